@@ -1,0 +1,24 @@
+# Raw data -> splits -> runs -> metrics -> tables -> figures. See README.md.
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: f"{workflow.basedir}/config/config.yaml"
+configfile: f"{workflow.basedir}/config/studies/compositional_regularization.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/download.smk"
+include: "rules/split.smk"
+include: "rules/train.smk"
+include: "rules/evaluate.smk"
+include: "rules/aggregate.smk"
+include: "rules/plot.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        expand("results/figures/{figure}.{kind}", figure=FIGURES, kind=["pdf", "png"]),

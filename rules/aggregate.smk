@@ -1,0 +1,19 @@
+def figure_sources(wildcards):
+    figure = FIGURES[wildcards.figure]
+    return [f"results/runs/{run.path}/{figure['source']}" for run in figure_runs(figure)]
+
+
+rule aggregate:
+    input:
+        figure_sources,
+    output:
+        "results/tables/{figure}.csv",
+    params:
+        code=code_of("aggregate"),
+    log:
+        "results/logs/aggregate/{figure}.log",
+    message:
+        "Collecting the table of {wildcards.figure}"
+    localrule: True
+    script:
+        "../workflow/scripts/aggregate.py"

@@ -1,0 +1,60 @@
+# Shared by all rules: the checked configuration, the packs, and what each job depends on.
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(workflow.basedir)
+PACKAGE = ROOT / "src" / "compositional"
+SCRIPTS = ROOT / "workflow" / "scripts"
+# Scripts import the package from here, installed or not, on this machine and on compute nodes.
+sys.path.insert(0, str(PACKAGE.parent))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
+
+from compositional import plan
+from compositional.configuration import Configuration, ConfigurationError
+from compositional.fingerprint import fingerprint
+from compositional.grid import NAME, figure_runs
+
+# Called without --cores, use this machine's; executors that submit jobs elsewhere have --jobs instead.
+settings = workflow.resource_settings
+if settings.cores is None and settings.nodes is None:
+    settings.cores = len(os.sched_getaffinity(0))
+
+try:
+    CONFIGURATION = Configuration(config, ROOT / "config" / "schema.yaml")
+    FIGURES = CONFIGURATION.figures
+    # Jobs on other machines read the plan that the main process made.
+    if workflow.is_main_process:
+        PACKS = plan.make(
+            Path("results/plan.json"),
+            "results",
+            plan.wanted_runs(CONFIGURATION, "results", sys.argv[1:]),
+            config["pack_size"],
+        )
+    else:
+        PACKS = plan.read(Path("results/plan.json"))
+except (ConfigurationError, ValueError) as error:
+    sys.exit(str(error))
+
+
+wildcard_constraints:
+    task=NAME,
+    dataset=NAME,
+    figure=NAME,
+
+
+def code_of(script, *modules):
+    """Fingerprint of a script, of the modules that it loads by name, and of all that these import."""
+    return fingerprint(SCRIPTS / f"{script}.py", *(PACKAGE / f"{name.replace('.', '/')}.py" for name in modules))
+
+
+def modules_of(family):
+    """The modules that a family of runs loads by name."""
+    parameters = CONFIGURATION.family_parameters(family)
+    return [parameters[key] for key in ("model_module", "regularizer_module") if key in parameters]
+
+
+def numerics_of(family):
+    """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
+    return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "evaluation", *modules_of(family))))

@@ -1,0 +1,24 @@
+# One rule a pack, as for training.
+for pack in PACKS:
+
+    rule:
+        name:
+            f"evaluate_{pack.name}"
+        input:
+            split=f"results/splits/{pack.family[0]}",
+            weights=pack.files("results", "weights.safetensors"),
+            run=pack.files("results", "run.json"),
+        output:
+            metrics=pack.files("results", "metrics.csv"),
+        params:
+            family=CONFIGURATION.family_parameters(pack.family),
+            code=code_of("evaluate", *modules_of(pack.family)),
+        log:
+            f"results/logs/evaluate/{pack.name}.log",
+        benchmark:
+            f"results/benchmarks/evaluate/{pack.name}.tsv"
+        threads: 1
+        message:
+            f"Evaluating {len(pack.runs)} runs of {'/'.join(pack.family)}"
+        script:
+            "../workflow/scripts/evaluate.py"

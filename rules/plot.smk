@@ -1,0 +1,17 @@
+rule plot:
+    input:
+        "results/tables/{figure}.csv",
+    output:
+        pdf="results/figures/{figure}.pdf",
+        png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
+        caption="results/figures/{figure}.rst",
+    params:
+        figure=lambda wildcards: {key: FIGURES[wildcards.figure][key] for key in ("module", "options")},
+        code=lambda wildcards: code_of("plot", f"figures.{FIGURES[wildcards.figure]['module']}"),
+    log:
+        "results/logs/plot/{figure}.log",
+    message:
+        "Drawing {wildcards.figure}"
+    localrule: True
+    script:
+        "../workflow/scripts/plot.py"

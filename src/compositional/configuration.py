@@ -1,0 +1,266 @@
+"""The configuration: checked as a whole before any job, then cut into the parts that each job depends on.
+
+Its schema is config/schema.yaml plus what the modules declare (compositional.declarations): the options of a task, model or
+regularizer are documented, defaulted and checked beside the code that uses them.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from compositional.declarations import available, declarations
+from compositional.grid import Run
+
+KINDS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
+
+
+class ConfigurationError(ValueError):
+    """The configuration is wrong; the message names key, value, what is allowed and the nearest match."""
+
+
+def _suggest(value: Any, allowed: list[Any]) -> str:
+    close = difflib.get_close_matches(str(value), [str(option) for option in allowed], n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
+    """One readable line for a schema violation."""
+    key = ".".join([prefix, *(str(part) for part in error.absolute_path)]).strip(".") or "(top level)"
+    if error.validator == "additionalProperties":
+        known = sorted(error.schema.get("properties", {}))
+        unknown = [name for name in error.instance if name not in known]
+        return "\n".join(
+            f"{key}: unknown key {name!r}{_suggest(name, known)} Allowed: {', '.join(known) or 'none'}."
+            for name in unknown
+        )
+    if error.validator == "enum":
+        allowed = error.validator_value
+        return f"{key}: {error.instance!r} is not allowed{_suggest(error.instance, allowed)} Allowed: {', '.join(map(str, allowed))}."
+    return f"{key}: {error.message} (value: {error.instance!r})"
+
+
+def _check(instance: Any, schema: dict, prefix: str = "") -> list[str]:
+    validator = jsonschema.Draft202012Validator(schema)
+    return [
+        _explain(error, prefix)
+        for error in sorted(validator.iter_errors(instance), key=lambda error: list(map(str, error.absolute_path)))
+    ]
+
+
+def _options(properties: dict[str, dict]) -> dict:
+    """The schema of an object with exactly these options, all of them optional."""
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _defaults(properties: dict[str, dict]) -> dict[str, Any]:
+    return {name: copy.deepcopy(option["default"]) for name, option in properties.items()}
+
+
+@cache
+def _schema(path: Path) -> dict:
+    return yaml.safe_load(path.read_text())
+
+
+class Configuration:
+    """A checked configuration."""
+
+    def __init__(self, config: dict[str, Any], schema: Path) -> None:
+        """Check `config` against the schema file and the modules.
+
+        Raises:
+            ConfigurationError: listing everything that is wrong.
+        """
+        self.config = config
+        problems = _check(config, _schema(schema))
+        if not problems:
+            for section in KINDS:
+                for name in config[section]:
+                    problems += self._check_entry(section, name)
+        if not problems:
+            problems += self._check_figures()
+        if problems:
+            raise ConfigurationError("\n".join(["The configuration is wrong:", *(f"  - {line}" for line in problems)]))
+
+    def module(self, section: str, name: str) -> str:
+        """The module that implements an entry, such as "models.cnn" for a variant of it."""
+        return f"{section}.{self.config[section].get(name, {}).get('module', name)}"
+
+    def _names(self, section: str) -> list[str]:
+        """Everything that may be asked for: the configured entries and, with default options, the modules themselves."""
+        return sorted({*self.config[section], *available(section)})
+
+    def _declared(self, section: str, name: str) -> dict[str, Any]:
+        return declarations(self.module(section, name))
+
+    def _check_entry(self, section: str, name: str) -> list[str]:
+        entry = self.config[section][name]
+        module = entry.get("module", name)
+        if module not in available(section):
+            known = available(section)
+            return [
+                f"{section}.{name}: there is no {KINDS[section]} module {module!r}{_suggest(module, known)} Allowed: {', '.join(known)}."
+            ]
+        properties = dict(declarations(f"{section}.{module}")["PARAMETERS"])
+        properties["module"] = {"type": "string"}
+        if section != "regularizers":
+            properties["training"] = _options(declarations("training")["PARAMETERS"])
+        return _check(entry, _options(properties), f"{section}.{name}")
+
+    def _check_figures(self) -> list[str]:
+        problems = []
+        for study, content in self.config["studies"].items():
+            for name, figure in content["figures"].items():
+                where = f"studies.{study}.figures.{name}"
+                module = figure.get("module", name)
+                if module not in available("figures"):
+                    known = [name for name in available("figures") if name != "style"]
+                    problems.append(
+                        f"{where}: there is no figure module {module!r}{_suggest(module, known)} Allowed: {', '.join(known)}."
+                    )
+                    continue
+                problems += _check(
+                    figure.get("options", {}),
+                    _options(declarations(f"figures.{module}")["PARAMETERS"]),
+                    f"{where}.options",
+                )
+                for index, grid in enumerate(figure["grids"]):
+                    problems += self._check_grid(f"{where}.grids.{index}", grid)
+        names = [name for content in self.config["studies"].values() for name in content["figures"]]
+        problems += [
+            f"studies: two figures are called {name!r}"
+            for name in sorted({name for name in names if names.count(name) > 1})
+        ]
+        return problems
+
+    def _check_grid(self, where: str, grid: dict[str, Any]) -> list[str]:
+        problems = []
+        asked = [("tasks", grid["task"], "task"), ("models", grid["model"], "model")]
+        asked += [("regularizers", name, "regularizers") for name in grid["regularizers"]]
+        for section, name, key in asked:
+            known = self._names(section)
+            if name not in known:
+                problems.append(
+                    f"{where}.{key}: unknown {KINDS[section]} {name!r}{_suggest(name, known)} Allowed: {', '.join(known)}."
+                )
+        return problems or [
+            f"{where}: {problem}"
+            for name in grid["regularizers"] or ["none"]
+            for problem in self.impossible(grid["task"], grid["model"], name)
+        ]
+
+    def impossible(self, task: str, model: str, regularizer: str) -> list[str]:
+        """Why this combination cannot be trained; empty if it can."""
+        kind, model_kind = self._declared("tasks", task)["KIND"], self._declared("models", model)["KIND"]
+        if kind != model_kind:
+            return [f"model {model!r} is for {model_kind} tasks, {task!r} is a task of kind {kind!r}"]
+        problems = []
+        settings = self.settings(task, model)
+        if kind == "sequence" and settings["batch_size"] % 16:
+            problems.append(
+                f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}"
+            )
+        if kind == "sequence" and settings["loss"] != "cross_entropy":
+            problems.append(
+                f"training.loss {settings['loss']!r} is for images only, {task!r} is a task of kind {kind!r}"
+            )
+        if regularizer == "none":
+            return problems
+        declared = self._declared("regularizers", regularizer)
+        shown = self._declared("models", model)["REPRESENTATIONS"]
+        if kind not in declared["APPLIES_TO"]:
+            problems.append(
+                f"regularizer {regularizer!r} applies to {', '.join(declared['APPLIES_TO'])} tasks, {task!r} is a task of kind {kind!r}"
+            )
+        elif declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
+            problems.append(
+                f"regularizer {regularizer!r} needs a model with {' or '.join(declared['REPRESENTATIONS'])}, {model!r} has {', '.join(shown)}"
+            )
+        return problems
+
+    def check_run(self, run: Run) -> None:
+        """Refuse a run asked for by its path that the configuration cannot make.
+
+        Raises:
+            ConfigurationError: naming what is unknown, or why the combination is impossible.
+        """
+        sections = {"tasks": run.task, "models": run.model} | (
+            {} if run.regularizer == "none" else {"regularizers": run.regularizer}
+        )
+        for section, name in sections.items():
+            if name not in self._names(section):
+                known = self._names(section)
+                raise ConfigurationError(
+                    f"{run.path}: unknown {KINDS[section]} {name!r}{_suggest(name, known)} Allowed: {', '.join(known)}."
+                )
+        if (run.regularizer == "none") != (run.strength == 0):
+            raise ConfigurationError(
+                f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0"
+            )
+        if problems := self.impossible(run.task, run.model, run.regularizer):
+            raise ConfigurationError(f"{run.path}: {'; '.join(problems)}")
+
+    def parameters(self, section: str, name: str) -> dict[str, Any]:
+        """An entry's options, defaults filled in, without its training settings."""
+        properties = self._declared(section, name)["PARAMETERS"]
+        given = self.config[section].get(name, {})
+        return _defaults(properties) | {key: value for key, value in given.items() if key in properties}
+
+    def settings(self, task: str, model: str) -> dict[str, Any]:
+        """Training settings: defaults, then the task's, then the model's."""
+        settings = _defaults(declarations("training")["PARAMETERS"])
+        for section, name in (("tasks", task), ("models", model)):
+            settings |= self.config[section].get(name, {}).get("training", {})
+        return settings
+
+    def dataset(self, task: str) -> str:
+        """Name of the dataset that a task is made from."""
+        return self._declared("tasks", task)["DATASET"]
+
+    def raw_files(self, task: str) -> list[str]:
+        """Names of the dataset's files that must be downloaded; empty for generated and bundled datasets."""
+        return sorted(declarations(f"datasets.{self.dataset(task)}")["FILES"])
+
+    def split_parameters(self, task: str) -> dict[str, Any]:
+        """Everything besides raw data that a split depends on."""
+        return {"module": self.module("tasks", task), "parameters": self.parameters("tasks", task)}
+
+    def family_parameters(self, family: tuple[str, str, str]) -> dict[str, Any]:
+        """Everything besides its split, lambda and seed that a run of this family depends on."""
+        task, model, regularizer = family
+        described = {
+            "task": task,
+            "model": model,
+            "model_module": self.module("models", model),
+            "model_parameters": self.parameters("models", model),
+            "regularizer": regularizer,
+            "settings": self.settings(task, model),
+        }
+        if regularizer != "none":
+            described["regularizer_module"] = self.module("regularizers", regularizer)
+            described["regularizer_parameters"] = self.parameters("regularizers", regularizer)
+        return described
+
+    @property
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """All figures of all studies by name: study, grids, module, options (complete), source (a file of every run)."""
+        found = {}
+        for study, content in self.config["studies"].items():
+            for name, figure in content["figures"].items():
+                module = figure.get("module", name)
+                declared = declarations(f"figures.{module}")
+                options = _defaults(declared["PARAMETERS"]) | figure.get("options", {})
+                found[name] = {
+                    "study": study,
+                    "grids": figure["grids"],
+                    "module": module,
+                    "options": options,
+                    "source": declared["SOURCE"],
+                }
+        return found

@@ -1,0 +1,69 @@
+"""Writing files that are either whole or absent."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """As `replacing`, for a folder and all that is in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        shutil.rmtree(path, ignore_errors=True)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Indented JSON with sorted keys: the same value gives the same bytes."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A CSV file; floats are written so that reading gives the same number back."""
+    with replacing(path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal digest of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_of_folder(path: Path) -> str:
+    """Digest over the names and contents of all files below a folder."""
+    lines = [f"{file.relative_to(path)} {sha256(file)}" for file in sorted(path.rglob("*")) if file.is_file()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

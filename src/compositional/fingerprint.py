@@ -1,0 +1,70 @@
+"""Fingerprints of code: what a module does, together with every module of the project that it imports.
+
+Snakemake looks at the script file alone. A fingerprint changes when, and only when, the code does: comments, docstrings and
+layout do not count, and neither do modules that are not imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from compositional.declarations import PACKAGE
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
+
+
+def _imports(tree: ast.Module, root: Path) -> set[Path]:
+    """Project files that a module imports, with the __init__ files of their packages."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    found = set()
+    for name in names:
+        parts = name.split(".")
+        if parts[0] != root.name:
+            continue
+        for depth in range(1, len(parts) + 1):
+            path = root.parent.joinpath(*parts[:depth])
+            found.update(
+                candidate for candidate in (path.with_suffix(".py"), path / "__init__.py") if candidate.is_file()
+            )
+    return found
+
+
+@cache
+def _read(path: Path, root: Path) -> tuple[str, frozenset[Path]]:
+    """Digest of a file's code and the project files it imports."""
+    tree = _without_docstrings(ast.parse(path.read_text()))
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), frozenset(_imports(tree, root))
+
+
+@cache
+def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
+    """sha256 over the code of `sources` and of all they import from the package folder `root`, transitively."""
+    seen: dict[Path, str] = {}
+    pending = list(sources)
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen[path], imported = _read(path, root)
+            pending += imported
+    # Names, not places: the same code in another folder has the same fingerprint.
+    lines = sorted(
+        f"{path.name if root not in path.parents else path.relative_to(root)} {digest}" for path, digest in seen.items()
+    )
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,76 @@
+"""Runs, the grids that figures ask for, and where their files are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NAME = r"[a-z][a-z0-9_]*"
+LAMBDA = r"[0-9][0-9.e+-]*"
+SEED = r"[0-9]+"
+
+
+def format_lambda(value: float) -> str:
+    """The one way to write a lambda in a path: 0, 0.1, 10, 1e-05."""
+    return f"{value:.12g}"
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One training, the key of everything: regularizer "none" if and only if lambda is 0."""
+
+    task: str
+    model: str
+    regularizer: str
+    strength: float  # lambda
+    seed: int
+
+    @property
+    def family(self) -> tuple[str, str, str]:
+        """Runs of one family have the same shapes and may train together."""
+        return self.task, self.model, self.regularizer
+
+    @property
+    def path(self) -> str:
+        """The run's folder below results/runs."""
+        return f"{self.task}/{self.model}/{self.regularizer}/lambda={format_lambda(self.strength)}/seed={self.seed}"
+
+    @staticmethod
+    def parse(path: str) -> Run:
+        """The inverse of `path`.
+
+        Raises:
+            ValueError: the path names no run.
+        """
+        match = re.fullmatch(rf"({NAME})/({NAME})/({NAME})/lambda=({LAMBDA})/seed=({SEED})", path)
+        if match is None:
+            raise ValueError(f"{path!r} is not <task>/<model>/<regularizer>/lambda=<number>/seed=<number>")
+        task, model, regularizer, strength, seed = match.groups()
+        return Run(task, model, regularizer, float(strength), int(seed))
+
+    @staticmethod
+    def of_folder(folder: Path) -> Run:
+        """The run whose folder this is."""
+        return Run.parse("/".join(folder.parts[-5:]))
+
+
+def expand(grid: dict[str, Any]) -> list[Run]:
+    """All runs of one grid of a figure: for each seed the plain run and every lambda of every regularizer."""
+    runs = []
+    for seed in grid["seeds"]:
+        runs.append(Run(grid["task"], grid["model"], "none", 0.0, seed))
+        for regularizer, strengths in grid["regularizers"].items():
+            runs += [Run(grid["task"], grid["model"], regularizer, float(s), seed) for s in strengths if s > 0]
+    return runs
+
+
+def figure_runs(figure: dict[str, Any]) -> list[Run]:
+    """All runs of a figure, each once, sorted."""
+    return sorted({run for grid in figure["grids"] for run in expand(grid)})
+
+
+def run_folder(results: str, run: Run) -> Path:
+    """Where a run's files are."""
+    return Path(results) / "runs" / run.path

@@ -1,0 +1,40 @@
+"""Which words may be exchanged for which, inferred from training pairs alone.
+
+After LexSym (Akyurek and Andreas, ACL 2023), in the form of the study's specification: (word, symbol) is an entry if the
+sentences with the word, those with the symbol, and those with both are the same in number; two entries share a type if
+they share a full-sentence context.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+
+def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """Types of at least two exchangeable (input word, output symbol) entries, sorted.
+
+    On SCAN jump: the four verbs with their actions, and the two directions with their turns.
+    """
+    pairs = sorted(set(zip(inputs, outputs, strict=True)))
+    words, symbols, both = Counter(), Counter(), Counter()
+    for source, target in pairs:
+        seen_words, seen_symbols = set(source.split()), set(target.split())
+        words.update(seen_words)
+        symbols.update(seen_symbols)
+        both.update((word, symbol) for word in seen_words for symbol in seen_symbols)
+    entries = dict(sorted(pair for pair, count in both.items() if count == words[pair[0]] == symbols[pair[1]]))
+
+    # Entries with a common context are joined; types are the connected components.
+    by_context = defaultdict(set)
+    for source, _ in pairs:
+        sentence = source.split()
+        for word in set(sentence) & entries.keys():
+            by_context[tuple("_" if other == word else other for other in sentence)].add(word)
+    component = {word: {word} for word in entries}
+    for joined in by_context.values():
+        merged = set().union(*(component[word] for word in joined))
+        for word in merged:
+            component[word] = merged
+    types = {tuple(sorted(members)) for members in component.values() if len(members) > 1}
+    return [[(word, entries[word]) for word in members] for members in sorted(types)]

@@ -1,0 +1,78 @@
+"""The convolutional classifier of Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), appendix A.
+
+3x3 convolution of depth 32, ReLU, 2x2 max-pooling, 3x3 convolution of depth 64, ReLU, dense 64, ReLU, dense output; no
+padding, Glorot-uniform weights, zero biases (the Keras defaults of the time). The main text speaks of three convolutions:
+`convolutions: 3` adds one more of depth 64.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import packed, randomness
+from compositional.images import Batch
+
+Weights = dict[str, Tensor]
+
+KIND = "image"
+REPRESENTATIONS = ("penultimate",)
+PARAMETERS = {
+    "convolutions": {
+        "enum": [2, 3],
+        "default": 2,
+        "description": "2 as in the paper's appendix, 3 as in its main text",
+    },
+    "width": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 32,
+        "description": "channels of the first convolution; later ones have twice as many",
+    },
+    "dense_width": {"type": "integer", "minimum": 1, "default": 64, "description": "units of the penultimate layer"},
+}
+
+
+def _glorot(source: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Tensor:
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    return randomness.uniform_tensor(source, shape, -bound, bound)
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run, for images of task["image_shape"] = (channels, height, width)."""
+    channels, height, width = task["image_shape"]
+    weights = {}
+    for index in range(parameters["convolutions"]):
+        depth = parameters["width"] * (1 if index == 0 else 2)
+        weights[f"convolution{index}.weight"] = _glorot(source, (depth, channels, 3, 3), channels * 9, depth * 9)
+        weights[f"convolution{index}.bias"] = randomness.uniform_tensor(source, (depth,), 0, 0)
+        channels, height, width = depth, height - 2, width - 2
+        if index == 0:
+            height, width = height // 2, width // 2
+    if min(height, width) < 1:
+        raise ValueError(f"images of {task['image_shape']} are too small for {parameters['convolutions']} convolutions")
+    sizes = {
+        "dense": (channels * height * width, parameters["dense_width"]),
+        "output": (parameters["dense_width"], task["classes"]),
+    }
+    for name, (inputs, outputs) in sizes.items():
+        weights[f"{name}.weight"] = _glorot(source, (inputs, outputs), inputs, outputs)
+        weights[f"{name}.bias"] = randomness.uniform_tensor(source, (outputs,), 0, 0)
+    return weights
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:  # noqa: ANN001
+    """Class scores (R, B, classes)."""
+    hidden = batch.images
+    for index in range(parameters["convolutions"]):
+        hidden = packed.conv2d(
+            hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"]
+        ).relu()
+        if index == 0:
+            hidden = functional.max_pool2d(hidden.flatten(0, 1), 2).unflatten(0, hidden.shape[:2])
+    hidden = packed.linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()
+    hidden = tap("penultimate", hidden, None)
+    return packed.linear(hidden, weights["output.weight"], weights["output.bias"])

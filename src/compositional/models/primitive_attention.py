@@ -1,0 +1,61 @@
+"""Two-stream sequence-to-sequence model after CGPS (Li, Zhao, Wang, Hestness: "Compositional Generalization for Primitive
+Substitutions", EMNLP 2019): *what* an output word is comes from one embedding of the input words, *where* to look from
+another. The decoder sees no output words, so it cannot learn what follows what.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from compositional import packed, randomness
+from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm
+from compositional.sequences import Batch
+
+KIND = "sequence"
+REPRESENTATIONS = ("word_embedding", "encoder_states")
+PARAMETERS = {
+    "primitive_width": {"type": "integer", "minimum": 1, "default": 16, "description": "width of the *what* embedding"},
+    "function_width": {"type": "integer", "minimum": 1, "default": 8, "description": "width of the *where* embedding"},
+    "encoder_width": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 32,
+        "description": "encoder units per direction; the decoder has twice as many",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run. Embeddings are uniform in [-1, 1), the scale that the noise of `entropy` is measured against."""
+    words, actions = len(task["source_words"]), len(task["target_words"])
+    primitive, function, width = (parameters[key] for key in ("primitive_width", "function_width", "encoder_width"))
+    weights = {
+        "primitive_embedding": randomness.uniform_tensor(source, (words, primitive), -1, 1),
+        "function_embedding": randomness.uniform_tensor(source, (words, function), -1, 1),
+    }
+    for direction in ("forward", "backward"):
+        weights |= initialize_lstm(source, function, width, f"encoder.{direction}")
+    decoder = initialize_lstm(source, 1, 2 * width, "decoder")
+    weights |= {"decoder.recurrent": decoder["decoder.recurrent"], "decoder.bias": decoder["decoder.bias"]}
+    return weights | initialize_linear(source, primitive, actions, "output")
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:  # noqa: ANN001
+    """Logits (R, N, actions) in chunk order; teacher forcing or not makes no difference here."""
+    mask = batch.input_mask
+    primitive = tap("word_embedding", packed.embedding(batch.inputs, weights["primitive_embedding"]), mask)
+    function = tap("word_embedding", packed.embedding(batch.inputs, weights["function_embedding"]), mask)
+    states, ends = encode(weights, function, batch)
+    states = tap("encoder_states", states, mask)
+    hidden = packed.lstm(
+        weights["decoder.bias"].unsqueeze(1),
+        ends,
+        ends.new_zeros(ends.shape),
+        weights["decoder.recurrent"],
+        batch.layout.sizes,
+    )
+    layout = batch.layout
+    queries = packed.reorder(hidden, layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device))
+    mixed = attend(queries, states, primitive, mask, layout)
+    return packed.linear(mixed, weights["output.weight"], weights["output.bias"])

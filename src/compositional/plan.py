@@ -1,0 +1,102 @@
+"""Which runs train together in one job.
+
+A pack holds runs of one family that the same figures need, so no figure ever trains what only another one needs. Packs whose
+runs all exist are kept as they are (in results/plan.json): a new seed or lambda makes new packs and touches none of the old.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from compositional import files
+from compositional.configuration import Configuration
+from compositional.grid import Run, figure_runs, run_folder
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Runs of one family that train in one process. Which runs share a pack is no part of any result."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def family(self) -> tuple[str, str, str]:
+        return self.runs[0].family
+
+    @property
+    def name(self) -> str:
+        """Fit for a rule's name; the digest tells packs of one family apart."""
+        digest = hashlib.sha256("\n".join(run.path for run in self.runs).encode()).hexdigest()
+        return f"{'__'.join(self.family)}__{digest[:8]}"
+
+    def files(self, results: str, name: str) -> list[str]:
+        """The file of this name of every run."""
+        return [str(run_folder(results, run) / name) for run in self.runs]
+
+
+def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[str]) -> dict[Run, frozenset[str]]:
+    """The runs that a command line asks for, each with the targets that need it; all runs if it names no result.
+
+    Raises:
+        ConfigurationError, ValueError: a run asked for by its path cannot be made.
+    """
+    wanted: dict[Run, set[str]] = defaultdict(set)
+    figures = configuration.figures
+    for argument in arguments:
+        stage, _, rest = argument.removeprefix(f"{results}/").partition("/")
+        if not argument.startswith(f"{results}/"):
+            continue
+        if stage == "runs":
+            run = Run.parse(
+                rest.rstrip("/") if rest.rstrip("/").rsplit("/", 1)[-1].startswith("seed=") else rest.rsplit("/", 1)[0]
+            )
+            configuration.check_run(run)
+            wanted[run].add("runs")
+        elif stage in ("figures", "tables") and (name := rest.partition(".")[0]) in figures:
+            for run in figure_runs(figures[name]):
+                wanted[run].add(name)
+    if not wanted:
+        for name, figure in figures.items():
+            for run in figure_runs(figure):
+                wanted[run].add(name)
+    return {run: frozenset(targets) for run, targets in wanted.items()}
+
+
+def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[Pack]:
+    """Cut every family, by who needs its runs and then by seed and lambda, into packs of nearly equal size.
+
+    sizes: the most runs in a pack, by task, and under "default".
+    """
+    groups: dict[tuple, list[Run]] = defaultdict(list)
+    for run in sorted(wanted, key=lambda run: (run.family, run.seed, run.strength)):
+        groups[(run.family, wanted[run])].append(run)
+    packs = []
+    for (family, _), members in groups.items():
+        size = sizes.get(family[0], sizes["default"])
+        even = -(-len(members) // -(-len(members) // size))
+        packs += [Pack(tuple(members[start : start + even])) for start in range(0, len(members), even)]
+    return packs
+
+
+def read(path: Path) -> list[Pack]:
+    """The packs of a plan file; none if it is missing or unreadable."""
+    try:
+        return [Pack(tuple(Run.parse(run) for run in pack)) for pack in json.loads(path.read_text())]
+    except (OSError, ValueError):
+        return []
+
+
+def make(path: Path, results: str, wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[Pack]:
+    """Plan the wanted runs, keeping old packs that are complete, and write the plan for the jobs that read it back."""
+    kept = [pack for pack in read(path) if all((run_folder(results, run) / "run.json").exists() for run in pack.runs)]
+    done = {run for pack in kept for run in pack.runs}
+    packs = kept + cut({run: targets for run, targets in wanted.items() if run not in done}, sizes)
+    plan = [[run.path for run in pack.runs] for pack in packs]
+    if plan != [[run.path for run in pack.runs] for pack in read(path)]:
+        files.write_json(path, plan)
+    return packs

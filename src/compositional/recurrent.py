@@ -1,0 +1,95 @@
+"""The bidirectional encoder and the attention that the recurrent sequence models share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import packed, randomness
+from compositional.sequences import Batch, Layout
+
+Weights = dict[str, Tensor]
+
+
+def initialize_lstm(source: np.random.Generator, inputs: int, width: int, prefix: str) -> Weights:
+    """Uniform in +-1/sqrt(width), the library's usual LSTM initialization. Gates: input, forget, output, candidate."""
+    bound = 1 / math.sqrt(width)
+    return {
+        f"{prefix}.input": randomness.uniform_tensor(source, (inputs, 4 * width), -bound, bound),
+        f"{prefix}.recurrent": randomness.uniform_tensor(source, (width, 4 * width), -bound, bound),
+        f"{prefix}.bias": randomness.uniform_tensor(source, (4 * width,), -bound, bound),
+    }
+
+
+def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, prefix: str) -> Weights:
+    """Uniform in +-1/sqrt(inputs)."""
+    bound = 1 / math.sqrt(inputs)
+    return {
+        f"{prefix}.weight": randomness.uniform_tensor(source, (inputs, outputs), -bound, bound),
+        f"{prefix}.bias": randomness.uniform_tensor(source, (outputs,), -bound, bound),
+    }
+
+
+def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Bidirectional LSTM over the input words.
+
+    Args:
+        weights: entries "encoder.{forward,backward}.{input,recurrent,bias}".
+        embedded: (R, B, S, D); positions after an input's end are ignored.
+
+    Returns:
+        States of both directions side by side (R, B, S, 2 H) and what each direction ends with, (R, B, 2 H).
+    """
+    runs, rows, steps, _ = embedded.shape
+    position = torch.arange(steps, device=embedded.device)
+    # The backward direction reads each input from its own last word to its first; padding stays behind.
+    length = batch.input_lengths.unsqueeze(-1)
+    backward = torch.where(position < length, length - 1 - position, position).unsqueeze(-1)
+    reading = {"forward": embedded, "backward": embedded.gather(2, backward.expand_as(embedded))}
+    gates_in = torch.stack(
+        [
+            packed.linear(
+                words.transpose(1, 2), weights[f"encoder.{direction}.input"], weights[f"encoder.{direction}.bias"]
+            )
+            for direction, words in reading.items()
+        ],
+        1,
+    )
+    recurrent = torch.stack([weights[f"encoder.{direction}.recurrent"] for direction in reading], 1)
+    width = recurrent.shape[2]
+    zeros = embedded.new_zeros(runs * 2, rows, width)
+    states = packed.lstm(
+        gates_in.view(runs * 2, steps * rows, 4 * width), zeros, zeros, recurrent.flatten(0, 1), [rows] * steps
+    )
+    states = states.view(runs, 2, steps, rows, width).transpose(2, 3)
+    last = (length - 1).unsqueeze(-1).expand(-1, -1, 1, width)
+    ends = torch.cat([states[:, direction].gather(2, last).squeeze(2) for direction in (0, 1)], -1)
+    back = states[:, 1].gather(2, backward.expand(-1, -1, -1, width))
+    return torch.cat([states[:, 0], back], -1), ends
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: Layout) -> Tensor:
+    """Dot-product attention of every target position over the input positions.
+
+    Args:
+        queries: (R, N, H) in chunk order; keys: (R, B, S, H); values: (R, B, S, V); mask: (R, B, S).
+
+    Returns:
+        (R, N, V) in chunk order.
+    """
+    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(2)
+    outputs = []
+    rows = 0
+    for chunk in layout.chunks(queries):
+        runs, count, steps, _ = chunk.shape
+        here = slice(rows, rows + count)
+        scores = torch.baddbmm(
+            blocked[:, here].flatten(0, 1), chunk.flatten(0, 1), keys[:, here].flatten(0, 1).transpose(1, 2)
+        )
+        mixed = torch.bmm(scores.softmax(-1), values[:, here].flatten(0, 1))
+        outputs.append(mixed.view(runs, count * steps, -1))
+        rows += count
+    return torch.cat(outputs, 1)

@@ -1,0 +1,76 @@
+"""What a regularizer sees of a training step.
+
+A regularizer is a module with
+
+    APPLIES_TO       kinds of task, "sequence" and "image"
+    REPRESENTATIONS  names of model representations of which it needs at least one (empty: any model)
+    PARAMETERS       its options, as JSON schema
+    penalty(step)    the term R of the loss, (R,): one number a run
+    perturb(step, representation)   optional: what the forward pass continues with instead of a representation
+    prepare(parameters, split)      optional: what it learns from the training set, once (`step.prepared`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Representation:
+    """A named activation: values (R, B, ..., D) and, for sequences, the mask (R, B, S) of its valid positions."""
+
+    name: str
+    values: Tensor
+    mask: Tensor | None
+
+    def squared_norm(self) -> Tensor:
+        """Mean over width, sum over valid positions, mean over the batch, of squared values: (R,)."""
+        squares = (self.values * self.values).mean(-1)
+        if self.mask is not None:
+            squares = (squares * self.mask).sum(-1)
+        return squares.mean(-1)
+
+
+@dataclass
+class Step:
+    """One forward pass of a pack: its batch, what its model showed on the way, and the means to do another pass.
+
+    active: (R,) 1.0 where lambda > 0, else 0.0 (a run without the term has no noise either).
+    outputs: logits of the main pass. normal: fresh standard normal noise of a shape. again: a pass over another batch
+    without perturbation, as (logits, representations).
+    """
+
+    parameters: dict[str, Any]
+    batch: Any
+    active: Tensor
+    normal: Callable[[torch.Size], Tensor]
+    again: Callable[[Any], tuple[Tensor, list[Representation]]]
+    prepared: Any = None
+    outputs: Tensor | None = None
+    representations: list[Representation] = field(default_factory=list)
+
+    def named(self, names: tuple[str, ...]) -> list[Representation]:
+        return [shown for shown in self.representations if shown.name in names]
+
+
+def recording_tap(step: Step, regularizer: ModuleType | None) -> Callable[[str, Tensor, Tensor | None], Tensor]:
+    """The function that a model hands its representations to: records them, then lets the regularizer perturb them."""
+    perturb = getattr(regularizer, "perturb", None)
+
+    def tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
+        shown = Representation(name, values, mask)
+        step.representations.append(shown)
+        return values if perturb is None else perturb(step, shown)
+
+    return tap
+
+
+def silent_tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
+    """The tap of evaluation: nothing recorded, nothing changed."""
+    return values

@@ -1,0 +1,24 @@
+"""Parallelogram rule: the representation of a pair is a sum of its parts.
+
+R = mean over the batch of |r(a, b) + r(c, d) - r(a, d) - r(c, b)|^2 (sum over the width), where (a, b) and (c, d) are the
+components of a row and of its partner.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from compositional.regularization import Step
+
+APPLIES_TO = ("image",)
+REPRESENTATIONS = ("penultimate",)
+PARAMETERS: dict = {}
+
+
+def penalty(step: Step) -> Tensor:
+    """(R,). One more pass suffices: partners exchange their components, so r(c, b) is the partner's own r(a, d)."""
+    partner = step.batch.partner()
+    (pairs,) = step.named(REPRESENTATIONS)
+    _, (exchanged,) = step.again(step.batch.recombine())
+    sides = [shown.values + shown.values.index_select(1, partner) for shown in (pairs, exchanged)]
+    return (sides[0] - sides[1]).square().sum(-1).mean(-1)

@@ -1,0 +1,44 @@
+"""Bounded channel capacity: a small norm under noise of fixed power keeps only the bits that are needed.
+
+R = squared norm of the representation before noise (mean over its width, sum over valid positions, mean over the batch,
+summed over streams); in training, Gaussian noise of fixed standard deviation is added to it. After Li, Zhao, Wang,
+Hestness, "Compositional Generalization for Primitive Substitutions" (CGPS), EMNLP 2019.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from compositional.regularization import Representation, Step
+
+APPLIES_TO = ("sequence", "image")
+REPRESENTATIONS = ("word_embedding", "penultimate")
+PARAMETERS = {
+    "word_noise": {
+        "type": "number",
+        "minimum": 0,
+        "default": 1.0,
+        "description": "standard deviation of the noise on word embeddings",
+    },
+    "feature_noise": {
+        "type": "number",
+        "minimum": 0,
+        "default": 0.3,
+        "description": "standard deviation of the noise on the penultimate layer",
+    },
+}
+_NOISE = {"word_embedding": "word_noise", "penultimate": "feature_noise"}
+
+
+def perturb(step: Step, representation: Representation) -> Tensor:
+    """The representation plus noise, where the run has the term at all."""
+    if representation.name not in REPRESENTATIONS:
+        return representation.values
+    values = representation.values
+    power = step.parameters[_NOISE[representation.name]] * step.active.view(-1, *[1] * (values.ndim - 1))
+    return values + power * step.normal(values.shape[1:])
+
+
+def penalty(step: Step) -> Tensor:
+    """Squared norm of each run's representation, (R,)."""
+    return sum(shown.squared_norm() for shown in step.named(REPRESENTATIONS))

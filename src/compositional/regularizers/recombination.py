@@ -1,0 +1,90 @@
+"""The output must not change when a component that must not matter is exchanged, and must follow when one that matters is.
+
+Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs), x2' being the partner's right half.
+Sequences: equivariance under exchanges pi of words of one type (compositional.lexicon), a fresh pi for each row.
+`form: hard` is R = CE(p(. | pi x), pi y), summed over positions, mean over the batch; `form: soft` is the Jensen-Shannon
+divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
+is data augmentation in disguise, and the figures say so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compositional import lexicon
+from compositional.regularization import Step
+
+APPLIES_TO = ("sequence", "image")
+REPRESENTATIONS: tuple = ()
+PARAMETERS = {
+    "form": {
+        "enum": ["hard", "soft"],
+        "default": "hard",
+        "description": "sequences: cross entropy on swapped pairs, or Jensen-Shannon divergence",
+    },
+}
+
+
+def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tensor]]] | None:
+    """For sequences the number of input words, and the lexicon's types as tokens: (input words, output symbols)."""
+    if split.kind != "sequence":
+        return None
+    types = lexicon.infer(split.input_sentences(), split.output_sentences())
+    if not types:
+        raise ValueError("recombination: the training pairs have no two words that may be exchanged")
+    return len(split.source), [
+        tuple(
+            torch.tensor([vocabulary.words.index(entry[side]) for entry in members], device=split.device)
+            for side, vocabulary in enumerate((split.source, split.target))
+        )
+        for members in types
+    ]
+
+
+def _exchange(step: Step) -> tuple[Any, Tensor]:
+    """The batch under one random exchange a row, and each row's map of output symbols (R, B, symbols)."""
+    batch, runs, rows = step.batch, *step.batch.inputs.shape[:2]
+    device = batch.inputs.device
+    source_size, types = step.prepared
+    source_map = torch.arange(source_size, device=device).repeat(runs, rows, 1)
+    target_map = torch.arange(step.outputs.shape[-1], device=device).repeat(runs, rows, 1)
+    for words, symbols in types:
+        # Sorting independent noise gives a uniformly random permutation.
+        permutation = step.normal(torch.Size((rows, len(words)))).argsort(-1)
+        source_map[..., words] = words[permutation]
+        target_map[..., symbols] = symbols[permutation]
+    row = batch.layout.positions[:, 0].to(device)
+    at_positions = target_map[:, row]
+
+    def follow(tokens: Tensor) -> Tensor:
+        return at_positions.gather(2, tokens.unsqueeze(-1)).squeeze(-1)
+
+    swapped = replace(
+        batch,
+        inputs=source_map.gather(2, batch.inputs),
+        targets=follow(batch.targets),
+        previous=follow(batch.previous),
+    )
+    return swapped, at_positions
+
+
+def penalty(step: Step) -> Tensor:
+    """(R,)."""
+    if step.batch.kind == "image":
+        outputs, _ = step.again(step.batch.recombine())
+        return (step.outputs - outputs).square().sum(-1).mean(-1)
+    swapped, at_positions = _exchange(step)
+    outputs, _ = step.again(swapped)
+    if step.parameters["form"] == "hard":
+        return swapped.losses(outputs, "cross_entropy").sum(1) / step.batch.inputs.shape[1]
+    # p(pi(symbol) | pi x) against p(symbol | x).
+    ours = step.outputs.log_softmax(-1)
+    theirs = outputs.log_softmax(-1).gather(2, at_positions)
+    middle = torch.logaddexp(ours, theirs) - math.log(2)
+    divergence = ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2
+    return (divergence * step.batch.target_mask).sum(1) / step.batch.inputs.shape[1]

@@ -1,0 +1,229 @@
+"""Batches of sequence pairs: sorted by target length and cut into chunks, so that (almost) no padding is computed.
+
+Batches are drawn uniformly but stratified by target length: the training set is sorted by length, cut into as many
+strata of equal mass as a batch has rows, and each row is drawn from its own stratum. Every example keeps the probability it
+has under uniform sampling with replacement, the gradient's variance falls, and the lengths of a batch are known before
+it is drawn: every batch of every run has the same shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import datasets
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import randomness
+
+PAD, START, END = 0, 1, 2
+CHUNK = 16  # rows that share one padded target length; a multiple of a vector register keeps products aligned
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shape of a batch: chunk c holds CHUNK rows whose targets are padded to lengths[c]; lengths never rise.
+
+    "Chunk order" of target positions: by chunk, then row, then step. "Step order": by step, then row. Both have
+    N = CHUNK * sum(lengths) positions.
+    """
+
+    lengths: tuple[int, ...]
+    sizes: tuple[int, ...] = field(init=False)  # rows still running at each step
+    positions: Tensor = field(init=False, compare=False)  # (N, 2) of (row, step), in chunk order
+    to_chunks: Tensor = field(init=False, compare=False)  # index of each chunk-order position in step order
+    to_steps: Tensor = field(init=False, compare=False)  # the inverse
+
+    def __post_init__(self) -> None:
+        rows = np.repeat(self.lengths, CHUNK)
+        sizes = tuple(int((rows > step).sum()) for step in range(self.lengths[0]))
+        positions = np.array([(row, step) for row, length in enumerate(rows) for step in range(length)])
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        to_chunks = starts[positions[:, 1]] + positions[:, 0]
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "positions", torch.from_numpy(positions))
+        object.__setattr__(self, "to_chunks", torch.from_numpy(to_chunks))
+        object.__setattr__(self, "to_steps", torch.from_numpy(np.argsort(to_chunks)))
+
+    @property
+    def rows(self) -> int:
+        return CHUNK * len(self.lengths)
+
+    def chunks(self, flat: Tensor) -> list[Tensor]:
+        """Cut (R, N, ...) in chunk order into views (R, CHUNK, lengths[c], ...)."""
+        parts = flat.split([CHUNK * length for length in self.lengths], 1)
+        return [part.unflatten(1, (CHUNK, length)) for part, length in zip(parts, self.lengths, strict=True)]
+
+    def all_in_row(self, flags: Tensor) -> Tensor:
+        """Whether all flags of a row hold: (R, N) in chunk order -> (R, B)."""
+        return torch.cat([chunk.all(2) for chunk in self.chunks(flags)], 1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """inputs, input_mask: (R, B, S); input_lengths: (R, B); targets, target_mask, previous: (R, N) in chunk order.
+
+    `previous` is the target one step earlier (START at step 0), for teacher forcing. All sequences end with END.
+    """
+
+    inputs: Tensor
+    input_mask: Tensor
+    input_lengths: Tensor
+    targets: Tensor
+    target_mask: Tensor
+    previous: Tensor
+    layout: Layout
+
+    kind = "sequence"
+
+    def losses(self, logits: Tensor, loss: str) -> Tensor:
+        """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""
+        flat = functional.cross_entropy(logits.flatten(0, 1), self.targets.flatten(), reduction="none")
+        return flat.view(self.targets.shape) * self.target_mask
+
+    def example_losses(self, losses: Tensor) -> Tensor:
+        """Sums over an example's positions: (R, N) -> (R, B)."""
+        return torch.cat([chunk.sum(2) for chunk in self.layout.chunks(losses)], 1)
+
+    def correct(self, logits: Tensor) -> Tensor:
+        """Whether the whole sequence is right, its end symbol included, under teacher forcing: (R, B).
+
+        Greedy decoding yields the exact target if and only if every teacher-forced argmax is right: up to the first wrong
+        symbol both see the same past. So exact match needs no decoding.
+        """
+        return self.layout.all_in_row((logits.argmax(-1) == self.targets) | ~self.target_mask)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words in a fixed order after <pad>, <start> and <end>."""
+
+    words: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @staticmethod
+    def of(sentences: Sequence[str]) -> Vocabulary:
+        """All words of the sentences, sorted."""
+        return Vocabulary(("<pad>", "<start>", "<end>", *sorted({w for s in sentences for w in s.split()})))
+
+    def encode(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Token numbers (n, longest) padded with PAD, each sentence closed with END, and lengths (n,) with END."""
+        number = {word: index for index, word in enumerate(self.words)}
+        rows = [[*(number[word] for word in sentence.split()), END] for sentence in sentences]
+        lengths = torch.tensor([len(row) for row in rows])
+        tokens = torch.full((len(rows), int(lengths.max())), PAD)
+        for index, row in enumerate(rows):
+            tokens[index, : len(row)] = torch.tensor(row)
+        return tokens, lengths
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Words up to the first <end>."""
+        words = []
+        for token in tokens:
+            if token == END:
+                break
+            words.append(self.words[token])
+        return " ".join(words)
+
+
+class SequenceSplit:
+    """One member of a split task as tensors on a device, sorted by target length, longest first."""
+
+    kind = "sequence"
+
+    def __init__(
+        self, inputs: Sequence[str], outputs: Sequence[str], source: Vocabulary, target: Vocabulary, device: str
+    ) -> None:
+        input_tokens, input_lengths = source.encode(inputs)
+        target_tokens, target_lengths = target.encode(outputs)
+        order = np.lexsort((np.arange(len(inputs)), -input_lengths.numpy(), -target_lengths.numpy()))
+        self.order = order
+        self.source, self.target, self.device = source, target, device
+        self.inputs = input_tokens[order].to(device)
+        self.input_lengths = input_lengths[order].to(device)
+        self.targets = target_tokens[order].to(device)
+        self.lengths = target_lengths[order].numpy()
+        self.target_lengths = target_lengths[order].to(device)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def input_sentences(self) -> list[str]:
+        """The inputs as text, in this split's order."""
+        return [self.source.decode(row) for row in self.inputs.tolist()]
+
+    def output_sentences(self) -> list[str]:
+        """The targets as text, in this split's order."""
+        return [self.target.decode(row) for row in self.targets.tolist()]
+
+    def batch(self, rows: Tensor, layout: Layout) -> Batch:
+        """The examples `rows` (R, B), which must fit the layout, as a batch."""
+        positions = layout.positions.to(rows.device)
+        row, step = positions[:, 0], positions[:, 1]
+        picked = rows[:, row]
+        targets = self.targets[picked, step]
+        previous = torch.where(step == 0, START, self.targets[picked, (step - 1).clamp(min=0)])
+        input_lengths = self.input_lengths[rows]
+        return Batch(
+            inputs=self.inputs[rows],
+            input_mask=torch.arange(self.inputs.shape[1], device=rows.device) < input_lengths.unsqueeze(-1),
+            input_lengths=input_lengths,
+            targets=targets,
+            target_mask=step < self.target_lengths[picked],
+            previous=previous,
+            layout=layout,
+        )
+
+    def training_layout(self, batch_size: int) -> Layout:
+        """The layout that every stratified batch of `batch_size` (a multiple of CHUNK) fits."""
+        edges = [chunk * CHUNK * len(self) // batch_size for chunk in range(batch_size // CHUNK)]
+        return Layout(tuple(int(self.lengths[edge]) for edge in edges))
+
+    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
+        """Example numbers (steps, batch_size) of one run's training batches, stratified by target length."""
+        strata = np.arange(batch_size)
+        return np.stack(
+            [
+                ((strata + randomness.generator(key, step).random(batch_size)) * len(self) / batch_size).astype(
+                    np.int64
+                )
+                for step in steps
+            ]
+        ).clip(max=len(self) - 1)
+
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
+        """All examples (or `limit` of them, evenly spaced) in order of length, the same for every run.
+
+        Returns pairs (rows, batch); the last batch is filled up by repeating its last example, `rows` names each once.
+        """
+        chosen = np.arange(len(self))
+        if limit is not None and limit < len(self):
+            chosen = np.linspace(0, len(self) - 1, limit).round().astype(np.int64)
+        batches = []
+        for start in range(0, len(chosen), batch_size):
+            real = chosen[start : start + batch_size]
+            width = CHUNK * math.ceil(len(real) / CHUNK)
+            filled = np.concatenate([real, np.full(width - len(real), real[-1])])
+            layout = Layout(tuple(int(length) for length in self.lengths[filled[::CHUNK]]))
+            rows = torch.from_numpy(filled).to(self.device).expand(runs, -1)
+            batches.append((torch.from_numpy(real), self.batch(rows, layout)))
+        return batches
+
+
+def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
+    """Read a split sequence task (columns input, output) from its folder."""
+    members = datasets.DatasetDict.load_from_disk(str(folder))
+    about = json.loads((folder / "task.json").read_text())
+    source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
+    return {
+        name: SequenceSplit(list(member["input"]), list(member["output"]), source, target, device)
+        for name, member in members.items()
+    }

@@ -1,0 +1,105 @@
+"""Raw files from the first source that has them: a mirror folder, the Hugging Face hub, a URL. Checked, always.
+
+A dataset module lists its canonical files in FILES: {name: {"sha256": of the file as stored here, "mirror": path in a
+mirror folder, "url": address}}. Sources may hold a file compressed with gzip or xz (by its ending). For the hub, the module
+has a function from_hub(name) that rebuilds the canonical bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from compositional import files
+
+MIRROR_VARIABLE = "COMPOSITIONAL_MIRROR"
+TIMEOUT_SECONDS = 60
+
+
+class DownloadError(RuntimeError):
+    """No source gave the file; the message says which failed how, and what to do."""
+
+
+def _unpack(payload: bytes, name: str) -> bytes:
+    """The file itself, where `name` says that it is compressed."""
+    try:
+        if name.endswith(".gz"):
+            return gzip.decompress(payload)
+        if name.endswith(".xz"):
+            return lzma.decompress(payload)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise ValueError(f"damaged or cut off: {error}") from error
+    return payload
+
+
+def _from_mirror(entry: dict, mirror: str | None) -> bytes:
+    if not mirror:
+        raise LookupError(f"no mirror folder configured (key mirror, or environment variable {MIRROR_VARIABLE})")
+    path = Path(mirror).expanduser() / entry["mirror"]
+    return _unpack(path.read_bytes(), path.name)
+
+
+def _from_hub(dataset: str, name: str) -> bytes:
+    rebuild = getattr(import_module(f"compositional.datasets.{dataset}"), "from_hub", None)
+    if rebuild is None:
+        raise LookupError(f"{dataset} is not read from the hub")
+    return rebuild(name)
+
+
+def _from_url(entry: dict) -> bytes:
+    import requests
+
+    response = requests.get(entry["url"], timeout=TIMEOUT_SECONDS)
+    response.raise_for_status()
+    expected = response.headers.get("Content-Length")
+    if expected is not None and "Content-Encoding" not in response.headers and int(expected) != len(response.content):
+        raise ValueError(f"cut off: {len(response.content)} of {expected} bytes")
+    return _unpack(response.content, entry["url"])
+
+
+def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: str | None = None) -> str:
+    """Put one canonical file in its place and return the source that gave it.
+
+    Args:
+        order: which of "mirror", "hub", "url" to try, in this order.
+        mirror: the mirror folder; the environment variable COMPOSITIONAL_MIRROR overrides it.
+
+    Raises:
+        DownloadError: every source failed. Nothing is left at `destination`.
+    """
+    entry = import_module(f"compositional.datasets.{dataset}").FILES[name]
+    mirror = os.environ.get(MIRROR_VARIABLE) or mirror
+    ways: dict[str, Callable[[], bytes]] = {
+        "mirror": lambda: _from_mirror(entry, mirror),
+        "hub": lambda: _from_hub(dataset, name),
+        "url": lambda: _from_url(entry),
+    }
+    failures = []
+    for source in order:
+        try:
+            payload = ways[source]()
+            digest = hashlib.sha256(payload).hexdigest()
+            if digest != entry["sha256"]:
+                raise ValueError(f"wrong content: sha256 {digest} instead of {entry['sha256']}")
+        except Exception as error:  # noqa: BLE001 - any failure of a source is a reason to try the next
+            reason = str(error).splitlines()[0] if str(error) else ""
+            failures.append(f"  - {source}: {type(error).__name__}: {reason}")
+            continue
+        with files.replacing(destination) as temporary:
+            temporary.write_bytes(payload)
+        return source
+    raise DownloadError(
+        "\n".join(
+            [
+                f"{dataset}/{name} could not be had:",
+                *failures,
+                f"Without network: put the file at <folder>/{entry['mirror']} and set mirror: <folder> in the configuration,",
+                f"or {MIRROR_VARIABLE}=<folder> in the environment.",
+            ]
+        )
+    )

@@ -1,0 +1,81 @@
+"""Making a task: building its members, auditing them for overlap, writing them as Arrow with a description."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, DatasetDict, disable_progress_bars
+
+from compositional import files
+from compositional.sequences import Vocabulary
+
+
+class OverlapError(ValueError):
+    """A test set contains what was trained on."""
+
+
+def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
+    """One digest a row over the given columns."""
+    values = [member.with_format("numpy" if column == "image" else None)[column][:] for column in columns]
+    return [
+        hashlib.sha256(b"\x1f".join(v.tobytes() if hasattr(v, "tobytes") else str(v).encode() for v in row)).digest()
+        for row in zip(*values, strict=True)
+    ]
+
+
+def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Count, for every member that must be disjoint from training, its items that occur in training.
+
+    Raises:
+        OverlapError: some do.
+    """
+    counts = []
+    for rule in disjoint:
+        trained = set(_digests(members["train"], rule["columns"]))
+        for name in rule["members"]:
+            overlap = sum(digest in trained for digest in _digests(members[name], rule["columns"]))
+            counts.append(
+                {"member": name, "columns": rule["columns"], "items": len(members[name]), "in_training": overlap}
+            )
+    if leaks := [count for count in counts if count["in_training"]]:
+        lines = [
+            f"{c['in_training']} of {c['items']} items of {c['member']} (by {', '.join(c['columns'])})" for c in leaks
+        ]
+        raise OverlapError(f"items of an evaluation set occur in training: {'; '.join(lines)}")
+    return counts
+
+
+def make_split(task: str, module: str, parameters: dict[str, Any], raw: Path, folder: Path) -> None:
+    """Build a task and write it to `folder`: a DatasetDict on disk, and task.json beside it.
+
+    task.json holds what models need to know of the task, its parameters, the audit, and digests of raw data and content.
+
+    Raises:
+        OverlapError: an evaluation set that must be disjoint from training is not.
+    """
+    implementation = import_module(f"compositional.{module}")
+    members, about = implementation.build(raw, parameters)
+    about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
+    about["audit"] = audit(members, about.pop("disjoint"))
+    about["items"] = {name: len(member) for name, member in members.items()}
+    about["raw_sha256"] = {path.name: files.sha256(path) for path in sorted(raw.glob("*"))} if raw.is_dir() else {}
+    if about["kind"] == "sequence":
+        for side, column in (("source_words", "input"), ("target_words", "output")):
+            sentences = [sentence for member in members.values() for sentence in member[column]]
+            about[side] = list(Vocabulary.of(sentences).words)
+    else:
+        about["image_shape"] = [1, *members["train"].features["image"].shape]
+    content = {
+        name: hashlib.sha256(b"".join(_digests(member, sorted(member.column_names)))).hexdigest()
+        for name, member in members.items()
+    }
+    about["content_sha256"] = hashlib.sha256(repr(sorted(content.items())).encode()).hexdigest()
+    disable_progress_bars()
+    with files.replacing_folder(folder) as temporary:
+        for name, member in members.items():
+            member._fingerprint = content[name][:16]  # random otherwise, and written to disk
+        members.save_to_disk(str(temporary))
+        files.write_json(temporary / "task.json", about)

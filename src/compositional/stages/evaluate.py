@@ -1,0 +1,41 @@
+"""Stage evaluate: metrics of many runs of one family in one process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from compositional import decoding, evaluation, files
+from compositional.stages.problem import load_problem, resolve_device
+
+METRICS_HEADER = ("split", "metric", "value")
+PREDICTIONS_HEADER = ("input", "target", "prediction", "correct")
+PREDICTIONS = 200  # decoded test examples kept a run
+
+
+def evaluate_pack(split: Path, folders: list[Path], *, family: dict[str, Any], device: str, log: TextIO) -> None:
+    """Evaluate trained runs of one family together: metrics.csv and, for sequence tasks, predictions.csv in their folders.
+
+    A diverged run has no accuracy, since its last finite weights are no result: its values are "nan", its row "diverged" is 1.
+    """
+    problem = load_problem(split, family, resolve_device(device))
+    loaded = [load_file(folder / "weights.safetensors", device=problem.device) for folder in folders]
+    weights: dict[str, Tensor] = {name: torch.stack([one[name] for one in loaded]) for name in loaded[0]}
+    measured = evaluation.measure(problem, weights)
+    decoded = None
+    if problem.about["kind"] == "sequence":
+        decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
+    for index, folder in enumerate(folders):
+        diverged = json.loads((folder / "run.json").read_text())["status"] == "diverged"
+        rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]
+        rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in measured[index].items()]
+        if decoded is not None:
+            kept = [(source, target, guess, int(target == guess)) for source, target, guess in decoded[index]]
+            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, kept)
+        files.write_csv(folder / "metrics.csv", METRICS_HEADER, rows)
+        print(folder, *(f"{name} {metric} {value}," for name, metric, value in rows), file=log)

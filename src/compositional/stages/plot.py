@@ -1,0 +1,33 @@
+"""Stage plot: one figure as PDF and PNG, and its caption, from its table alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from compositional import files
+from compositional.figures import style
+
+
+def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
+    """Draw with compositional.figures.<module>.draw(table, options) -> (figure, caption). The same table gives the same bytes."""
+    with plt.rc_context(style.RC):
+        figure, text = import_module(f"compositional.figures.{module}").draw(pd.read_csv(table), options)
+        # Time stamps and the library's name would make the bytes of equal figures differ.
+        for path, metadata in (
+            (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),
+            (png, {"Software": None}),
+        ):
+            with files.replacing(path) as temporary:
+                figure.savefig(temporary, format=path.suffix[1:], metadata=metadata)
+        plt.close(figure)
+    with files.replacing(caption) as temporary:
+        temporary.write_text(text.strip() + "\n")

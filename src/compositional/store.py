@@ -1,0 +1,86 @@
+"""Finished runs and checkpoints, addressed by all that they depend on.
+
+A pack job asks the store first and trains only what is missing, so a job that failed, or whose list of runs changed, repeats
+nothing. An entry is either whole (its files match the digests in entry.json) or counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from compositional import files
+from compositional.training import State
+
+
+def key_of(identity: dict[str, Any]) -> str:
+    """Digest of everything that determines a run's bytes."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+class Store:
+    """A folder of finished runs (entries/) and of runs in training (checkpoints/)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _entry(self, key: str) -> Path:
+        return self.folder / "entries" / key[:2] / key
+
+    def _checkpoint(self, key: str) -> Path:
+        return self.folder / "checkpoints" / f"{key}.safetensors"
+
+    def has(self, key: str) -> bool:
+        """Whether the run is there, complete and unaltered."""
+        entry = self._entry(key)
+        try:
+            digests = json.loads((entry / "entry.json").read_text())
+            return bool(digests) and all(files.sha256(entry / name) == digest for name, digest in digests.items())
+        except (OSError, ValueError):
+            return False
+
+    def add(self, key: str, contents: Path) -> None:
+        """Keep copies of all files in the folder `contents` and drop the run's checkpoint."""
+        with files.replacing_folder(self._entry(key)) as temporary:
+            digests = {}
+            for path in sorted(contents.iterdir()):
+                shutil.copy2(path, temporary / path.name)
+                digests[path.name] = files.sha256(path)
+            (temporary / "entry.json").write_text(json.dumps(digests, indent=2, sort_keys=True))
+        self._checkpoint(key).unlink(missing_ok=True)
+
+    def restore(self, key: str, folder: Path) -> None:
+        """Copy a finished run's files into `folder`, each of them whole or not at all."""
+        for path in sorted(self._entry(key).iterdir()):
+            if path.name != "entry.json":
+                with files.replacing(folder / path.name) as temporary:
+                    shutil.copyfile(path, temporary)
+
+    def save_checkpoint(self, key: str, state: State) -> None:
+        """Keep a run in training, replacing what was kept before."""
+        about = {
+            name: getattr(state, name) for name in ("seed", "strength", "step", "diverged_at", "history", "seconds")
+        }
+        with files.replacing(self._checkpoint(key)) as temporary:
+            save_file(state.tensors, temporary, metadata={"state": json.dumps(about)})
+
+    def load_checkpoint(self, key: str) -> State | None:
+        """The run as last kept; None if there is none, or it cannot be read."""
+        path = self._checkpoint(key)
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, framework="pt") as stored:
+                about = json.loads(stored.metadata()["state"])
+                tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            path.unlink(missing_ok=True)
+            return None
+        history = [tuple(row) for row in about.pop("history")]
+        return State(**about, history=history, tensors=tensors)

@@ -1,0 +1,333 @@
+"""Training of a pack of runs in one process, along a leading run axis.
+
+All runs of a pack share task, model and regularizer; each has its own weights, batches, noise, lambda, gradient clipping,
+optimizer state and fate. Training goes in segments that end where curves are recorded; runs that stand at the same step
+train together, so a run resumed from a checkpoint first catches up on its own. On the CPU everything runs on one thread:
+that makes a run's numbers independent of its neighbors and of the machine's cores, and cores are better used by packs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import randomness
+from compositional.regularization import Step, recording_tap, silent_tap
+
+PARAMETERS = {
+    "steps": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 2000,
+        "description": "gradient steps; the budget is fixed, nothing is selected on the test set",
+    },
+    "batch_size": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 256,
+        "description": "examples a step (sequences: a multiple of 16)",
+    },
+    "learning_rate": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 0.01,
+        "description": "Adam's step size at the start",
+    },
+    "decay": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": 1,
+        "default": 0.96,
+        "description": "factor on the learning rate every 100 steps (smooth)",
+    },
+    "clip": {
+        "type": ["number", "null"],
+        "exclusiveMinimum": 0,
+        "default": 1.0,
+        "description": "largest norm of a run's gradient over all its weights; null: no clipping",
+    },
+    "loss": {
+        "enum": ["cross_entropy", "hinge"],
+        "default": "cross_entropy",
+        "description": "hinge: the largest margin violation (images only)",
+    },
+    "record_every": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 200,
+        "description": "steps between two points of the curves in history.csv",
+    },
+    "curve_examples": {
+        "type": "integer",
+        "minimum": 16,
+        "default": 512,
+        "description": "examples of each split that the curves are measured on; final metrics use all",
+    },
+}
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+
+
+@dataclass
+class Problem:
+    """Everything that the runs of a pack share. `splits` are SequenceSplit or ImageSplit by name."""
+
+    task: str
+    about: dict[str, Any]  # task.json
+    splits: dict[str, Any]
+    model_name: str
+    model: ModuleType
+    model_parameters: dict[str, Any]
+    regularizer: ModuleType | None
+    regularizer_parameters: dict[str, Any]
+    settings: dict[str, Any]  # as in PARAMETERS
+    device: str
+
+
+@dataclass
+class State:
+    """One run in training: everything a checkpoint must hold."""
+
+    seed: int
+    strength: float  # lambda
+    step: int = 0
+    diverged_at: int | None = None
+    tensors: dict[str, Tensor] = field(default_factory=dict)  # flat weights, first and second moments, each (P,)
+    history: list[tuple[int, str, str, float]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Weights:
+    """The weights of R runs in one buffer (R, P), seen as named tensors (R, ...). Offsets are multiples of 64 bytes."""
+
+    def __init__(self, shapes: dict[str, torch.Size]) -> None:
+        self.shapes = shapes
+        self.slices: dict[str, slice] = {}
+        end = 0
+        for name, shape in shapes.items():
+            self.slices[name] = slice(end, end + shape.numel())
+            end += 16 * math.ceil(shape.numel() / 16)
+        self.size = end
+
+    def flatten(self, named: dict[str, Tensor]) -> Tensor:
+        """(P,) from one run's named tensors; gaps are zero."""
+        flat = torch.zeros(self.size)
+        for name, where in self.slices.items():
+            flat[where] = named[name].reshape(-1)
+        return flat
+
+    def views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Named views (R, ...) of (R, P)."""
+        return {name: flat[:, where].unflatten(1, self.shapes[name]) for name, where in self.slices.items()}
+
+    def gather(self, named: Iterable[Tensor], runs: int) -> Tensor:
+        """(R, P) from the named tensors' gradients, in order."""
+        parts = []
+        for gradient, shape in zip(named, self.shapes.values(), strict=True):
+            gap = -shape.numel() % 16
+            parts += [gradient.reshape(runs, -1)] + ([gradient.new_zeros(runs, gap)] if gap else [])
+        return torch.cat(parts, 1)
+
+
+def initial_weights(problem: Problem, seed: int) -> dict[str, Tensor]:
+    """One run's weights before training, by name, without a run axis."""
+    key = randomness.derive(problem.task, problem.model_name, seed, "initialization")
+    return problem.model.initialize(problem.model_parameters, problem.about, randomness.generator(key))
+
+
+def weight_layout(problem: Problem) -> Weights:
+    """How this problem's weights lie in a flat buffer."""
+    return Weights({name: tensor.shape for name, tensor in initial_weights(problem, 0).items()})
+
+
+def start(problem: Problem, seed: int, strength: float) -> State:
+    """A run before its first step."""
+    flat = weight_layout(problem).flatten(initial_weights(problem, seed))
+    zeros = torch.zeros_like(flat)
+    return State(seed, strength, tensors={"weights": flat, "first_moment": zeros, "second_moment": zeros.clone()})
+
+
+class Pack:
+    """R runs at the same step, ready to train together."""
+
+    def __init__(self, problem: Problem, states: list[State], prepared: Any) -> None:
+        self.problem, self.states, self.prepared = problem, states, prepared
+        self.layout = weight_layout(problem)
+        settings, device = problem.settings, problem.device
+        self.train = problem.splits["train"]
+        self.batch_layout = self.train.training_layout(settings["batch_size"])
+        stacked = {
+            name: torch.stack([state.tensors[name] for state in states]).to(device) for name in states[0].tensors
+        }
+        self.flat, self.first, self.second = stacked["weights"], stacked["first_moment"], stacked["second_moment"]
+        self.weights = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.flat).items()}
+        self.strength = torch.tensor([state.strength for state in states], device=device)
+        self.active = (self.strength > 0).to(torch.float32)
+        self.diverged_at = torch.full((len(states),), -1, device=device)
+        self.totals = torch.zeros(2, len(states), device=device)  # task loss and penalty since the last record
+        self.noise_keys = [self._key(state, "noise") for state in states]
+        # What changes from step to step, at fixed addresses: rows, noise, [learning rate, bias corrections], step.
+        self.rows = torch.zeros(len(states), settings["batch_size"], dtype=torch.int64, device=device)
+        self.scales = torch.zeros(3, device=device)
+        self.now = torch.zeros((), dtype=torch.int64, device=device)
+        self.noise = torch.zeros(len(states), self._noise_needed(), device=device)
+        self.graph = None
+
+    def _key(self, state: State, stream: str) -> int:
+        return randomness.derive(self.problem.task, self.problem.model_name, state.seed, stream)
+
+    def _objective(self, normal: Callable[[torch.Size], Tensor]) -> tuple[Tensor, Tensor]:
+        """Task loss and penalty of the current rows, each (R,)."""
+        problem = self.problem
+        batch = self.train.batch(self.rows, self.batch_layout)
+
+        def step_of(other: Any) -> Step:
+            return Step(problem.regularizer_parameters, other, self.active, normal, again, self.prepared)
+
+        def again(other: Any) -> tuple[Tensor, list]:
+            step = step_of(other)
+            tap = recording_tap(step, None)
+            return problem.model.forward(problem.model_parameters, self.weights, other, tap), step.representations
+
+        step = step_of(batch)
+        tap = silent_tap if problem.regularizer is None else recording_tap(step, problem.regularizer)
+        step.outputs = problem.model.forward(problem.model_parameters, self.weights, batch, tap)
+        task_loss = batch.losses(step.outputs, problem.settings["loss"]).sum(1) / problem.settings["batch_size"]
+        if problem.regularizer is None:
+            return task_loss, torch.zeros_like(task_loss)
+        return task_loss, problem.regularizer.penalty(step)
+
+    def _noise_needed(self) -> int:
+        """How many normal numbers a run draws a step, counted in one pass on zeros."""
+        if self.problem.regularizer is None:
+            return 0
+        needed = 0
+
+        def count(shape: torch.Size) -> Tensor:
+            nonlocal needed
+            needed += math.prod(shape)
+            return torch.zeros(len(self.states), *shape, device=self.problem.device)
+
+        with torch.no_grad():
+            self._objective(count)
+        return needed
+
+    def _step(self) -> None:
+        """One gradient step of every run, from the buffers: no value is read back to the host."""
+        used = 0
+
+        def normal(shape: torch.Size) -> Tensor:
+            nonlocal used
+            begin, used = used, used + math.prod(shape)
+            return self.noise[:, begin:used].view(len(self.states), *shape)
+
+        task_loss, penalty = self._objective(normal)
+        total = task_loss + self.strength * penalty
+        gradients = torch.autograd.grad(total.sum(), list(self.weights.values()))
+        with torch.no_grad():
+            gradient = self.layout.gather(gradients, len(self.states))
+            norm = gradient.square().sum(1).sqrt()
+            alive = self.diverged_at < 0
+            healthy = alive & torch.isfinite(total) & torch.isfinite(norm)
+            self.diverged_at.copy_(torch.where(alive & ~healthy, self.now, self.diverged_at))
+            clip = self.problem.settings["clip"]
+            if clip is not None:
+                gradient = gradient * (clip / norm).clamp(max=1).unsqueeze(1)
+            gradient = torch.where(healthy.unsqueeze(1), gradient, 0.0)
+            self.first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
+            self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
+            rate, first_correction, second_correction = self.scales.unbind()
+            change = (self.first * first_correction) / ((self.second * second_correction).sqrt() + _EPSILON)
+            self.flat.sub_(torch.where(healthy.unsqueeze(1), change * rate, 0.0))
+            self.totals += torch.stack([task_loss, penalty])
+
+    def _run_step(self) -> None:
+        """The step, on CUDA recorded once as a graph and replayed: hundreds of kernels for one launch."""
+        if self.problem.device == "cpu":
+            self._step()
+            return
+        if self.graph is None:
+            # Warm-up and capture run the step: put back afterwards what it changed.
+            kept = (self.flat, self.first, self.second, self.totals, self.diverged_at)
+            before = [tensor.clone() for tensor in kept]
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    self._step()
+            torch.cuda.current_stream().wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self._step()
+            for tensor, value in zip(kept, before, strict=True):
+                tensor.copy_(value)
+        self.graph.replay()
+
+    def advance(self, stop: int) -> None:
+        """Train every run from its step to `stop`, then write the result back to the states."""
+        settings, begin = self.problem.settings, self.states[0].step
+        started = time.perf_counter()
+        drawn = [
+            self.train.draw(self._key(state, "batches"), range(begin, stop), settings["batch_size"])
+            for state in self.states
+        ]
+        rows = torch.from_numpy(np.stack(drawn, 1)).to(self.problem.device)
+        self.totals.zero_()
+        for step in range(begin, stop):
+            self.rows.copy_(rows[step - begin])
+            if self.noise.shape[1]:
+                randomness.normal(self.noise_keys, step, self.noise.shape[1], self.noise)
+            rate = settings["learning_rate"] * settings["decay"] ** (step / 100)
+            corrections = [1 / (1 - beta ** (step + 1)) for beta in (_BETA1, _BETA2)]
+            self.scales.copy_(torch.tensor([rate, *corrections]))
+            self.now.fill_(step)
+            self._run_step()
+        means = (self.totals / (stop - begin)).tolist()
+        diverged_at = self.diverged_at.tolist()
+        flat = {"weights": self.flat.cpu(), "first_moment": self.first.cpu(), "second_moment": self.second.cpu()}
+        seconds = (time.perf_counter() - started) / len(self.states)
+        for index, state in enumerate(self.states):
+            state.tensors = {name: rows[index].clone() for name, rows in flat.items()}
+            state.step, state.seconds = stop, state.seconds + seconds
+            state.diverged_at = None if diverged_at[index] < 0 else diverged_at[index]
+            for name, values in zip(("loss", "penalty"), means, strict=True):
+                state.history.append((stop, "train", name, values[index]))
+
+
+def train(
+    problem: Problem,
+    states: list[State],
+    measure: Callable[[Problem, dict[str, Tensor], int], list[dict[tuple[str, str], float]]],
+    on_record: Callable[[list[State]], None] = lambda states: None,
+) -> None:
+    """Train all runs to the end (or to divergence), in place.
+
+    Args:
+        states: fresh runs (`start`) or runs from checkpoints, in any mixture of steps.
+        measure: (problem, weights (R, ...) by name, examples) -> for each run {(split, metric): value}.
+        on_record: called after every segment with the runs that took part in it, for checkpoints and progress.
+    """
+    if problem.device == "cpu":
+        torch.set_num_threads(1)
+    regularizer = problem.regularizer
+    prepare = getattr(regularizer, "prepare", None)
+    prepared = prepare(problem.regularizer_parameters, problem.splits["train"]) if prepare else None
+    steps, every = problem.settings["steps"], problem.settings["record_every"]
+    pack = None
+    while pending := [state for state in states if state.step < steps and state.diverged_at is None]:
+        begin = min(state.step for state in pending)
+        members = [state for state in pending if state.step == begin]
+        if pack is None or pack.states != members:
+            pack = Pack(problem, members, prepared)
+        pack.advance(min(steps, begin - begin % every + every))
+        measured = measure(problem, pack.weights, problem.settings["curve_examples"])
+        for state, values in zip(members, measured, strict=True):
+            state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
+        on_record(members)

@@ -1,0 +1,15 @@
+"""Evaluate the runs of one pack."""
+
+from pathlib import Path
+
+from compositional.stages.evaluate import evaluate_pack
+from compositional.stages.job import logged
+
+with logged(snakemake.log[0]) as log:
+    evaluate_pack(
+        Path(snakemake.input.split),
+        [Path(path).parent for path in snakemake.output.metrics],
+        family=snakemake.params.family,
+        device=snakemake.config["device"],
+        log=log,
+    )

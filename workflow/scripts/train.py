@@ -1,0 +1,18 @@
+"""Train the runs of one pack."""
+
+from pathlib import Path
+
+from compositional.stages.job import logged
+from compositional.stages.train import train_pack
+
+with logged(snakemake.log[0]) as log:
+    train_pack(
+        Path(snakemake.input.split),
+        [Path(path).parent for path in snakemake.output.run],
+        family=snakemake.params.family,
+        numerics=snakemake.params.numerics,
+        store=Path("results/store"),
+        device=snakemake.config["device"],
+        checkpoint_seconds=snakemake.config["checkpoint_seconds"],
+        log=log,
+    )
