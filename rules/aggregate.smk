@@ -8,12 +8,12 @@ rule aggregate:
         figure_sources,
     output:
         "results/tables/{figure}.csv",
-    params:
-        code=code_of("aggregate"),
     log:
         "results/logs/aggregate/{figure}.log",
+    localrule: True
+    params:
+        code=code_of("aggregate"),
     message:
         "Collecting the table of {wildcards.figure}"
-    localrule: True
     script:
         "../workflow/scripts/aggregate.py"

@@ -10,14 +10,14 @@ for pack in PACKS:
             run=pack.files("results", "run.json"),
         output:
             metrics=pack.files("results", "metrics.csv"),
-        params:
-            family=CONFIGURATION.family_parameters(pack.family),
-            code=code_of("evaluate", *modules_of(pack.family)),
         log:
             f"results/logs/evaluate/{pack.name}.log",
         benchmark:
             f"results/benchmarks/evaluate/{pack.name}.tsv"
         threads: 1
+        params:
+            family=CONFIGURATION.family_parameters(pack.family),
+            code=code_of("evaluate", *modules_of(pack.family)),
         message:
             f"Evaluating {len(pack.runs)} runs of {'/'.join(pack.family)}"
         script:

@@ -5,13 +5,13 @@ rule plot:
         pdf="results/figures/{figure}.pdf",
         png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
         caption="results/figures/{figure}.rst",
+    log:
+        "results/logs/plot/{figure}.log",
+    localrule: True
     params:
         figure=lambda wildcards: {key: FIGURES[wildcards.figure][key] for key in ("module", "options")},
         code=lambda wildcards: code_of("plot", f"figures.{FIGURES[wildcards.figure]['module']}"),
-    log:
-        "results/logs/plot/{figure}.log",
     message:
         "Drawing {wildcards.figure}"
-    localrule: True
     script:
         "../workflow/scripts/plot.py"

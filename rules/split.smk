@@ -8,16 +8,16 @@ rule split:
         raw_files,
     output:
         directory("results/splits/{task}"),
-    params:
-        split=lambda wildcards: CONFIGURATION.split_parameters(wildcards.task),
-        dataset=lambda wildcards: CONFIGURATION.dataset(wildcards.task),
-        code=lambda wildcards: code_of("split", CONFIGURATION.module("tasks", wildcards.task)),
     log:
         "results/logs/split/{task}.log",
     benchmark:
         "results/benchmarks/split/{task}.tsv"
+    localrule: True
+    params:
+        split=lambda wildcards: CONFIGURATION.split_parameters(wildcards.task),
+        dataset=lambda wildcards: CONFIGURATION.dataset(wildcards.task),
+        code=lambda wildcards: code_of("split", CONFIGURATION.module("tasks", wildcards.task)),
     message:
         "Splitting {wildcards.task}"
-    localrule: True
     script:
         "../workflow/scripts/split.py"

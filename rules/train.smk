@@ -11,10 +11,6 @@ for pack in PACKS:
             weights=pack.files("results", "weights.safetensors"),
             history=pack.files("results", "history.csv"),
             run=pack.files("results", "run.json"),
-        params:
-            family=CONFIGURATION.family_parameters(pack.family),
-            numerics=numerics_of(pack.family),
-            code=code_of("train", *modules_of(pack.family)),
         log:
             f"results/logs/train/{pack.name}.log",
         benchmark:
@@ -22,6 +18,10 @@ for pack in PACKS:
         threads: 1
         resources:
             runs=len(pack.runs),
+        params:
+            family=CONFIGURATION.family_parameters(pack.family),
+            numerics=numerics_of(pack.family),
+            code=code_of("train", *modules_of(pack.family)),
         message:
             f"Training {len(pack.runs)} runs of {'/'.join(pack.family)}"
         script:

@@ -37,8 +37,7 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
         known = sorted(error.schema.get("properties", {}))
         unknown = [name for name in error.instance if name not in known]
         return "\n".join(
-            f"{key}: unknown key {name!r}{_suggest(name, known)} Allowed: {', '.join(known) or 'none'}."
-            for name in unknown
+            f"{key}: unknown key {name!r}{_suggest(name, known)} Allowed: {', '.join(known) or 'none'}." for name in unknown
         )
     if error.validator == "enum":
         allowed = error.validator_value
@@ -134,8 +133,7 @@ class Configuration:
                     problems += self._check_grid(f"{where}.grids.{index}", grid)
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
         problems += [
-            f"studies: two figures are called {name!r}"
-            for name in sorted({name for name in names if names.count(name) > 1})
+            f"studies: two figures are called {name!r}" for name in sorted({name for name in names if names.count(name) > 1})
         ]
         return problems
 
@@ -167,9 +165,7 @@ class Configuration:
                 f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}"
             )
         if kind == "sequence" and settings["loss"] != "cross_entropy":
-            problems.append(
-                f"training.loss {settings['loss']!r} is for images only, {task!r} is a task of kind {kind!r}"
-            )
+            problems.append(f"training.loss {settings['loss']!r} is for images only, {task!r} is a task of kind {kind!r}")
         if regularizer == "none":
             return problems
         declared = self._declared("regularizers", regularizer)
@@ -200,9 +196,7 @@ class Configuration:
                     f"{run.path}: unknown {KINDS[section]} {name!r}{_suggest(name, known)} Allowed: {', '.join(known)}."
                 )
         if (run.regularizer == "none") != (run.strength == 0):
-            raise ConfigurationError(
-                f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0"
-            )
+            raise ConfigurationError(f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0")
         if problems := self.impossible(run.task, run.model, run.regularizer):
             raise ConfigurationError(f"{run.path}: {'; '.join(problems)}")
 

@@ -24,9 +24,7 @@ def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch) 
     predicted = previous
     for now in range(layout.lengths[0]):
         with torch.no_grad():
-            outputs = problem.model.forward(
-                problem.model_parameters, weights, replace(batch, previous=previous), silent_tap
-            )
+            outputs = problem.model.forward(problem.model_parameters, weights, replace(batch, previous=previous), silent_tap)
         predicted = outputs.argmax(-1)
         # Position (row, now + 1) sees the symbol predicted at (row, now); in chunk order it is the next one.
         feeds = (step[:-1] == now) & (row[1:] == row[:-1])
@@ -35,9 +33,7 @@ def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch) 
     return predicted
 
 
-def predictions(
-    problem: Problem, weights: dict[str, Tensor], split: str, examples: int
-) -> list[list[tuple[str, str, str]]]:
+def predictions(problem: Problem, weights: dict[str, Tensor], split: str, examples: int) -> list[list[tuple[str, str, str]]]:
     """For each run rows (input, target, greedy prediction) as text, evenly spaced over a sequence split."""
     runs = next(iter(weights.values())).shape[0]
     data = problem.splits[split]

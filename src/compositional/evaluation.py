@@ -11,9 +11,7 @@ from compositional.training import Problem
 BATCH = 256
 
 
-def measure(
-    problem: Problem, weights: dict[str, Tensor], examples: int | None = None
-) -> list[dict[tuple[str, str], float]]:
+def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None = None) -> list[dict[tuple[str, str], float]]:
     """Accuracy and mean loss of every run on every split (or on `examples` of each).
 
     Args:

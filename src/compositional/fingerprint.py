@@ -40,9 +40,7 @@ def _imports(tree: ast.Module, root: Path) -> set[Path]:
             continue
         for depth in range(1, len(parts) + 1):
             path = root.parent.joinpath(*parts[:depth])
-            found.update(
-                candidate for candidate in (path.with_suffix(".py"), path / "__init__.py") if candidate.is_file()
-            )
+            found.update(candidate for candidate in (path.with_suffix(".py"), path / "__init__.py") if candidate.is_file())
     return found
 
 

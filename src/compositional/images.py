@@ -31,9 +31,7 @@ class Batch:
         loss: "cross_entropy", or "hinge": max(0, 1 + max_{j != y} s_j - s_y) (Crammer and Singer, JMLR 2001).
         """
         if loss == "cross_entropy":
-            return functional.cross_entropy(scores.flatten(0, 1), self.labels.flatten(), reduction="none").view(
-                self.labels.shape
-            )
+            return functional.cross_entropy(scores.flatten(0, 1), self.labels.flatten(), reduction="none").view(self.labels.shape)
         label = self.labels.unsqueeze(-1)
         others = scores.scatter(2, label, float("-inf")).amax(-1)
         return (1 + others - scores.gather(2, label).squeeze(-1)).clamp(min=0)

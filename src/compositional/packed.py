@@ -50,7 +50,7 @@ class _LSTM(torch.autograd.Function):
     weights is one product over all steps instead of one a step."""
 
     @staticmethod
-    def forward(ctx, gates_in, hidden, cell, weight, sizes):  # noqa: ANN001
+    def forward(ctx, gates_in, hidden, cell, weight, sizes):
         width, constant = hidden.shape[2], gates_in.shape[1] == 1
         gates, cells, squashed, outputs = [], [], [], []
         new_hidden, new_cell, start = hidden, cell, 0
@@ -71,7 +71,7 @@ class _LSTM(torch.autograd.Function):
         return torch.cat(outputs, 1)
 
     @staticmethod
-    def backward(ctx, grad_outputs):  # noqa: ANN001
+    def backward(ctx, grad_outputs):
         gates, cells, squashed, outputs, hidden, cell, weight = ctx.saved
         sizes, width = ctx.sizes, hidden.shape[2]
         sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -131,12 +131,12 @@ class _Reorder(torch.autograd.Function):
     """Permutation of the rows whose gradient is the inverse permutation: a gather, not a scatter."""
 
     @staticmethod
-    def forward(ctx, rows, order, inverse):  # noqa: ANN001
+    def forward(ctx, rows, order, inverse):
         ctx.save_for_backward(order, inverse)
         return rows.index_select(1, order)
 
     @staticmethod
-    def backward(ctx, grad):  # noqa: ANN001
+    def backward(ctx, grad):
         _, inverse = ctx.saved_tensors
         return grad.index_select(1, inverse), None, None
 

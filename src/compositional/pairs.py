@@ -33,10 +33,7 @@ def _member(images: np.ndarray, labels: np.ndarray, offsets: tuple[int, ...], pa
     right = (left + source.choice(offsets, size=pairs)) % CLASSES
     chosen = [
         np.array(
-            [
-                by_class[digit][int(share * len(by_class[digit]))]
-                for digit, share in zip(side, source.random(pairs), strict=True)
-            ]
+            [by_class[digit][int(share * len(by_class[digit]))] for digit, share in zip(side, source.random(pairs), strict=True)]
         )
         for side in (left, right)
     ]

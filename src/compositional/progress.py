@@ -30,9 +30,7 @@ class Progress:
     def report(self, members: dict[str, State]) -> None:
         """Log the last record of the runs `members`; now and then say on the terminal how far the pack is."""
         for name, state in members.items():
-            last = [
-                f"{split} {metric} {value:.4g}" for step, split, metric, value in state.history if step == state.step
-            ]
+            last = [f"{split} {metric} {value:.4g}" for step, split, metric, value in state.history if step == state.step]
             diverged = "" if state.diverged_at is None else f" DIVERGED at step {state.diverged_at}"
             self.log.write(f"{name} step {state.step}/{self.steps} {', '.join(last)}{diverged}\n")
         done, total, now = self._done(), self.steps * len(self.states), time.monotonic()

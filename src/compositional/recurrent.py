@@ -51,9 +51,7 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     reading = {"forward": embedded, "backward": embedded.gather(2, backward.expand_as(embedded))}
     gates_in = torch.stack(
         [
-            packed.linear(
-                words.transpose(1, 2), weights[f"encoder.{direction}.input"], weights[f"encoder.{direction}.bias"]
-            )
+            packed.linear(words.transpose(1, 2), weights[f"encoder.{direction}.input"], weights[f"encoder.{direction}.bias"])
             for direction, words in reading.items()
         ],
         1,
@@ -61,9 +59,7 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     recurrent = torch.stack([weights[f"encoder.{direction}.recurrent"] for direction in reading], 1)
     width = recurrent.shape[2]
     zeros = embedded.new_zeros(runs * 2, rows, width)
-    states = packed.lstm(
-        gates_in.view(runs * 2, steps * rows, 4 * width), zeros, zeros, recurrent.flatten(0, 1), [rows] * steps
-    )
+    states = packed.lstm(gates_in.view(runs * 2, steps * rows, 4 * width), zeros, zeros, recurrent.flatten(0, 1), [rows] * steps)
     states = states.view(runs, 2, steps, rows, width).transpose(2, 3)
     last = (length - 1).unsqueeze(-1).expand(-1, -1, 1, width)
     ends = torch.cat([states[:, direction].gather(2, last).squeeze(2) for direction in (0, 1)], -1)
@@ -86,9 +82,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: 
     for chunk in layout.chunks(queries):
         runs, count, steps, _ = chunk.shape
         here = slice(rows, rows + count)
-        scores = torch.baddbmm(
-            blocked[:, here].flatten(0, 1), chunk.flatten(0, 1), keys[:, here].flatten(0, 1).transpose(1, 2)
-        )
+        scores = torch.baddbmm(blocked[:, here].flatten(0, 1), chunk.flatten(0, 1), keys[:, here].flatten(0, 1).transpose(1, 2))
         mixed = torch.bmm(scores.softmax(-1), values[:, here].flatten(0, 1))
         outputs.append(mixed.view(runs, count * steps, -1))
         rows += count

@@ -192,9 +192,7 @@ class SequenceSplit:
         strata = np.arange(batch_size)
         return np.stack(
             [
-                ((strata + randomness.generator(key, step).random(batch_size)) * len(self) / batch_size).astype(
-                    np.int64
-                )
+                ((strata + randomness.generator(key, step).random(batch_size)) * len(self) / batch_size).astype(np.int64)
                 for step in steps
             ]
         ).clip(max=len(self) - 1)

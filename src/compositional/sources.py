@@ -86,7 +86,7 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
             digest = hashlib.sha256(payload).hexdigest()
             if digest != entry["sha256"]:
                 raise ValueError(f"wrong content: sha256 {digest} instead of {entry['sha256']}")
-        except Exception as error:  # noqa: BLE001 - any failure of a source is a reason to try the next
+        except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else ""
             failures.append(f"  - {source}: {type(error).__name__}: {reason}")
             continue

@@ -37,13 +37,9 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
         trained = set(_digests(members["train"], rule["columns"]))
         for name in rule["members"]:
             overlap = sum(digest in trained for digest in _digests(members[name], rule["columns"]))
-            counts.append(
-                {"member": name, "columns": rule["columns"], "items": len(members[name]), "in_training": overlap}
-            )
+            counts.append({"member": name, "columns": rule["columns"], "items": len(members[name]), "in_training": overlap})
     if leaks := [count for count in counts if count["in_training"]]:
-        lines = [
-            f"{c['in_training']} of {c['items']} items of {c['member']} (by {', '.join(c['columns'])})" for c in leaks
-        ]
+        lines = [f"{c['in_training']} of {c['items']} items of {c['member']} (by {', '.join(c['columns'])})" for c in leaks]
         raise OverlapError(f"items of an evaluation set occur in training: {'; '.join(lines)}")
     return counts
 

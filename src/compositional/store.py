@@ -64,9 +64,7 @@ class Store:
 
     def save_checkpoint(self, key: str, state: State) -> None:
         """Keep a run in training, replacing what was kept before."""
-        about = {
-            name: getattr(state, name) for name in ("seed", "strength", "step", "diverged_at", "history", "seconds")
-        }
+        about = {name: getattr(state, name) for name in ("seed", "strength", "step", "diverged_at", "history", "seconds")}
         with files.replacing(self._checkpoint(key)) as temporary:
             save_file(state.tensors, temporary, metadata={"state": json.dumps(about)})
 

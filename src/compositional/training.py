@@ -163,9 +163,7 @@ class Pack:
         settings, device = problem.settings, problem.device
         self.train = problem.splits["train"]
         self.batch_layout = self.train.training_layout(settings["batch_size"])
-        stacked = {
-            name: torch.stack([state.tensors[name] for state in states]).to(device) for name in states[0].tensors
-        }
+        stacked = {name: torch.stack([state.tensors[name] for state in states]).to(device) for name in states[0].tensors}
         self.flat, self.first, self.second = stacked["weights"], stacked["first_moment"], stacked["second_moment"]
         self.weights = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.flat).items()}
         self.strength = torch.tensor([state.strength for state in states], device=device)
@@ -275,8 +273,7 @@ class Pack:
         settings, begin = self.problem.settings, self.states[0].step
         started = time.perf_counter()
         drawn = [
-            self.train.draw(self._key(state, "batches"), range(begin, stop), settings["batch_size"])
-            for state in self.states
+            self.train.draw(self._key(state, "batches"), range(begin, stop), settings["batch_size"]) for state in self.states
         ]
         rows = torch.from_numpy(np.stack(drawn, 1)).to(self.problem.device)
         self.totals.zero_()

@@ -102,9 +102,7 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
             )
     axes.set_ylim(-0.03, 1.04)
     axes.set_xlim(left=-width)
-    axes.set_xticks(
-        [0, *positive], ["0", *(f"{value:g}" for value in positive)], rotation=45 if len(positive) > 6 else 0
-    )
+    axes.set_xticks([0, *positive], ["0", *(f"{value:g}" for value in positive)], rotation=45 if len(positive) > 6 else 0)
     axes.minorticks_off()
     axes.grid(axis="y", color="0.92")
 
@@ -144,9 +142,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
     tasks = [task for task in sorted(set(table.task)) if task not in options["ceilings"].values()]
-    figure, grid = plt.subplots(
-        2, len(tasks), figsize=(4.2 * len(tasks), 5.6), sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, grid = plt.subplots(2, len(tasks), figsize=(4.2 * len(tasks), 5.6), sharey=True, squeeze=False, layout="constrained")
     for column, task in enumerate(tasks):
         for row, split in enumerate(TITLES):
             _panel(grid[row, column], table, task, split, options)

@@ -64,13 +64,11 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:  # noqa: ANN001
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Class scores (R, B, classes)."""
     hidden = batch.images
     for index in range(parameters["convolutions"]):
-        hidden = packed.conv2d(
-            hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"]
-        ).relu()
+        hidden = packed.conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"]).relu()
         if index == 0:
             hidden = functional.max_pool2d(hidden.flatten(0, 1), 2).unflatten(0, hidden.shape[:2])
     hidden = packed.linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()

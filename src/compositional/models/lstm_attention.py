@@ -49,7 +49,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights | initialize_linear(source, 6 * width, actions, "output")
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:  # noqa: ANN001
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order, under teacher forcing with `batch.previous`."""
     layout = batch.layout
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)

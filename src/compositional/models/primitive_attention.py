@@ -41,7 +41,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights | initialize_linear(source, primitive, actions, "output")
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:  # noqa: ANN001
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order; teacher forcing or not makes no difference here."""
     mask = batch.input_mask
     primitive = tap("word_embedding", packed.embedding(batch.inputs, weights["primitive_embedding"]), mask)

@@ -19,7 +19,7 @@ def logged(path: str) -> Iterator[TextIO]:
         stream.truncate(0)
         try:
             yield stream
-        except Exception as error:  # noqa: BLE001 - whatever it is, the user must see it
+        except Exception as error:
             traceback.print_exc(file=stream)
             print(f"{type(error).__name__}: {error}\n(details in {log})", file=sys.stderr, flush=True)
             sys.exit(1)

@@ -32,9 +32,7 @@ def _commit() -> dict[str, Any]:
     """The commit of the working tree, and whether it was altered; empty outside a repository."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        status = subprocess.run(
-            ["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True
-        ).stdout
+        status = subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return {}
     return {"commit": commit, "dirty": bool(status)}
@@ -86,9 +84,7 @@ def train_pack(
     runs = {Run.of_folder(folder): folder for folder in folders}
     keys = {run: key_of(identity | {"lambda": run.strength, "seed": run.seed}) for run in runs}
     missing = [run for run in runs if not kept.has(keys[run])]
-    states = {
-        run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing
-    }
+    states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
     names = {id(state): run for run, state in states.items()}
     progress = Progress(log, steps, list(states.values()), len(runs) - len(missing))
     saved = time.monotonic()
