@@ -1,12 +1,14 @@
 # make            set everything up and build the main figure at laptop scale
 # make env        only the environment, .venv
 # make test       set everything up and run the tests
+# make format     format and lint
+# make docs       write the option tables of config/README.md
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env test format
+.PHONY: figure env test format docs
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -25,3 +27,6 @@ test: env
 
 format: env
 	$(RUN) ruff format src tests benchmarks && ruff check --fix src tests benchmarks && snakefmt Snakefile rules
+
+docs: env
+	$(RUN) PYTHONPATH=src python -m compositional.documentation

@@ -25,9 +25,12 @@ class ConfigurationError(ValueError):
     """The configuration is wrong; the message names key, value, what is allowed and the nearest match."""
 
 
-def _suggest(value: Any, allowed: list[Any]) -> str:
-    close = difflib.get_close_matches(str(value), [str(option) for option in allowed], n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def _options_for(value: Any, allowed: list[Any]) -> str:
+    """The end of a message about a wrong value: the nearest match, and everything that is allowed."""
+    names = [str(option) for option in allowed]
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    guess = f"; did you mean {close[0]!r}?" if close else "."
+    return f"{guess} Allowed: {', '.join(names) or 'none'}."
 
 
 def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
@@ -36,12 +39,10 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     if error.validator == "additionalProperties":
         known = sorted(error.schema.get("properties", {}))
         unknown = [name for name in error.instance if name not in known]
-        return "\n".join(
-            f"{key}: unknown key {name!r}{_suggest(name, known)} Allowed: {', '.join(known) or 'none'}." for name in unknown
-        )
+        return "\n".join(f"{key}: unknown key {name!r}{_options_for(name, known)}" for name in unknown)
     if error.validator == "enum":
         allowed = error.validator_value
-        return f"{key}: {error.instance!r} is not allowed{_suggest(error.instance, allowed)} Allowed: {', '.join(map(str, allowed))}."
+        return f"{key}: {error.instance!r} is not allowed{_options_for(error.instance, allowed)}"
     return f"{key}: {error.message} (value: {error.instance!r})"
 
 
@@ -103,9 +104,7 @@ class Configuration:
         module = entry.get("module", name)
         if module not in available(section):
             known = available(section)
-            return [
-                f"{section}.{name}: there is no {KINDS[section]} module {module!r}{_suggest(module, known)} Allowed: {', '.join(known)}."
-            ]
+            return [f"{section}.{name}: there is no {KINDS[section]} module {module!r}{_options_for(module, known)}"]
         properties = dict(declarations(f"{section}.{module}")["PARAMETERS"])
         properties["module"] = {"type": "string"}
         if section != "regularizers":
@@ -120,9 +119,7 @@ class Configuration:
                 module = figure.get("module", name)
                 if module not in available("figures"):
                     known = [name for name in available("figures") if name != "style"]
-                    problems.append(
-                        f"{where}: there is no figure module {module!r}{_suggest(module, known)} Allowed: {', '.join(known)}."
-                    )
+                    problems.append(f"{where}: there is no figure module {module!r}{_options_for(module, known)}")
                     continue
                 problems += _check(
                     figure.get("options", {}),
@@ -144,9 +141,7 @@ class Configuration:
         for section, name, key in asked:
             known = self._names(section)
             if name not in known:
-                problems.append(
-                    f"{where}.{key}: unknown {KINDS[section]} {name!r}{_suggest(name, known)} Allowed: {', '.join(known)}."
-                )
+                problems.append(f"{where}.{key}: unknown {KINDS[section]} {name!r}{_options_for(name, known)}")
         return problems or [
             f"{where}: {problem}"
             for name in grid["regularizers"] or ["none"]
@@ -171,13 +166,11 @@ class Configuration:
         declared = self._declared("regularizers", regularizer)
         shown = self._declared("models", model)["REPRESENTATIONS"]
         if kind not in declared["APPLIES_TO"]:
-            problems.append(
-                f"regularizer {regularizer!r} applies to {', '.join(declared['APPLIES_TO'])} tasks, {task!r} is a task of kind {kind!r}"
-            )
+            kinds = " and ".join(declared["APPLIES_TO"])
+            problems.append(f"regularizer {regularizer!r} applies to {kinds} tasks, {task!r} is a task of kind {kind!r}")
         elif declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
-            problems.append(
-                f"regularizer {regularizer!r} needs a model with {' or '.join(declared['REPRESENTATIONS'])}, {model!r} has {', '.join(shown)}"
-            )
+            needed = " or ".join(declared["REPRESENTATIONS"])
+            problems.append(f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {', '.join(shown)}")
         return problems
 
     def check_run(self, run: Run) -> None:
@@ -192,9 +185,7 @@ class Configuration:
         for section, name in sections.items():
             if name not in self._names(section):
                 known = self._names(section)
-                raise ConfigurationError(
-                    f"{run.path}: unknown {KINDS[section]} {name!r}{_suggest(name, known)} Allowed: {', '.join(known)}."
-                )
+                raise ConfigurationError(f"{run.path}: unknown {KINDS[section]} {name!r}{_options_for(name, known)}")
         if (run.regularizer == "none") != (run.strength == 0):
             raise ConfigurationError(f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0")
         if problems := self.impossible(run.task, run.model, run.regularizer):

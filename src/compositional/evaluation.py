@@ -28,7 +28,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None =
             with torch.no_grad():
                 outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
             real = len(rows)
-            hits = hits + batch.correct(outputs)[:, :real].sum(1)
+            hits = hits + batch.correct(outputs)[:, :real].double().sum(1)
             loss = batch.example_losses(batch.losses(outputs, problem.settings["loss"]))
             total = total + loss[:, :real].double().sum(1)
             count += real

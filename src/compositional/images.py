@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import datasets
 import numpy as np
 import torch
 from torch import Tensor
@@ -88,6 +87,8 @@ class ImageSplit:
 
 def load(folder: Path, device: str) -> dict[str, ImageSplit]:
     """Read a split image task (columns image and label) from its folder."""
-    members = datasets.DatasetDict.load_from_disk(str(folder)).with_format("numpy")
+    from datasets import DatasetDict
+
+    members = DatasetDict.load_from_disk(str(folder)).with_format("numpy")
     width = json.loads((folder / "task.json").read_text())["component_width"]
     return {name: ImageSplit(member["image"][:], member["label"][:], width, device) for name, member in members.items()}

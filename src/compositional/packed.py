@@ -8,6 +8,7 @@ equals the single product of the same shape bit for bit (tests/test_packed.py), 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -45,6 +46,13 @@ def conv2d(images: Tensor, weight: Tensor, bias: Tensor, stride: int = 1, paddin
     )
 
 
+def _tanh(values: Tensor) -> Tensor:
+    """Hyperbolic tangent as 2 sigmoid(2 x) - 1: several times faster than the library's own on the CPU, equal to 1e-7."""
+    if values.device.type == "cuda":
+        return values.tanh()
+    return (values * 2).sigmoid_().mul_(2).sub_(1)
+
+
 class _LSTM(torch.autograd.Function):
     """Forward and backward passes of `lstm`. Each step works on what fits the cache; the gradient of the recurrent
     weights is one product over all steps instead of one a step."""
@@ -52,23 +60,24 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx, gates_in, hidden, cell, weight, sizes):
         width, constant = hidden.shape[2], gates_in.shape[1] == 1
-        gates, cells, squashed, outputs = [], [], [], []
-        new_hidden, new_cell, start = hidden, cell, 0
+        gates, cells, squashed, start = [], [], [], 0
+        outputs = hidden.new_empty(hidden.shape[0], sum(sizes), width)
+        new_hidden, new_cell = hidden, cell
         for size in sizes:
             step_in = gates_in if constant else gates_in[:, start : start + size]
             gate = torch.baddbmm(step_in, new_hidden[:, :size], weight)
-            gate[..., : 3 * width].sigmoid_()
-            gate[..., 3 * width :].tanh_()
+            gate[..., 3 * width :].mul_(2)
+            gate.sigmoid_()
+            gate[..., 3 * width :].mul_(2).sub_(1)  # the candidate's tanh, as in _tanh
             into, keep, out, candidate = gate.split(width, 2)
             new_cell = torch.mul(keep, new_cell[:, :size]).addcmul_(into, candidate)
-            squashed.append(new_cell.tanh())
-            new_hidden = out * squashed[-1]
+            squashed.append(_tanh(new_cell))
+            new_hidden = torch.mul(out, squashed[-1], out=outputs[:, start : start + size])
             gates.append(gate)
             cells.append(new_cell)
-            outputs.append(new_hidden)
             start += size
         ctx.saved, ctx.sizes, ctx.constant = (gates, cells, squashed, outputs, hidden, cell, weight), sizes, constant
-        return torch.cat(outputs, 1)
+        return outputs
 
     @staticmethod
     def backward(ctx, grad_outputs):
@@ -102,7 +111,8 @@ class _LSTM(torch.autograd.Function):
             tanh_backward(grad_candidate, candidate, grad_input=grad_candidate)
             grad_cell = grad_new_cell.mul_(keep)
             grad_hidden = torch.bmm(grad_gate, transposed)
-        before = [hidden] + [output[:, :size] for output, size in zip(outputs, sizes[1:], strict=False)]
+        starts = accumulate(sizes, initial=0)
+        before = [hidden, *(outputs[:, start : start + size] for start, size in zip(starts, sizes[1:], strict=False))]
         grad_weight = torch.bmm(torch.cat(before, 1).transpose(1, 2), grad_gates)
         if ctx.constant:
             grad_gates = grad_gates.sum(1, keepdim=True)
@@ -125,6 +135,25 @@ def lstm(gates_in: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: 
         The hidden state after every step, (R, N, H).
     """
     return _LSTM.apply(gates_in, hidden, cell, weight, tuple(sizes))
+
+
+class _Exchange(torch.autograd.Function):
+    """A gather by an index that is its own inverse, so that its gradient is the same gather."""
+
+    @staticmethod
+    def forward(ctx, values, index):
+        ctx.save_for_backward(index)
+        return values.gather(2, index.expand_as(values))
+
+    @staticmethod
+    def backward(ctx, grad):
+        (index,) = ctx.saved_tensors
+        return grad.gather(2, index.expand_as(grad)), None
+
+
+def exchange(values: Tensor, index: Tensor) -> Tensor:
+    """values[r, b, index[r, b, s]] for values (R, B, S, D) and an involution index (R, B, S, 1)."""
+    return _Exchange.apply(values, index)
 
 
 class _Reorder(torch.autograd.Function):

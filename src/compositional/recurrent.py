@@ -48,23 +48,19 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     # The backward direction reads each input from its own last word to its first; padding stays behind.
     length = batch.input_lengths.unsqueeze(-1)
     backward = torch.where(position < length, length - 1 - position, position).unsqueeze(-1)
-    reading = {"forward": embedded, "backward": embedded.gather(2, backward.expand_as(embedded))}
-    gates_in = torch.stack(
-        [
-            packed.linear(words.transpose(1, 2), weights[f"encoder.{direction}.input"], weights[f"encoder.{direction}.bias"])
-            for direction, words in reading.items()
-        ],
-        1,
-    )
-    recurrent = torch.stack([weights[f"encoder.{direction}.recurrent"] for direction in reading], 1)
-    width = recurrent.shape[2]
+    words = torch.stack([embedded, packed.exchange(embedded, backward)], 1).transpose(2, 3).flatten(0, 1)
+    both = {
+        name: torch.stack([weights[f"encoder.{direction}.{name}"] for direction in ("forward", "backward")], 1).flatten(0, 1)
+        for name in ("input", "recurrent", "bias")
+    }
+    width = both["recurrent"].shape[1]
+    gates_in = packed.linear(words, both["input"], both["bias"]).flatten(1, 2)
     zeros = embedded.new_zeros(runs * 2, rows, width)
-    states = packed.lstm(gates_in.view(runs * 2, steps * rows, 4 * width), zeros, zeros, recurrent.flatten(0, 1), [rows] * steps)
+    states = packed.lstm(gates_in, zeros, zeros, both["recurrent"], [rows] * steps)
     states = states.view(runs, 2, steps, rows, width).transpose(2, 3)
     last = (length - 1).unsqueeze(-1).expand(-1, -1, 1, width)
     ends = torch.cat([states[:, direction].gather(2, last).squeeze(2) for direction in (0, 1)], -1)
-    back = states[:, 1].gather(2, backward.expand(-1, -1, -1, width))
-    return torch.cat([states[:, 0], back], -1), ends
+    return torch.cat([states[:, 0], packed.exchange(states[:, 1], backward)], -1), ends
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: Layout) -> Tensor:

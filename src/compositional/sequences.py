@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import datasets
 import numpy as np
 import torch
 from torch import Tensor
@@ -218,7 +217,9 @@ class SequenceSplit:
 
 def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
     """Read a split sequence task (columns input, output) from its folder."""
-    members = datasets.DatasetDict.load_from_disk(str(folder))
+    from datasets import DatasetDict
+
+    members = DatasetDict.load_from_disk(str(folder))
     about = json.loads((folder / "task.json").read_text())
     source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
     return {

@@ -295,7 +295,7 @@ class Pack:
             state.step, state.seconds = stop, state.seconds + seconds
             state.diverged_at = None if diverged_at[index] < 0 else diverged_at[index]
             for name, values in zip(("loss", "penalty"), means, strict=True):
-                state.history.append((stop, "train", name, values[index]))
+                state.history.append((stop, "batches", name, values[index]))
 
 
 def train(

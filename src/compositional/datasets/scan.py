@@ -29,7 +29,7 @@ def commands() -> list[tuple[str, str]]:
         f"{phrase} {adverb}".strip(): actions * count
         for (phrase, actions), (adverb, count) in product(_phrases().items(), REPEATS.items())
     }
-    pairs = [(command, actions) for command, actions in repeated.items()]
+    pairs = list(repeated.items())
     for (first, before), (second, after) in product(repeated.items(), repeated.items()):
         pairs.append((f"{first} and {second}", before + after))
         pairs.append((f"{first} after {second}", after + before))

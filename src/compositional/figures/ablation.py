@@ -41,42 +41,41 @@ def _accuracies(table: pd.DataFrame, task: str, split: str) -> pd.DataFrame:
     return rows[rows.split == split]
 
 
-def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, offset: float) -> None:
-    """One regularizer: every seed a dot, mean and interval a line; diverged runs as crosses at the bottom."""
+def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, place: float, threshold: float) -> None:
+    """One regularizer: every seed a dot, mean and interval a line; diverged runs as crosses at the bottom.
+
+    place: how far to move beside lambda, as a share of a decade, so that lines do not hide each other's seeds.
+    """
     shade = style.color(name)
-    # Dots stand a little beside their lambda so that lines do not hide each other's seeds.
-    shifted = rows["lambda"] * (1 + offset) + (rows["lambda"] == 0) * offset * axes.linear_width
-    axes.scatter(shifted, rows.value, s=9, color=shade, alpha=0.45, linewidths=0)
-    diverged = rows[rows.value.isna()]
-    axes.scatter(diverged["lambda"], np.zeros(len(diverged)), marker="x", s=30, color=shade, clip_on=False, zorder=5)
+
+    def beside(strengths: pd.Series, share: float) -> pd.Series:
+        return strengths * 10**share + (strengths == 0) * threshold * share
+
+    axes.scatter(beside(rows["lambda"], place + 0.05), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    diverged = rows[rows.value.isna()]["lambda"]
+    axes.scatter(beside(diverged, place), np.zeros(len(diverged)), marker="x", s=30, color=shade, clip_on=False, zorder=5)
     groups = rows.dropna(subset="value").groupby("lambda").value
     means, half = groups.mean(), groups.apply(lambda values: style.interval(values.to_numpy()))
-    low, high = np.minimum(half, means), np.minimum(half, 1 - means)
+    inside = [np.minimum(half, means), np.minimum(half, 1 - means)]  # accuracies end at 0 and 1
+    at = beside(means.index.to_series(), place)
     axes.errorbar(
-        means.index,
-        means,
-        yerr=[low, high],
-        color=shade,
-        label=label,
-        capsize=2,
-        linewidth=1.4,
-        marker="o",
-        markersize=3.5,
+        at, means, yerr=inside, color=shade, label=label, capsize=2, elinewidth=0.8, linewidth=1.4, marker="o", markersize=3.5
     )
 
 
 def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict[str, Any]) -> None:
+    """One task on one split."""
     rows = _accuracies(table, task, split)
     positive = sorted(set(rows["lambda"]) - {0.0})
-    width = positive[0] / 2 if positive else 1.0
-    axes.set_xscale("symlog", linthresh=positive[0] if positive else 1.0, linscale=0.6)
-    axes.linear_width = width
-    groups = rows[rows.regularizer != "none"].groupby(["model", "regularizer"])
+    threshold = positive[0] if positive else 1.0
+    axes.set_xscale("symlog", linthresh=threshold, linscale=0.6)
     several = rows.model.nunique() > 1
-    for index, ((model, name), own) in enumerate(groups):
-        plain = rows[(rows.model == model) & (rows.regularizer == "none")]
-        offset = 0.06 * (index - (groups.ngroups - 1) / 2)
-        _line(axes, pd.concat([plain, own]), name, f"{name} ({model})" if several else name, offset)
+    lines = sorted(set(zip(rows.model, rows.regularizer, strict=True)), key=lambda pair: (pair[0], pair[1]))
+    lines = [pair for pair in lines if pair[1] != "none"] or lines
+    for index, (model, name) in enumerate(lines):
+        own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]
+        label = f"{name} ({model})" if several else name
+        _line(axes, own, name, label, 0.07 * (index - (len(lines) - 1) / 2), threshold)
     if split == "test":
         if (ceiling := options["ceilings"].get(task)) is not None:
             value = _accuracies(table, ceiling, "test").value.mean()
@@ -101,7 +100,7 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
                 color="0.45",
             )
     axes.set_ylim(-0.03, 1.04)
-    axes.set_xlim(left=-width)
+    axes.set_xlim(left=-0.5 * threshold)
     axes.set_xticks([0, *positive], ["0", *(f"{value:g}" for value in positive)], rotation=45 if len(positive) > 6 else 0)
     axes.minorticks_off()
     axes.grid(axis="y", color="0.92")
@@ -124,18 +123,17 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                 means = regularized.groupby("lambda").value.mean()
                 if means.notna().any():
                     best, largest = means.idxmax(), means.index.max()
-                    lines.append(
-                        f"  - {name}: {means[best]:.3f} at its best lambda, {best:g}; {means[largest]:.3f} at the largest, {largest:g}"
-                    )
+                    lines.append(f"  - {name}: {means[best]:.3f} at its best lambda, {best:g}")
+                    lines.append(f"  - {name}: {means[largest]:.3f} at its largest lambda, {largest:g}")
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
         if (ceiling := options["ceilings"].get(task)) is not None:
             lines.append(f"  - ceiling ({ceiling}): {_accuracies(table, ceiling, 'test').value.mean():.3f}")
-    if "sequence" in options.get("swaps", "sequence"):
-        lines += [
-            "",
-            "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test inputs: it is augmentation in disguise.",
-        ]
+    lines += [
+        "",
+        "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "
+        "inputs: it is augmentation in disguise.",
+    ]
     return "\n".join(lines)
 
 

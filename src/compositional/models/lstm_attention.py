@@ -2,8 +2,8 @@
 
 Widths after Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), appendix A: embeddings 32,
 encoder 16 per direction, decoder 64, whose initial state is the encoder's first and last states side by side. Attention
-("general" scores of Luong, Pham, Manning 2015) follows the decoder's LSTM and does not feed back into it, so all target positions are computed
-in one pass under teacher forcing.
+("general" scores of Luong, Pham, Manning 2015) follows the decoder's LSTM and does not feed back into it, so all target
+positions are computed in one pass under teacher forcing.
 """
 
 from __future__ import annotations

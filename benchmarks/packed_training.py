@@ -1,0 +1,223 @@
+"""Throughput of packed training against the plain way, side by side in one call.
+
+    python benchmarks/packed_training.py                     # this machine's CPU cores
+    python benchmarks/packed_training.py --device cuda --runs 1 4 16 64
+
+(a) plain: one process a run, standard PyTorch modules (benchmarks/plain.py); on the CPU both as PyTorch does by itself (one
+process after another, all cores) and as many single-threaded processes at once as there are cores, the better one counts.
+(b) this project with one run, (c) packs of growing size; on the CPU one single-threaded process a core. Every way is timed in
+processes of its own, start-up apart from steps; runs/hour are for the full number of steps, start-up included.
+
+Writes results/benchmarks/packed_training_<device>.csv and .png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BEGAN = time.perf_counter()
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+STEPS = {"scan": 2000, "mnist": 200}  # of a full run
+
+
+def splits_of(problem: str, device: str) -> dict:
+    """Training data at full size: SCAN jump; images of MNIST's form (28 x 56 pixels of noise: timing needs no digits)."""
+    import numpy as np
+
+    from compositional import images, sequences
+    from compositional.datasets import scan
+
+    if problem == "mnist":
+        source = np.random.default_rng(0)
+        pixels = source.integers(256, size=(20000, 28, 56), dtype=np.uint8)
+        return {"train": images.ImageSplit(pixels, source.integers(10, size=20000), 28, device)}
+    pairs = [pair for pair in scan.commands() if "jump" not in pair[0]] + [("jump", "I_JUMP")] * 1467
+    source, target = (sequences.Vocabulary.of([pair[side] for pair in pairs]) for side in (0, 1))
+    return {"train": sequences.SequenceSplit(*zip(*pairs, strict=True), source, target, device)}
+
+
+def pack_of(problem: str, runs: int, device: str):
+    """`runs` runs of this project, as one pack."""
+    from compositional import training
+    from compositional.declarations import declarations
+    from compositional.models import cnn, primitive_attention
+    from compositional.regularizers import entropy
+
+    def defaults(module: str) -> dict:
+        return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
+
+    splits = splits_of(problem, device)
+    settings = defaults("training")
+    if problem == "scan":
+        name, model = "primitive_attention", primitive_attention
+        about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
+    else:
+        name, model, about = "cnn", cnn, {"image_shape": (1, 28, 56), "classes": 10}
+        settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
+    models, regularizers = defaults(f"models.{name}"), defaults("regularizers.entropy")
+    case = training.Problem(problem, about, splits, name, model, models, entropy, regularizers, settings, device)
+    return training.Pack(case, [training.start(case, seed, 0.1) for seed in range(runs)], None)
+
+
+def work(way: str, problem: str, runs: int, steps: int, threads: int, device: str) -> dict:
+    """Time `steps` steps in this process after a warm-up; seconds per step are per step of all its runs."""
+    import torch
+
+    if device == "cpu":
+        torch.set_num_threads(threads)
+    else:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+    if way == "plain":
+        from plain import Trainer
+
+        trainer = Trainer(problem, splits_of(problem, device), device)
+
+        def advance(count: int) -> None:
+            for _ in range(count):
+                trainer.step()
+    else:
+        pack = pack_of(problem, runs, device)
+
+        def advance(count: int) -> None:
+            pack.advance(pack.states[0].step + count)
+
+    startup = time.perf_counter() - BEGAN
+    advance(max(steps // 4, 5))
+    if device == "cuda":
+        torch.cuda.synchronize()
+    began = time.perf_counter()
+    advance(steps)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    seconds = (time.perf_counter() - began) / steps
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    result = {"startup": startup, "step": seconds, "memory": memory, "products": 0.0}
+    if device == "cuda":
+        result["memory"] = torch.cuda.max_memory_allocated() / 2**20
+    else:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            advance(5)
+        rows = profile.key_averages()
+        products = sum(row.self_cpu_time_total for row in rows if any(word in row.key for word in ("mm", "convolution")))
+        result["products"] = products / sum(row.self_cpu_time_total for row in rows)
+    if way == "packed":
+        from torch.utils.flop_counter import FlopCounterMode
+
+        if device == "cpu":
+            with FlopCounterMode(display=False) as counter:
+                advance(1)
+            result["flops"] = counter.get_total_flops()
+        left = torch.randn(8, 1024, 1024, device=device)
+        for _ in range(3):
+            torch.bmm(left, left)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(5):
+            torch.bmm(left, left)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        result["peak"] = 5 * 8 * 2 * 1024**3 / (time.perf_counter() - began)
+    return result
+
+
+def measure(way: str, problem: str, runs: int, steps: int, processes: int, threads: int, device: str) -> dict:
+    """Time `processes` such processes at once; the slowest counts."""
+    command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(steps)]
+    command += ["--threads", str(threads), "--device", device]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    results = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
+    slowest = max(results, key=lambda result: result["step"])
+    full = STEPS[problem]
+    slowest["runs_per_hour"] = 3600 * runs * processes / (slowest["startup"] + full * slowest["step"])
+    slowest["step_per_run"] = slowest["step"] / runs / processes
+    return slowest
+
+
+def main() -> None:
+    """Measure every way of every problem, print and write the table and the plot."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
+    parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
+    parser.add_argument("--steps", type=int, default=40, help="steps timed")
+    parser.add_argument("--work", choices=["plain", "packed"], help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
+    options = parser.parse_args()
+    if options.work:
+        print(json.dumps(work(options.work, options.problem[0], options.runs[0], options.steps, options.threads, options.device)))
+        return
+    cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
+    rows = []
+    for problem in options.problem:
+        ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one a core", "plain", 1, cores, 1)]
+        ways = ways[: 2 if options.device == "cpu" else 1]
+        ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
+        best_plain = 0.0
+        print(
+            f"\n{problem}, {STEPS[problem]} steps a run, on {cores} CPU cores"
+            if options.device == "cpu"
+            else f"\n{problem} on CUDA"
+        )
+        print(f"{'way':28} {'ms/run-step':>12} {'runs/hour':>10} {'ratio':>6} {'products':>9} {'of peak':>8} {'MB':>7}")
+        for label, way, runs, processes, threads in ways:
+            result = measure(way, problem, runs, options.steps, processes, threads, options.device)
+            if way == "plain":
+                best_plain = max(best_plain, result["runs_per_hour"])
+            ratio = result["runs_per_hour"] / best_plain
+            roofline = result.get("flops", 0) / result["peak"] / result["step"] if "peak" in result else float("nan")
+            rows.append(
+                (problem, label, runs, result["step_per_run"], result["runs_per_hour"], ratio, result["memory"], roofline)
+            )
+            print(
+                f"{label:28} {1000 * result['step_per_run']:12.2f} {result['runs_per_hour']:10.0f} {ratio:6.2f} "
+                f"{result['products']:9.0%} {roofline:8.0%} {result['memory']:7.0f}",
+                flush=True,
+            )
+    write(rows, options.output, options.device)
+
+
+def write(rows: list[tuple], folder: Path, device: str) -> None:
+    """Table and plot of all measurements."""
+    import csv
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"packed_training_{device}.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(
+            ("problem", "way", "runs", "seconds_per_run_step", "runs_per_hour", "ratio_to_plain", "megabytes", "share_of_peak")
+        )
+        writer.writerows(rows)
+    problems = sorted({row[0] for row in rows})
+    figure, axes = plt.subplots(1, len(problems), figsize=(4 * len(problems), 3.2), squeeze=False, layout="constrained")
+    for panel, problem in zip(axes[0], problems, strict=True):
+        packed = [row for row in rows if row[0] == problem and row[1].startswith("packed")]
+        panel.plot([row[2] for row in packed], [row[4] for row in packed], "o-", label="packed")
+        panel.axhline(
+            max(row[4] for row in rows if row[0] == problem and row[1].startswith("plain")),
+            color="0.4",
+            linestyle="--",
+            label="plain",
+        )
+        panel.set(title=f"{problem} ({device})", xlabel="runs a pack", ylabel="runs per hour", xscale="log", ylim=(0, None))
+        panel.legend(frameon=False)
+    figure.savefig(folder / f"packed_training_{device}.png", dpi=150)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Writes the option tables of config/README.md from what the modules declare: python -m compositional.documentation."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from compositional.declarations import available, declarations, module_path
+from compositional.files import replacing
+
+MARK = "<!-- Below this line: written by `make docs` from the modules' declarations. -->"
+SECTIONS = {
+    "training": "Training settings, under `training:` of a task or of a model (the model's win)",
+    "tasks": "Tasks, under `tasks:`",
+    "models": "Models, under `models:`",
+    "regularizers": "Regularizers, under `regularizers:`",
+    "figures": "Figures, under `options:` of a figure",
+}
+
+
+def _allowed(option: dict) -> str:
+    if "enum" in option:
+        return ", ".join(str(value) for value in option["enum"])
+    kinds = option["type"] if isinstance(option["type"], list) else [option["type"]]
+    bounds = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
+    return ", ".join([" or ".join(kinds), *(f"{words} {option[key]}" for key, words in bounds.items() if key in option)])
+
+
+def _table(module: str) -> list[str]:
+    properties = declarations(module)["PARAMETERS"]
+    if not properties:
+        return ["No options.", ""]
+    rows = [
+        f"| `{name}` | {_allowed(option)} | `{option['default']}` | {option['description']} |"
+        for name, option in properties.items()
+    ]
+    return ["| option | allowed | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]
+
+
+def tables() -> str:
+    """All option tables, as Markdown."""
+    lines: list[str] = []
+    for section, title in SECTIONS.items():
+        lines += [f"## {title}", ""]
+        if section == "training":
+            lines += _table(section)
+            continue
+        for name in available(section):
+            summary = (ast.get_docstring(ast.parse(module_path(f"{section}.{name}").read_text())) or "").split("\n\n")[0]
+            if "PARAMETERS" in declarations(f"{section}.{name}"):
+                lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(f"{section}.{name}")]
+    return "\n".join(lines)
+
+
+def write(readme: Path) -> None:
+    """Replace everything below MARK in the file."""
+    kept = readme.read_text().split(MARK)[0]
+    with replacing(readme) as temporary:
+        temporary.write_text(f"{kept}{MARK}\n\n{tables()}")
+
+
+if __name__ == "__main__":
+    write(Path("config/README.md"))

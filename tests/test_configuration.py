@@ -1,0 +1,139 @@
+"""Wrong configurations stop before any job, with a message that helps."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compositional.configuration import Configuration, ConfigurationError
+from compositional.declarations import available, declarations
+from compositional.grid import Run, expand, figure_runs, format_lambda
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = ROOT / "config" / "schema.yaml"
+
+
+def merged(*overlays: dict) -> dict:
+    """Snakemake's way to merge configurations: dictionaries recursively, everything else replaced."""
+    result: dict = {}
+    for overlay in overlays:
+        for key, value in overlay.items():
+            both = isinstance(value, dict) and isinstance(result.get(key), dict)
+            result[key] = merged(result[key], value) if both else copy.deepcopy(value)
+    return result
+
+
+def read(*names: str) -> dict:
+    return merged(*(yaml.safe_load((ROOT / "config" / name).read_text()) for name in names))
+
+
+STUDIES = [f"studies/{path.name}" for path in sorted((ROOT / "config" / "studies").glob("*.yaml"))]
+GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
+
+
+@pytest.fixture
+def config() -> dict:
+    return read("config.yaml", *STUDIES)
+
+
+def change(config: dict, path: list, value) -> dict:
+    inner = config
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return config
+
+
+@pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
+def test_shipped_configurations_are_valid(overlay):
+    figures = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA).figures
+    assert all(figure_runs(figure) for figure in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "parts"),
+    [
+        (["devise"], "cpu", ["unknown key 'devise'", "did you mean 'device'?"]),
+        (["device"], "gpu", ["device: 'gpu'", "Allowed: auto, cpu, cuda"]),
+        (["checkpoint_seconds"], "soon", ["checkpoint_seconds", "'soon'"]),
+        (["pack_size"], {"default": 0}, ["pack_size.default", "0"]),
+        (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
+        (["tasks", "scan_jmp"], {}, ["no task module 'scan_jmp'", "did you mean 'scan_jump'?"]),
+        (["tasks", "scan_jump", "deduplicat"], True, ["tasks.scan_jump: unknown key 'deduplicat'", "did you mean 'deduplicate'"]),
+        (["tasks", "scan_jump", "training", "steps"], "many", ["tasks.scan_jump.training.steps", "'many'"]),
+        (["tasks", "scan_jump", "training", "learning_rte"], 1, ["did you mean 'learning_rate'"]),
+        (["tasks", "scan_jump", "training", "batch_size"], 100, ["multiple of 16", "100"]),
+        (["tasks", "../../outside"], {}, ["tasks", "../../outside"]),
+        (["models", "cnn"], {"convolutions": 5}, ["models.cnn.convolutions: 5", "Allowed: 2, 3"]),
+        ([*GRID, "task"], "scan_jumpp", ["task: unknown task 'scan_jumpp'", "did you mean 'scan_jump'"]),
+        ([*GRID, "model"], "cnn", ["model 'cnn' is for image tasks", "'scan_jump'"]),
+        ([*GRID, "regularizers"], {"entrpy": [1]}, ["unknown regularizer 'entrpy'", "did you mean 'entropy'"]),
+        ([*GRID, "regularizers"], {"additivity": [1]}, ["'additivity' applies to image tasks", "'scan_jump'"]),
+        ([*GRID, "regularizers"], {"entropy": [0.1, -1]}, ["regularizers.entropy.1", "-1"]),
+        ([*GRID, "regularizers"], {"entropy": [0.1, 0.1]}, ["regularizers.entropy", "non-unique"]),
+        ([*GRID, "seeds"], [0, 1, 1], ["seeds", "non-unique", "[0, 1, 1]"]),
+        ([*GRID, "seeds"], ["a"], ["seeds.0", "'a'"]),
+        (
+            [*GRID[:3], "abaltion"],
+            {"grids": [{"task": "scan_jump", "model": "cnn", "regularizers": {}, "seeds": [0]}]},
+            ["no figure module 'abaltion'", "did you mean 'ablation'"],
+        ),
+        ([*GRID[:4], "options"], {"ceiling": {}}, ["unknown key 'ceiling'", "did you mean 'ceilings'"]),
+    ],
+)
+def test_errors_name_key_value_and_what_is_allowed(config, path, value, parts):
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration(change(config, path, value), SCHEMA)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (Run("scan_jump", "cnn", "none", 0, 0), "is for image tasks"),
+        (Run("scan_jump", "lstm_attention", "entropy", 0, 0), "if and only if"),
+        (Run("scan_jump", "lstm_attention", "none", 1, 0), "if and only if"),
+        (Run("scan_jum", "lstm_attention", "none", 0, 0), "did you mean 'scan_jump'"),
+    ],
+)
+def test_runs_asked_for_by_path_are_checked(config, run, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        Configuration(config, SCHEMA).check_run(run)
+
+
+def test_settings_are_defaults_then_task_then_model(config):
+    change(config, ["models", "cnn"], {"training": {"steps": 7}})
+    settings = Configuration(config, SCHEMA).settings("digits_concat", "cnn")
+    assert (settings["steps"], settings["loss"], settings["curve_examples"]) == (7, "hinge", 512)
+
+
+def test_run_paths_round_trip_and_nothing_escapes_the_results():
+    run = Run("scan_jump", "lstm_attention", "entropy", 1e-05, 3)
+    assert run.path == "scan_jump/lstm_attention/entropy/lambda=1e-05/seed=3"
+    assert Run.parse(run.path) == run
+    for path in ("../x/a/lambda=1/seed=0", "a/b/c/lambda=-1/seed=0", "a/b/c/lambda=1/seed=../0"):
+        with pytest.raises(ValueError, match="is not"):
+            Run.parse(path)
+    assert [format_lambda(value) for value in (0, 0.1, 10.0, 0.30000000000000004)] == ["0", "0.1", "10", "0.3"]
+
+
+def test_lambda_zero_is_one_run_shared_by_all_regularizers():
+    grid = {"task": "t", "model": "m", "regularizers": {"a": [0, 1], "b": [0, 2]}, "seeds": [0]}
+    assert [(run.regularizer, run.strength) for run in expand(grid)] == [("none", 0), ("a", 1), ("b", 2)]
+
+
+def test_every_option_is_documented():
+    documented = (ROOT / "config" / "README.md").read_text()
+    modules = [f"{section}.{name}" for section in ("tasks", "models", "regularizers") for name in available(section)]
+    modules += [f"figures.{name}" for name in available("figures") if name != "style"]
+    for module in [*modules, "training"]:
+        for name, option in declarations(module)["PARAMETERS"].items():
+            assert option["description"], f"{module}: {name}"
+            assert f"| `{name}` |" in documented, f"{module}: {name} is missing in config/README.md (make docs)"
+            assert option["description"] in documented, f"{module}: {name} (make docs)"
+    for key in yaml.safe_load(SCHEMA.read_text())["properties"]:
+        assert f"`{key}`" in documented

@@ -1,0 +1,83 @@
+"""Figures: drawn from a table alone, the same bytes every time, captions with the table's numbers."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from compositional.figures import style
+from compositional.files import write_csv
+from compositional.stages.aggregate import aggregate
+from compositional.stages.plot import plot
+
+HEADER = ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two tasks; entropy helps at 0.1; one run diverged."""
+    rows = []
+    for seed in range(3):
+        for regularizer, strength, value in (("none", 0.0, 0.2), ("entropy", 0.1, 0.9), ("entropy", 1.0, 0.5)):
+            for split in ("train", "test"):
+                reached = value + 0.01 * seed if split == "test" else 1.0
+                lost = split == "test" and strength == 1.0 and seed == 2
+                rows.append(
+                    ("scan_jump", "lstm_attention", regularizer, strength, seed, split, "accuracy", "nan" if lost else reached)
+                )
+        rows.append(("digits_concat", "cnn", "none", 0.0, seed, "test", "accuracy", 0.7))
+        rows.append(("digits_concat", "cnn", "none", 0.0, seed, "validation", "accuracy", 0.8))
+        rows.append(("digits_b", "cnn", "none", 0.0, seed, "test", "accuracy", 0.95))
+    write_csv(tmp_path / "table.csv", HEADER, rows)
+    return tmp_path / "table.csv"
+
+
+OPTIONS = {"ceilings": {"digits_concat": "digits_b"}, "anchors": {"scan_jump": {"published": 0.98}}}
+
+
+def draw(table, folder):
+    paths = {name: folder / f"figure.{name}" for name in ("pdf", "png", "caption")}
+    plot("ablation", table, OPTIONS, **paths)
+    return paths
+
+
+def test_a_figure_drawn_twice_has_the_same_bytes(table, tmp_path):
+    digests = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths = draw(table, tmp_path / name)
+        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in paths.values()])
+    assert digests[0] == digests[1]
+
+
+def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
+    text = draw(table, tmp_path)["caption"].read_text()
+    assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds)" in text
+    assert "entropy: 0.910 at its best lambda, 0.1" in text
+    # The diverged run is marked and not averaged: (0.50 + 0.51) / 2.
+    assert "entropy: 0.505 at its largest lambda, 1" in text
+    assert "1 runs diverged (crosses), not averaged" in text
+    assert "ceiling (digits_b): 0.950" in text
+
+
+def test_interval_is_students():
+    # Mean of 1, 2, 3: standard error 1/sqrt(3), t(0.975, 2) = 4.3027.
+    assert style.interval(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)
+    assert style.interval(np.array([1.0])) == 0
+
+
+def test_aggregate_refuses_a_grid_with_a_missing_run(tmp_path):
+    folder = tmp_path / "scan_jump/lstm_attention/none/lambda=0/seed=0"
+    folder.mkdir(parents=True)
+    write_csv(folder / "metrics.csv", ("split", "metric", "value"), [("test", "accuracy", 0.5)])
+    missing = folder.parent / "seed=1" / "metrics.csv"
+    with pytest.raises(FileNotFoundError, match=r"seed=1/metrics\.csv"):
+        aggregate([folder / "metrics.csv", missing], tmp_path / "table.csv")
+    assert not (tmp_path / "table.csv").exists()
+    aggregate([folder / "metrics.csv"], tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text().splitlines() == [
+        ",".join(HEADER),
+        "scan_jump,lstm_attention,none,0.0,0,test,accuracy,0.5",
+    ]

@@ -1,0 +1,71 @@
+"""A fingerprint follows the code, the whole code that is imported, and nothing but the code."""
+
+from __future__ import annotations
+
+import pytest
+
+from compositional import fingerprint as module
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package with script -> middle -> deep, and an unrelated module."""
+    root = tmp_path / "package"
+    root.mkdir()
+    (root / "__init__.py").write_text("")
+    (root / "middle.py").write_text('"""Doc."""\nfrom package import deep\n\ndef f(x):\n    """Doc."""\n    return deep.g(x)\n')
+    (root / "deep.py").write_text("def g(x):\n    return x + 1\n")
+    (root / "unrelated.py").write_text("value = 1\n")
+    (tmp_path / "script.py").write_text("from package.middle import f\nprint(f(1))\n")
+
+    def compute() -> str:
+        module._read.cache_clear()
+        module.fingerprint.cache_clear()
+        return module.fingerprint(tmp_path / "script.py", root=root)
+
+    return tmp_path, root, compute
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("deep.py", "x + 1", "x + 2", True),
+        ("middle.py", "deep.g(x)", "deep.g(-x)", True),
+        ("__init__.py", "", "import os", True),
+        ("deep.py", "x + 1", "x + 1  # why", False),
+        ("middle.py", '    """Doc."""', '    """Another text."""', False),
+        ("middle.py", '"""Doc."""\n', "", False),
+        ("deep.py", "return x + 1", "return (x\n        + 1)", False),
+        ("unrelated.py", "1", "2", False),
+    ],
+)
+def test_changes_when_and_only_when_imported_code_does(package, file, old, new, changes):
+    _, root, compute = package
+    before = compute()
+    path = root / file
+    path.write_text(path.read_text().replace(old, new, 1) if old else new)
+    assert (compute() != before) == changes
+
+
+def test_the_same_code_elsewhere_has_the_same_fingerprint(package, tmp_path_factory):
+    import shutil
+
+    folder, root, compute = package
+    other = tmp_path_factory.mktemp("other") / "clone"
+    shutil.copytree(folder, other)
+    assert compute() == module.fingerprint(other / "script.py", root=other / root.name)
+
+
+def test_the_projects_runs_depend_on_their_own_regularizer_alone():
+    def modules_behind(*names):
+        seen, pending = set(), [module.PACKAGE / f"{name.replace('.', '/')}.py" for name in names]
+        while pending:
+            path = pending.pop()
+            if path not in seen:
+                seen.add(path)
+                pending += module._read(path, module.PACKAGE)[1]
+        return {path.relative_to(module.PACKAGE).as_posix() for path in seen}
+
+    numerics = modules_behind("training", "evaluation", "models.cnn", "regularizers.entropy")
+    assert {"training.py", "packed.py", "images.py", "regularizers/entropy.py"} <= numerics
+    assert not {"regularizers/recombination.py", "sequences.py", "store.py", "figures/ablation.py"} & numerics

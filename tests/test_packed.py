@@ -1,0 +1,68 @@
+"""The packed layers against PyTorch's own, and the claim that a run's numbers do not depend on its neighbors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from compositional import packed
+
+
+def _reordered(weight: torch.Tensor) -> torch.Tensor:
+    """PyTorch's gates (input, forget, candidate, output) in our order (input, forget, output, candidate), transposed."""
+    into, keep, candidate, out = weight.chunk(4)
+    return torch.cat([into, keep, out, candidate]).T
+
+
+def test_lstm_equals_pytorch_on_sequences_of_different_lengths():
+    torch.manual_seed(0)
+    lengths, width, features = [5, 5, 3, 2], 6, 4
+    reference = nn.LSTM(features, width, batch_first=True)
+    inputs = torch.randn(4, 5, features)
+    packed_inputs = nn.utils.rnn.pack_padded_sequence(inputs, lengths, batch_first=True)
+    hidden, cell = torch.randn(1, 4, width), torch.randn(1, 4, width)
+    expected, _ = reference(packed_inputs, (hidden, cell))
+    gates_in = packed_inputs.data @ _reordered(reference.weight_ih_l0) + _reordered(
+        (reference.bias_ih_l0 + reference.bias_hh_l0).unsqueeze(1)
+    )
+    sizes = [sum(length > step for length in lengths) for step in range(5)]
+    ours = packed.lstm(gates_in.unsqueeze(0), hidden, cell, _reordered(reference.weight_hh_l0).unsqueeze(0), sizes)
+    torch.testing.assert_close(ours[0], expected.data, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_lstm_gradient(constant):
+    torch.manual_seed(0)
+    sizes = (5, 4, 4, 2)
+    shapes = [(2, 1 if constant else 15, 12), (2, 5, 3), (2, 5, 3), (2, 3, 12)]
+    arguments = [torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes]
+    assert torch.autograd.gradcheck(lambda *tensors: packed.lstm(*tensors, sizes), arguments)
+
+
+def test_linear_embedding_and_convolution_equal_pytorch():
+    torch.manual_seed(0)
+    layer, table, convolution = nn.Linear(5, 3), nn.Embedding(7, 4), nn.Conv2d(2, 6, 3, stride=2, padding=1)
+    rows, tokens, image = torch.randn(8, 5), torch.randint(7, (8, 3)), torch.randn(8, 2, 9, 9)
+    torch.testing.assert_close(packed.linear(rows[None], layer.weight.T[None], layer.bias[None])[0], layer(rows))
+    torch.testing.assert_close(packed.embedding(tokens[None], table.weight[None])[0], table(tokens))
+    ours = packed.conv2d(image[None], convolution.weight[None], convolution.bias[None], stride=2, padding=1)
+    torch.testing.assert_close(ours[0], convolution(image))
+
+
+@pytest.mark.parametrize("rows", [16, 48, 256, 3984])
+def test_batched_products_equal_single_ones_bit_for_bit(rows):
+    torch.manual_seed(rows)
+    left, right = torch.randn(7, rows, 64), torch.randn(7, 64, 256)
+    together = torch.bmm(left, right)
+    for run in range(7):
+        assert torch.equal(together[run], torch.bmm(left[run : run + 1].clone(), right[run : run + 1].clone())[0])
+
+
+def test_reorder_and_its_gradient_are_inverse_gathers():
+    rows = torch.arange(12.0).view(1, 6, 2).requires_grad_()
+    order = torch.tensor([3, 1, 5, 0, 4, 2])
+    moved = packed.reorder(rows, order, order.argsort())
+    assert torch.equal(moved, rows[:, order])
+    moved.backward(gradient := torch.randn(1, 6, 2))
+    assert torch.equal(rows.grad[:, order], gradient)

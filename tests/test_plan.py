@@ -1,0 +1,87 @@
+"""Packs: their size, what they are kept by, and which runs a command line asks for."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from test_configuration import SCHEMA, STUDIES, read
+
+from compositional import plan
+from compositional.configuration import Configuration, ConfigurationError
+from compositional.grid import Run, figure_runs, run_folder
+
+
+def runs(seeds, strengths, regularizer="entropy"):
+    return {
+        Run("scan_jump", "lstm_attention", regularizer, strength, seed): frozenset({"f"})
+        for seed in seeds
+        for strength in strengths
+    }
+
+
+def build(results, packs):
+    for pack in packs:
+        for run in pack.runs:
+            run_folder(str(results), run).mkdir(parents=True)
+            (run_folder(str(results), run) / "run.json").write_text("{}")
+
+
+def test_families_are_cut_evenly():
+    packs = plan.cut(runs(range(3), [0.1, 1, 10]) | runs(range(2), [0.1], "smoothness"), {"default": 4})
+    assert [len(pack.runs) for pack in packs] == [3, 3, 3, 2]
+    assert {run for pack in packs[:3] for run in pack.runs} == set(runs(range(3), [0.1, 1, 10]))
+    assert all(len({run.family for run in pack.runs}) == 1 for pack in packs)
+    assert len({pack.name for pack in packs}) == 4
+
+
+def test_runs_that_only_another_figure_needs_are_in_other_packs():
+    wanted = runs([0], [0.1, 1])
+    (first, second) = wanted
+    packs = plan.cut({first: frozenset({"f", "g"}), second: frozenset({"g"})}, {"default": 9})
+    assert [pack.runs for pack in packs] == [(first,), (second,)]
+
+
+def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
+    path = tmp_path / "plan.json"
+    old = plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4})
+    build(tmp_path, old)
+    new = plan.make(path, str(tmp_path), runs([0, 1, 2], [0.1, 1, 10]), {"default": 4})
+    assert new[0] == old[0]
+    assert {run for pack in new[1:] for run in pack.runs} == set(runs([0, 1, 2], [0.1, 1, 10])) - set(old[0].runs)
+    assert plan.read(path) == new
+
+
+def test_incomplete_packs_are_planned_anew(tmp_path):
+    path = tmp_path / "plan.json"
+    plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4})
+    (single,) = plan.make(path, str(tmp_path), runs([0], [0.1]), {"default": 4})
+    assert len(single.runs) == 1
+
+
+def test_an_unreadable_plan_is_no_plan(tmp_path):
+    (tmp_path / "plan.json").write_text('[["nonsense"]]')
+    assert plan.read(tmp_path / "plan.json") == []
+
+
+def test_the_command_line_says_which_runs_are_wanted():
+    configuration = Configuration(read("config.yaml", *STUDIES), SCHEMA)
+    ablation = set(figure_runs(configuration.figures["ablation"]))
+    everything = {run for figure in configuration.figures.values() for run in figure_runs(figure)}
+
+    def wanted(*arguments):
+        return set(plan.wanted_runs(configuration, "results", arguments))
+
+    assert wanted("-c2", "results/figures/ablation.pdf") == ablation
+    assert wanted("results/tables/ablation.csv", "-n") == ablation
+    assert wanted() == wanted("all") == everything
+    run = Run("scan_jump", "lstm_attention", "smoothness", 0.5, 77)
+    for name in ("weights.safetensors", "metrics.csv", ""):
+        assert wanted(f"results/runs/{run.path}/{name}") == {run}
+    assert wanted(f"results/runs/{run.path}") == {run}
+    with pytest.raises(ConfigurationError, match="did you mean"):
+        wanted("results/runs/scan_jmp/lstm_attention/none/lambda=0/seed=0/run.json")
+
+
+def test_plan_files_hold_no_code(tmp_path):
+    plan.make(tmp_path / "plan.json", str(tmp_path), runs([0], [1]), {"default": 4})
+    assert yaml.safe_load((tmp_path / "plan.json").read_text()) == [["scan_jump/lstm_attention/entropy/lambda=1/seed=0"]]

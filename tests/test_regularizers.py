@@ -1,0 +1,143 @@
+"""Every regularizer against values computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compositional import lexicon
+from compositional.datasets import scan
+from compositional.images import Batch
+from compositional.regularization import Representation, Step
+from compositional.regularizers import additivity, entropy, recombination, smoothness
+
+
+def step_of(batch=None, representations=(), parameters=None, again=None, outputs=None, prepared=None, active=None):
+    """A step with given contents; its "noise" counts upwards."""
+
+    def normal(shape):
+        return torch.arange(float(torch.Size(shape).numel())).view(1, *shape)
+
+    active = torch.ones(1) if active is None else active
+    return Step(parameters or {}, batch, active, normal, again, prepared, outputs, list(representations))
+
+
+def test_entropy_is_mean_over_width_sum_over_valid_positions_mean_over_batch():
+    values = torch.tensor([[[[1.0, 3.0], [2.0, 0.0]], [[4.0, 0.0], [9.0, 9.0]]]])  # (1 run, 2 rows, 2 positions, 2)
+    mask = torch.tensor([[[True, True], [True, False]]])
+    words = Representation("word_embedding", values, mask)
+    # Rows: (1 + 9)/2 + (4 + 0)/2 = 7 and 16/2 = 8; mean 7.5. Two streams: 15. Other representations do not count.
+    others = Representation("encoder_states", values, mask)
+    assert entropy.penalty(step_of(representations=[words, words, others])).tolist() == [15.0]
+
+
+def test_entropy_adds_noise_of_the_configured_power_to_active_runs_only():
+    values = torch.zeros(2, 3, 4)
+    options = {"word_noise": 1.0, "feature_noise": 0.5}
+    active = torch.tensor([1.0, 0.0])
+    noisy = entropy.perturb(step_of(parameters=options, active=active), Representation("penultimate", values, None))
+    assert torch.equal(noisy[0], 0.5 * torch.arange(12.0).view(3, 4))
+    assert torch.equal(noisy[1], torch.zeros(3, 4))
+
+
+def test_smoothness_counts_valid_steps_only():
+    states = torch.tensor([[[[0.0], [1.0], [3.0]], [[5.0], [2.0], [100.0]]]])
+    mask = torch.tensor([[[True, True, True], [True, True, False]]])
+    step = step_of(representations=[Representation("encoder_states", states, mask)])
+    # Squares of 1, 2 and -3 over three valid steps.
+    assert smoothness.penalty(step).tolist() == pytest.approx([14 / 3])
+
+
+def image_batch() -> Batch:
+    """Four rows of 1 x 2 pixels: left components 1, 2, 3, 4, right ones 10, 20, 30, 40."""
+    pixels = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]]).view(1, 4, 1, 1, 2)
+    return Batch(pixels, torch.zeros(1, 4, dtype=torch.int64), 1)
+
+
+def test_partners_exchange_right_components():
+    recombined = image_batch().recombine()
+    assert recombined.images.view(4, 2).tolist() == [[1, 20], [2, 10], [3, 40], [4, 30]]
+
+
+def pair_features(batch: Batch) -> torch.Tensor:
+    """r(a, b) = a + b + a b: additive but for the product."""
+    left, right = batch.images.flatten(2).unbind(-1)
+    return (left + right + left * right).unsqueeze(-1)
+
+
+def test_additivity_vanishes_on_sums_and_measures_the_interaction():
+    batch = image_batch()
+    shown = Representation("penultimate", pair_features(batch), None)
+    step = step_of(batch, [shown], again=lambda other: (None, [Representation("penultimate", pair_features(other), None)]))
+    # ab + cd - ad - cb = (a - c)(b - d): (-1)(-10) = 10 for every pair of partners.
+    assert additivity.penalty(step).tolist() == [100.0]
+
+
+def test_recombination_of_images_is_the_mean_squared_change_of_the_output():
+    batch = image_batch()
+    outputs = torch.stack([pair_features(batch).squeeze(-1), torch.zeros(1, 4)], -1)
+    step = step_of(
+        batch,
+        outputs=outputs,
+        again=lambda other: (torch.stack([pair_features(other).squeeze(-1), torch.zeros(1, 4)], -1), []),
+    )
+    # f changes by (1 + a)(b' - b): 20, -30, 40, -50.
+    assert recombination.penalty(step).tolist() == [(400 + 900 + 1600 + 2500) / 4]
+
+
+def test_lexicon_of_scan_jump_is_found_without_being_told():
+    pairs = [pair for pair in scan.commands() if "jump" not in pair[0]] + [("jump", "I_JUMP")] * 5
+    verbs = [(verb, scan.ACTIONS[verb]) for verb in ("jump", "look", "run", "walk")]
+    directions = [("left", "I_TURN_LEFT"), ("right", "I_TURN_RIGHT")]
+    assert lexicon.infer(*zip(*pairs, strict=True)) == [verbs, directions]
+
+
+def swapped_batches(problem, form):
+    """A recombination step on real SCAN batches, and what it asked the model to look at."""
+    case = problem("lstm_attention", "recombination", {"form": form})
+    split = case.splits["train"]
+    rows = torch.from_numpy(split.draw(0, range(2), 64))
+    batch = split.batch(rows, split.training_layout(64))
+    seen = []
+    generator = torch.Generator().manual_seed(0)
+
+    def again(other):
+        seen.append(other)
+        return torch.zeros(*other.targets.shape, len(split.target)), []
+
+    step = Step(
+        {"form": form},
+        batch,
+        torch.ones(2),
+        lambda shape: torch.randn(2, *shape, generator=generator),
+        again,
+        recombination.prepare({}, split),
+        torch.zeros(*batch.targets.shape, len(split.target)),
+    )
+    return split, batch, recombination.penalty(step), seen[0]
+
+
+def test_swaps_exchange_words_and_symbols_alike(problem):
+    split, batch, _, swapped = swapped_batches(problem, "hard")
+    verb_of = dict(zip(scan.ACTIONS.values(), scan.ACTIONS, strict=True))
+    truth = dict(scan.commands())
+    changed = 0
+    for run in range(2):
+        targets = [row for chunk in batch.layout.chunks(swapped.targets) for row in chunk[run].tolist()]
+        for row in range(64):
+            command = split.source.decode(swapped.inputs[run, row].tolist())
+            # The swapped actions are exactly what the grammar gives for the swapped command.
+            assert split.target.decode(targets[row]) == truth[command]
+            changed += command != split.source.decode(batch.inputs[run, row].tolist())
+    assert changed > 64
+    assert set(verb_of) <= set(split.target.words)
+
+
+def test_hard_and_soft_forms_on_a_uniform_model(problem):
+    _, batch, hard, _ = swapped_batches(problem, "hard")
+    tokens = batch.target_mask.sum(1) / 64
+    symbols = torch.tensor(float(len(problem("lstm_attention").about["target_words"])))
+    torch.testing.assert_close(hard, tokens * symbols.log())
+    _, _, soft, _ = swapped_batches(problem, "soft")
+    # A uniform distribution is its own image under every exchange.
+    torch.testing.assert_close(soft, torch.zeros(2), atol=1e-4, rtol=0)

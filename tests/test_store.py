@@ -1,0 +1,83 @@
+"""The store: whole or absent, altered counts as absent, checkpoints round-trip."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compositional import files
+from compositional.store import Store, key_of
+from compositional.training import State
+
+
+@pytest.fixture
+def stored(tmp_path):
+    contents = tmp_path / "contents"
+    contents.mkdir()
+    (contents / "history.csv").write_text("step\n1\n")
+    store = Store(tmp_path / "store")
+    store.add("abcd", contents)
+    return store, tmp_path
+
+
+def test_add_and_restore(stored):
+    store, folder = stored
+    assert store.has("abcd")
+    assert not store.has("other")
+    store.restore("abcd", folder / "run")
+    assert [path.name for path in (folder / "run").iterdir()] == ["history.csv"]
+    assert (folder / "run/history.csv").read_text() == "step\n1\n"
+
+
+@pytest.mark.parametrize("damage", ["alter", "remove", "cut the description"])
+def test_a_damaged_entry_counts_as_absent(stored, damage):
+    store, folder = stored
+    file = next(folder.glob("store/entries/*/*/history.csv"))
+    if damage == "alter":
+        file.write_text("step\n2\n")
+    elif damage == "remove":
+        file.unlink()
+    else:
+        (file.parent / "entry.json").write_text('{"history')
+    assert not store.has("abcd")
+
+
+def test_checkpoints_round_trip_bit_for_bit(tmp_path):
+    store = Store(tmp_path)
+    tensors = {"weights": torch.randn(5), "first_moment": torch.randn(5)}
+    state = State(3, 0.1, 40, None, tensors, [(40, "test", "loss", 0.1), (40, "test", "accuracy", float("nan"))], 1.5)
+    store.save_checkpoint("key", state)
+    loaded = store.load_checkpoint("key")
+    assert repr(loaded.history) == repr(state.history)
+    assert all(torch.equal(loaded.tensors[name], tensors[name]) for name in tensors)
+    assert (loaded.seed, loaded.strength, loaded.step, loaded.seconds) == (3, 0.1, 40, 1.5)
+    assert store.load_checkpoint("none") is None
+
+
+def test_a_cut_off_checkpoint_is_no_checkpoint(tmp_path):
+    store = Store(tmp_path)
+    store.save_checkpoint("key", State(0, 0.0, tensors={"weights": torch.zeros(100)}))
+    (path,) = tmp_path.glob("checkpoints/*")
+    path.write_bytes(path.read_bytes()[:-50])
+    assert store.load_checkpoint("key") is None
+
+
+def test_keys_follow_every_part_of_the_identity():
+    identity = {"code": "a", "family": {"model": "m"}, "seed": 0}
+    assert key_of(identity) == key_of({"seed": 0, "family": {"model": "m"}, "code": "a"})
+    assert len({key_of(identity), key_of(identity | {"seed": 1}), key_of(identity | {"code": "b"})}) == 3
+
+
+def write_half_and_fail(target):
+    with files.replacing(target) as temporary:
+        temporary.write_text("half")
+        raise OSError("disk full")
+
+
+def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
+    target = tmp_path / "file.json"
+    target.write_text("old")
+    with pytest.raises(OSError, match="full"):
+        write_half_and_fail(target)
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]

@@ -1,0 +1,123 @@
+"""Properties of training that every model and regularizer must have."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from compositional import evaluation, training
+from compositional.declarations import available, declarations
+
+MODELS = ["primitive_attention", "lstm_attention", "cnn"]
+COMBINATIONS = [
+    (model, regularizer)
+    for model in MODELS
+    for regularizer in available("regularizers")
+    if declarations(f"models.{model}")["KIND"] in declarations(f"regularizers.{regularizer}")["APPLIES_TO"]
+]
+
+
+def train(problem, runs, **kwargs):
+    """Train (seed, lambda) pairs together and return their states."""
+    states = [training.start(problem, seed, strength) for seed, strength in runs]
+    training.train(problem, states, evaluation.measure, **kwargs)
+    return states
+
+
+def same(left: training.State, right: training.State) -> bool:
+    """Equal to the bit in weights, optimizer state and curves."""
+    tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
+    return tensors and repr(left.history) == repr(right.history)
+
+
+@pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
+def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
+    case = problem(model, regularizer)
+    runs = [(0, 0.1), (1, 0.1), (0, 1.0), (2, 0.3), (5, 10.0)]
+    together = train(case, runs)
+    assert not torch.equal(together[0].tensors["weights"], together[1].tensors["weights"])
+    for index in (0, 3):
+        (alone,) = train(case, [runs[index]])
+        assert same(alone, together[index])
+
+
+@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
+def test_lambda_zero_of_any_regularizer_equals_none_bit_for_bit(problem, model, regularizer):
+    (plain,) = train(problem(model), [(0, 0.0)])
+    zero, _ = train(problem(model, regularizer), [(0, 0.0), (0, 0.5)])
+    assert torch.equal(zero.tensors["weights"], plain.tensors["weights"])
+
+
+@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
+def test_a_positive_lambda_changes_the_weights(problem, model, regularizer):
+    (plain,) = train(problem(model), [(0, 0.0)])
+    (regularized,) = train(problem(model, regularizer), [(0, 0.5)])
+    assert not torch.equal(regularized.tensors["weights"], plain.tensors["weights"])
+
+
+def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
+    case = problem("cnn", "additivity", steps=12)
+    healthy, sick = train(case, [(0, 0.1), (1, 1e39)])  # infinite in float32
+    assert sick.diverged_at == 0
+    assert torch.isfinite(sick.tensors["weights"]).all()
+    assert healthy.diverged_at is None
+    assert healthy.step == 12
+    (alone,) = train(case, [(0, 0.1)])
+    assert same(alone, healthy)
+
+
+def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
+    case = problem("primitive_attention", "entropy", steps=12)
+    whole = train(case, [(0, 0.1), (1, 0.1)])
+
+    class KilledError(Exception):
+        pass
+
+    states = [training.start(case, seed, 0.1) for seed in (0, 1)]
+
+    def kill(members):
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        training.train(case, states[:1], evaluation.measure, kill)
+    assert [state.step for state in states] == [4, 0]
+    # One run stands at step 4, the other at 0: the second catches up, then both go on together.
+    training.train(case, states, evaluation.measure)
+    assert all(same(left, right) for left, right in zip(whole, states, strict=True))
+
+
+def test_adam_with_decay_and_clipping_against_pytorch(problem):
+    case = problem("cnn", steps=4, record_every=4, clip=0.5, decay=0.5, loss="cross_entropy", learning_rate=0.01)
+    (state,) = train(case, [(3, 0.0)])
+    layout = training.weight_layout(case)
+    parameters = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    optimizer = torch.optim.Adam(parameters.values(), lr=0.01)
+    rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
+    for step in range(4):
+        batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])
+        weights = {name: tensor[None] for name, tensor in parameters.items()}
+        outputs = case.model.forward(case.model_parameters, weights, batch, lambda name, values, mask: values)
+        loss = torch.nn.functional.cross_entropy(outputs[0], batch.labels[0])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters.values(), 0.5)
+        optimizer.param_groups[0]["lr"] = 0.01 * 0.5 ** (step / 100)
+        optimizer.step()
+    ours = layout.views(state.tensors["weights"][None])
+    for name, tensor in parameters.items():
+        torch.testing.assert_close(ours[name][0], tensor.detach(), atol=2e-6, rtol=2e-4)
+
+
+def test_curves_are_recorded_at_the_steps_asked_for(problem):
+    (state,) = train(problem("cnn", steps=10, record_every=4), [(0, 0.0)])
+    assert sorted({step for step, *_ in state.history}) == [4, 8, 10]
+    assert {(split, metric) for _, split, metric, _ in state.history} >= {("batches", "loss"), ("test", "accuracy")}
+    assert all(math.isfinite(value) for *_, value in state.history)
+
+
+def test_plain_training_learns(problem):
+    (state,) = train(problem("cnn", steps=150, record_every=150, learning_rate=0.003, decay=1.0, clip=None), [(0, 0.0)])
+    accuracy = {split: value for _, split, metric, value in state.history if metric == "accuracy"}
+    assert accuracy["train"] > 0.9
