@@ -2,13 +2,14 @@
 # make env        only the environment, .venv
 # make test       set everything up and run the tests
 # make format     format and lint
+# make lock       resolve envs/requirements.in anew into the exact pins of envs/requirements.txt and environment.yaml
 # make docs       write the option tables of config/README.md
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env test format docs
+.PHONY: figure env test format docs lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -30,3 +31,11 @@ format: env
 
 docs: env
 	$(RUN) PYTHONPATH=src python -m compositional.documentation
+
+# CPU and CUDA builds of torch have one version number; what follows a "+" names the build and is dropped.
+lock:
+	$(PYTHON) -m venv --clear .lock
+	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.in
+	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' > envs/requirements.txt
+	$(PYTHON) envs/lock.py
+	rm -r .lock

@@ -1,8 +1,3 @@
-def figure_sources(wildcards):
-    figure = FIGURES[wildcards.figure]
-    return [f"results/runs/{run.path}/{figure['source']}" for run in figure_runs(figure)]
-
-
 rule aggregate:
     input:
         figure_sources,
@@ -11,6 +6,8 @@ rule aggregate:
     log:
         "results/logs/aggregate/{figure}.log",
     localrule: True
+    conda:
+        "../envs/environment.yaml"
     params:
         code=code_of("aggregate"),
     message:

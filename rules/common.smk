@@ -9,7 +9,7 @@ PACKAGE = ROOT / "src" / "compositional"
 SCRIPTS = ROOT / "workflow" / "scripts"
 # Scripts import the package from here, installed or not, on this machine and on compute nodes.
 sys.path.insert(0, str(PACKAGE.parent))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
+os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(PACKAGE.parent), os.getenv("PYTHONPATH")])))
 
 from compositional import plan
 from compositional.configuration import Configuration, ConfigurationError
@@ -58,3 +58,15 @@ def modules_of(family):
 def numerics_of(family):
     """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
     return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "evaluation", *modules_of(family))))
+
+
+def raw_files(wildcards):
+    """Downloads that a task is made from; none for generated and bundled datasets."""
+    dataset = CONFIGURATION.dataset(wildcards.task)
+    return [f"results/raw/{dataset}/{name}" for name in CONFIGURATION.raw_files(wildcards.task)]
+
+
+def figure_sources(wildcards):
+    """The file of every run that a figure's table is made from."""
+    figure = FIGURES[wildcards.figure]
+    return [f"results/runs/{run.path}/{figure['source']}" for run in figure_runs(figure)]

@@ -4,6 +4,8 @@ rule download:
     log:
         "results/logs/download/{dataset}/{file}.log",
     localrule: True
+    conda:
+        "../envs/environment.yaml"
     params:
         code=lambda wildcards: code_of("download", f"datasets.{wildcards.dataset}"),
     message:

@@ -14,6 +14,8 @@ for pack in PACKS:
             f"results/logs/evaluate/{pack.name}.log",
         benchmark:
             f"results/benchmarks/evaluate/{pack.name}.tsv"
+        conda:
+            "../envs/environment.yaml"
         threads: 1
         params:
             family=CONFIGURATION.family_parameters(pack.family),

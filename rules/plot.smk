@@ -8,6 +8,8 @@ rule plot:
     log:
         "results/logs/plot/{figure}.log",
     localrule: True
+    conda:
+        "../envs/environment.yaml"
     params:
         figure=lambda wildcards: {key: FIGURES[wildcards.figure][key] for key in ("module", "options")},
         code=lambda wildcards: code_of("plot", f"figures.{FIGURES[wildcards.figure]['module']}"),

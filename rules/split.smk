@@ -1,8 +1,3 @@
-def raw_files(wildcards):
-    dataset = CONFIGURATION.dataset(wildcards.task)
-    return [f"results/raw/{dataset}/{name}" for name in CONFIGURATION.raw_files(wildcards.task)]
-
-
 rule split:
     input:
         raw_files,
@@ -13,6 +8,8 @@ rule split:
     benchmark:
         "results/benchmarks/split/{task}.tsv"
     localrule: True
+    conda:
+        "../envs/environment.yaml"
     params:
         split=lambda wildcards: CONFIGURATION.split_parameters(wildcards.task),
         dataset=lambda wildcards: CONFIGURATION.dataset(wildcards.task),

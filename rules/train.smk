@@ -15,6 +15,8 @@ for pack in PACKS:
             f"results/logs/train/{pack.name}.log",
         benchmark:
             f"results/benchmarks/train/{pack.name}.tsv"
+        conda:
+            "../envs/environment.yaml"
         threads: 1
         resources:
             runs=len(pack.runs),

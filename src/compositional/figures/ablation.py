@@ -79,15 +79,7 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     if split == "test":
         if (ceiling := options["ceilings"].get(task)) is not None:
             value = _accuracies(table, ceiling, "test").value.mean()
-            axes.axhline(value, color="0.35", linestyle="--", linewidth=1)
-            axes.annotate(
-                "ceiling: nothing redundant in training",
-                (0.01, value),
-                xycoords=("axes fraction", "data"),
-                va="bottom",
-                fontsize=7,
-                color="0.35",
-            )
+            axes.axhline(value, color="0.35", linestyle="--", linewidth=1, label="ceiling: nothing redundant in training")
         for label, value in options["anchors"].get(task, {}).items():
             axes.axhline(value, color="0.6", linestyle=":", linewidth=1)
             axes.annotate(
@@ -146,7 +138,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             _panel(grid[row, column], table, task, split, options)
         grid[0, column].set_title(task)
         grid[1, column].set_xlabel("lambda")
-        grid[0, column].legend(fontsize=7, loc="lower left" if task != "scan_jump" else "center right")
+        grid[0, column].legend(fontsize=7, loc="best")
     for row, title in enumerate(TITLES.values()):
         grid[row, 0].set_ylabel(f"accuracy, {title}")
     return figure, _caption(table, tasks, options)

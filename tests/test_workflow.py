@@ -1,0 +1,322 @@
+"""The real workflow, end to end, on a tiny configuration in a copy of the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+FIGURE = "results/figures/ablation.pdf"
+RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
+pytestmark = pytest.mark.workflow
+
+
+class Project:
+    """A copy of the project to build in and to edit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        names = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        for name in names.stdout.splitlines():
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+
+    def command(self, *arguments: str, overlay: str | None = None) -> list[str]:
+        files = ["tests/tiny.yaml", *([overlay] if overlay else [])]
+        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", *files]
+
+    def snakemake(self, *arguments: str, overlay: str | None = None, succeeds: bool = True) -> str:
+        """Output of a call; fails the test with it if the call does not end as expected."""
+        done = subprocess.run(
+            self.command(*arguments, overlay=overlay), cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
+        )
+        output = done.stdout + done.stderr
+        assert (done.returncode == 0) == succeeds, output
+        return output
+
+    def jobs(self, *arguments: str, overlay: str | None = None) -> Counter:
+        """Jobs that a call would run, by rule; pack rules without their digest."""
+        output = self.snakemake("--dry-run", *arguments, overlay=overlay)
+        table = output.partition("Job stats:")[2].partition("total")[0]
+        found = Counter()
+        for name, count in re.findall(r"^(\w+)\s+(\d+)$", table, re.MULTILINE):
+            found[re.sub(r"__[0-9a-f]{8}$", "", name)] += int(count)
+        return found
+
+    def overlay(self, change: dict) -> str:
+        """A configuration overlay, by its path."""
+        (self.folder / "overlay.yaml").write_text(yaml.safe_dump(change))
+        return "overlay.yaml"
+
+    def read(self, *names: str) -> list[bytes]:
+        return [(self.folder / name).read_bytes() for name in names]
+
+
+def numbers_of(run: str) -> list[str]:
+    return [f"{run}/{name}" for name in ("weights.safetensors", "history.csv", "metrics.csv")]
+
+
+def grids(**changes) -> dict:
+    """An overlay with the digits grid changed."""
+    grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1], "additivity": [1]}, "seeds": [0, 1]}
+    scan = {"task": "scan_jump", "model": "primitive_attention", "regularizers": {"entropy": [0.1]}, "seeds": [0]}
+    ceiling = {"task": "digits_concat_b", "model": "cnn", "regularizers": {}, "seeds": [0]}
+    return {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [scan, grid | changes, ceiling]}}}}}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Project:
+    """The figure, built from nothing."""
+    project = Project(tmp_path_factory.mktemp("built"))
+    project.snakemake(FIGURE)
+    return project
+
+
+@pytest.fixture
+def edited(built):
+    """Append or replace text in the built project; undone afterwards, times included."""
+    kept = {}
+
+    def edit(name: str, old: str, new: str) -> None:
+        path = built.folder / name
+        kept.setdefault(path, (path.read_text(), path.stat()))
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+    yield edit
+    for path, (text, status) in kept.items():
+        path.write_text(text)
+        os.utime(path, (status.st_atime, status.st_mtime))
+
+
+def test_every_stage_leaves_its_files(built):
+    results = built.folder / "results"
+    for name in (
+        "splits/scan_jump/task.json",
+        "splits/digits_concat/dataset_dict.json",
+        "tables/ablation.csv",
+        "figures/ablation.png",
+    ):
+        assert (results / name).is_file()
+    assert {path.name for path in (built.folder / RUN).iterdir()} == {
+        "weights.safetensors",
+        "history.csv",
+        "run.json",
+        "metrics.csv",
+    }
+    table = pd.read_csv(results / "tables/ablation.csv")
+    assert list(table) == ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+    assert len(table.groupby(["task", "model", "regularizer", "lambda", "seed"])) == 11
+    predictions = pd.read_csv(results / "runs/scan_jump/primitive_attention/none/lambda=0/seed=0/predictions.csv")
+    assert list(predictions) == ["input", "target", "prediction", "correct"]
+    assert len(predictions) == 200
+
+
+def test_an_unchanged_project_does_nothing(built):
+    assert "Nothing to be done" in built.snakemake(FIGURE)
+
+
+def test_figures_rebuilt_have_the_same_bytes(built):
+    names = [FIGURE, "results/figures/ablation.png", "results/figures/ablation.rst", "results/tables/ablation.csv"]
+    before = built.read(*names)
+    for name in names:
+        (built.folder / name).unlink()
+    built.snakemake(FIGURE)
+    assert built.read(*names) == before
+
+
+def test_a_run_asked_for_alone_trains_alone_and_has_the_same_bytes(built, tmp_path):
+    fresh = Project(tmp_path)
+    assert fresh.jobs(f"{RUN}/metrics.csv") == {
+        "split": 1,
+        "train_digits_concat__cnn__entropy": 1,
+        "evaluate_digits_concat__cnn__entropy": 1,
+    }
+    fresh.snakemake(f"{RUN}/metrics.csv")
+    assert [path.name for path in (tmp_path / "results/runs").glob("*/*/*/*/*")] == ["seed=0"]
+    assert fresh.read(*numbers_of(RUN)) == built.read(*numbers_of(RUN))
+
+
+def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
+    rest = {"aggregate": 1, "plot": 1}
+    seeds = built.overlay(grids(seeds=[0, 1, 2]))
+    new = {
+        f"{stage}_digits_concat__cnn__{name}": 1 for stage in ("train", "evaluate") for name in ("none", "entropy", "additivity")
+    }
+    assert built.jobs(FIGURE, overlay=seeds) == new | rest
+    strengths = built.overlay(grids(regularizers={"entropy": [0.1, 1, 10], "additivity": [1]}))
+    assert built.jobs(FIGURE, overlay=strengths) == rest | {
+        f"{stage}_digits_concat__cnn__entropy": 1 for stage in ("train", "evaluate")
+    }
+    output = built.snakemake(f"{RUN.replace('0.1', '10')}/run.json")
+    assert "1 of 1 steps" in output
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        ("src/compositional/figures/style.py", '"font.size": 9', '"font.size": 8', {"plot"}),
+        ("src/compositional/figures/ablation.py", "capsize=2", "capsize=3", {"plot"}),
+        ("src/compositional/stages/aggregate.py", "rows: list[list] = []", "rows: list[list] = list()", {"aggregate", "plot"}),
+        (
+            "src/compositional/regularizers/additivity.py",
+            ".square().sum(-1).mean(-1)",
+            ".square().sum(-1).mean(-1) * 1",
+            {"train_digits_concat__cnn__additivity", "evaluate_digits_concat__cnn__additivity", "aggregate", "plot"},
+        ),
+        ("src/compositional/regularizers/entropy.py", "from __future__", "# a comment\nfrom __future__", set()),
+        ("src/compositional/training.py", '"""One run before', '"""Another text', None),
+        ("src/compositional/packed.py", '"""Permute axis 1', '"""Reorder axis 1', set()),
+        ("src/compositional/regularizers/smoothness.py", ".square()", ".abs()", set()),
+    ],
+)
+def test_an_edit_reruns_exactly_what_it_touches(built, edited, file, old, new, expected):
+    if expected is None:
+        old, new, expected = '"""Train all runs to the end', '"""Train every run to the end', set()
+    edited(file, old, new)
+    assert set(built.jobs(FIGURE)) == expected
+
+
+def test_a_changed_option_reruns_exactly_what_it_touches(built):
+    overlay = built.overlay({"regularizers": {"entropy": {"feature_noise": 0.5}}})
+    assert set(built.jobs(FIGURE, overlay=overlay)) == {
+        *(
+            f"{stage}_{task}__entropy"
+            for stage in ("train", "evaluate")
+            for task in ("digits_concat__cnn", "scan_jump__primitive_attention")
+        ),
+        "aggregate",
+        "plot",
+    }
+    for key, value in (("device", "auto"), ("checkpoint_seconds", 5), ("pack_size", {"default": 1}), ("mirror", "/nowhere")):
+        assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
+
+
+def test_a_touched_script_reruns_its_jobs_but_trains_nothing(built, edited):
+    entries = built.folder / "results/store/entries"
+    before = {path: path.stat().st_mtime_ns for path in entries.rglob("*")}
+    kept = built.read(*numbers_of(RUN))
+    edited("workflow/scripts/train.py", '"""Train the runs', '"""Train all runs')
+    output = built.snakemake(FIGURE)
+    assert "Training 4 runs of digits_concat/cnn/entropy" in output
+    assert {path: path.stat().st_mtime_ns for path in entries.rglob("*")} == before
+    assert built.read(*numbers_of(RUN)) == kept
+
+
+def test_a_wrong_configuration_stops_before_any_job(tmp_path):
+    project = Project(tmp_path)
+    overlay = project.overlay(grids(regularizers={"entropie": [1]}))
+    output = project.snakemake(FIGURE, overlay=overlay, succeeds=False)
+    assert "unknown regularizer 'entropie'; did you mean 'entropy'?" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_diverged_run_is_marked_in_table_and_caption(tmp_path):
+    project = Project(tmp_path)
+    overlay = project.overlay(grids(regularizers={"additivity": [1, 1e39]}, seeds=[0]))
+    project.snakemake("results/figures/ablation.png", overlay=overlay)
+    table = pd.read_csv(tmp_path / "results/tables/ablation.csv")
+    lost = table[table["lambda"] == 1e39]
+    assert lost[lost.metric == "diverged"].value.tolist() == [1]
+    assert lost[lost.metric == "accuracy"].value.isna().all()
+    assert table[(table["lambda"] == 1) & (table.metric == "accuracy")].value.notna().all()
+    assert "1 runs diverged" in (tmp_path / "results/figures/ablation.rst").read_text()
+
+
+def test_a_killed_training_goes_on_from_its_checkpoint_to_the_same_bytes(tmp_path):
+    long = {"tasks": {"digits_concat": {"training": {"steps": 3000, "record_every": 50}}}}
+    undisturbed, disturbed = Project(tmp_path / "one"), Project(tmp_path / "two")
+    overlays = [project.overlay(long) for project in (undisturbed, disturbed)]
+    undisturbed.snakemake(f"{RUN}/run.json", overlay=overlays[0])
+    command = disturbed.command(f"{RUN}/run.json", overlay=overlays[1])
+    process = subprocess.Popen(
+        command, cwd=disturbed.folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    checkpoints = disturbed.folder / "results/store/checkpoints"
+    deadline = time.monotonic() + 100
+    while not list(checkpoints.glob("*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert list(checkpoints.glob("*.safetensors"))
+    assert not (disturbed.folder / RUN / "weights.safetensors").exists()
+    disturbed.snakemake("--unlock")
+    disturbed.snakemake(f"{RUN}/run.json", "--rerun-incomplete", overlay=overlays[1])
+    (log,) = (disturbed.folder / "results/logs/train").glob("*.log")
+    assert "going on from checkpoints" in log.read_text()
+    assert disturbed.read(*numbers_of(RUN)[:2]) == undisturbed.read(*numbers_of(RUN)[:2])
+    assert list(checkpoints.glob("*")) == []
+
+
+def test_a_damaged_store_entry_is_trained_again(built):
+    before = built.read(*numbers_of(RUN)[:2])
+    for path in (built.folder / "results/store/entries").rglob("weights.safetensors"):
+        path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    (built.folder / RUN / "weights.safetensors").unlink()
+    built.snakemake(f"{RUN}/weights.safetensors")
+    assert built.read(*numbers_of(RUN)[:2]) == before
+    built.snakemake(FIGURE)
+
+
+def test_no_network_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv("COMPOSITIONAL_MIRROR", raising=False)
+    project = Project(tmp_path)
+    overlay = project.overlay({"sources": ["mirror"]})
+    output = project.snakemake("results/splits/mnist_concat", overlay=overlay, succeeds=False)
+    assert "mirror: LookupError: no mirror folder configured" in output
+    assert "COMPOSITIONAL_MIRROR=<folder>" in output
+    assert [path for path in (tmp_path / "results").rglob("*ubyte*") if path.suffix != ".log"] == []
+
+
+def test_a_full_disk_is_a_clear_error_and_the_next_call_goes_on(tmp_path):
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("needs root to mount a small file system")
+    project = Project(tmp_path)
+    results = tmp_path / "results"
+    results.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(results)], check=False)
+    if mounted.returncode:
+        pytest.skip("this machine does not let us mount a file system")
+    try:
+        output = project.snakemake(f"{RUN}/run.json", succeeds=False)
+        assert "No space left on device" in output
+        assert not (tmp_path / RUN / "run.json").exists()
+        subprocess.run(["mount", "-o", "remount,size=50m", str(results)], check=True)
+        project.snakemake(f"{RUN}/run.json", "--rerun-incomplete")
+        assert (tmp_path / RUN / "run.json").exists()
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+
+
+def test_the_report_carries_figure_and_caption(built):
+    built.snakemake("--report", "report.html", FIGURE)
+    page = (built.folder / "report.html").read_text()
+    assert "ablation.png" in page
+    assert "Accuracy against the strength lambda" in page
+
+
+def test_lint_and_format(built):
+    assert "Congratulations" in built.snakemake("--lint")
+    binaries = Path(sys.executable).parent
+    for command in (["ruff", "check", "src", "tests", "benchmarks"], ["ruff", "format", "--check", "src", "tests", "benchmarks"]):
+        done = subprocess.run([binaries / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+    done = subprocess.run(
+        [binaries / "snakefmt", "--check", "Snakefile", "rules"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
