@@ -1,6 +1,7 @@
 # Shared by all rules: the checked configuration, the packs, and what each job depends on.
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(PACKAGE.parent))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(PACKAGE.parent), os.getenv("PYTHONPATH")])))
 
-from compositional import plan
+from compositional import plan, progress
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.fingerprint import fingerprint
 from compositional.grid import NAME, figure_runs
@@ -24,17 +25,18 @@ if settings.cores is None and settings.nodes is None:
 try:
     CONFIGURATION = Configuration(config, ROOT / "config" / "schema.yaml")
     FIGURES = CONFIGURATION.figures
-    # Jobs on other machines read the plan that the main process made.
-    if workflow.is_main_process:
-        PACKS = plan.make(
-            Path("results/plan.json"),
-            "results",
-            plan.wanted_runs(CONFIGURATION, "results", sys.argv[1:]),
-            config["pack_size"],
-        )
-    else:
+    # Jobs, also on other machines, read the plan that the main process made.
+    if not workflow.is_main_process:
         PACKS = plan.read(Path("results/plan.json"))
-except (ConfigurationError, ValueError) as error:
+    else:
+        wanted = plan.wanted_runs(CONFIGURATION, "results", sys.argv[1:])
+        PACKS = plan.make(Path("results/plan.json"), "results", wanted, config["pack_size"])
+        # A dry run leaves no trace, least of all in the plan of a build that is going on.
+        if not any(re.fullmatch(r"-[a-z]*n[a-z]*|--dry-?run", argument) for argument in sys.argv[1:]):
+            plan.write(Path("results/plan.json"), PACKS)
+            steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in PACKS}
+            progress.announce(Path("results/progress"), plan.work(PACKS, "results", steps))
+except (ConfigurationError, ValueError, OSError) as error:
     sys.exit(str(error))
 
 

@@ -44,16 +44,19 @@ def test_runs_that_only_another_figure_needs_are_in_other_packs():
 def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
     path = tmp_path / "plan.json"
     old = plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4})
+    plan.write(path, old)
     build(tmp_path, old)
     new = plan.make(path, str(tmp_path), runs([0, 1, 2], [0.1, 1, 10]), {"default": 4})
     assert new[0] == old[0]
     assert {run for pack in new[1:] for run in pack.runs} == set(runs([0, 1, 2], [0.1, 1, 10])) - set(old[0].runs)
-    assert plan.read(path) == new
+    assert list(plan.work(new, str(tmp_path), dict.fromkeys(new, 7)).values()) == [
+        {"family": "scan_jump/lstm_attention/entropy", "runs": len(pack.runs), "steps": 7 * len(pack.runs)} for pack in new[1:]
+    ]
 
 
 def test_incomplete_packs_are_planned_anew(tmp_path):
     path = tmp_path / "plan.json"
-    plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4})
+    plan.write(path, plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4}))
     (single,) = plan.make(path, str(tmp_path), runs([0], [0.1]), {"default": 4})
     assert len(single.runs) == 1
 
@@ -83,5 +86,7 @@ def test_the_command_line_says_which_runs_are_wanted():
 
 
 def test_plan_files_hold_no_code(tmp_path):
-    plan.make(tmp_path / "plan.json", str(tmp_path), runs([0], [1]), {"default": 4})
+    packs = plan.cut(runs([0], [1]), {"default": 4})
+    plan.write(tmp_path / "plan.json", packs)
+    assert plan.read(tmp_path / "plan.json") == packs
     assert yaml.safe_load((tmp_path / "plan.json").read_text()) == [["scan_jump/lstm_attention/entropy/lambda=1/seed=0"]]

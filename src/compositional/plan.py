@@ -91,12 +91,27 @@ def read(path: Path) -> list[Pack]:
         return []
 
 
+def complete(pack: Pack, results: str) -> bool:
+    """Whether all runs of a pack exist."""
+    return all((run_folder(results, run) / "run.json").exists() for run in pack.runs)
+
+
 def make(path: Path, results: str, wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[Pack]:
-    """Plan the wanted runs, keeping old packs that are complete, and write the plan for the jobs that read it back."""
-    kept = [pack for pack in read(path) if all((run_folder(results, run) / "run.json").exists() for run in pack.runs)]
+    """Packs of the wanted runs, with those of the plan file `path` that are complete kept as they are."""
+    kept = [pack for pack in read(path) if complete(pack, results)]
     done = {run for pack in kept for run in pack.runs}
-    packs = kept + cut({run: targets for run, targets in wanted.items() if run not in done}, sizes)
-    plan = [[run.path for run in pack.runs] for pack in packs]
-    if plan != [[run.path for run in pack.runs] for pack in read(path)]:
-        files.write_json(path, plan)
-    return packs
+    return kept + cut({run: targets for run, targets in wanted.items() if run not in done}, sizes)
+
+
+def write(path: Path, packs: list[Pack]) -> None:
+    """Write a plan for the jobs that read it back."""
+    files.write_json(path, [[run.path for run in pack.runs] for pack in packs])
+
+
+def work(packs: list[Pack], results: str, steps: dict[Pack, int]) -> dict[str, dict]:
+    """What is to be trained, for `progress.announce`: the packs that are not complete; steps are of one run."""
+    return {
+        pack.name: {"family": "/".join(pack.family), "runs": len(pack.runs), "steps": len(pack.runs) * steps[pack]}
+        for pack in packs
+        if not complete(pack, results)
+    }

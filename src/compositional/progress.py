@@ -1,43 +1,99 @@
-"""Reports of a training job: a log with every run's numbers, and a short line with the time left on the terminal."""
+"""Reports of training jobs: a log with every run's numbers, and on the terminal how far the whole build is.
+
+Jobs are separate processes, so each keeps its state in a file of a common folder, the board; the main process lays out there
+what there is to do. Whoever speaks next adds everything up.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from pathlib import Path
 from typing import TextIO
 
-from compositional.training import State
+from compositional import files
 
 TERMINAL_SECONDS = 20
+SILENT_SECONDS = 120  # a job that has not reported for so long is not running
+
+
+def announce(board: Path, work: dict[str, dict]) -> None:
+    """Lay out what a build trains: for every pack its family, runs and steps (summed over its runs)."""
+    for old in board.glob("*.json"):
+        old.unlink()
+    files.write_json(board / "work.json", work)
+
+
+def overall(board: Path, now: float) -> tuple[float, float, int]:
+    """Share of the training done, seconds left, and number of runs, over all jobs of the build.
+
+    A pack that has not begun is taken to cost per step what others of its family do, or the mean of all.
+    """
+    work = json.loads((board / "work.json").read_text())
+    reports = {path.stem: json.loads(path.read_text()) for path in board.glob("*.json") if path.stem in work}
+    costs = {name: report["seconds"] / report["trained"] for name, report in reports.items() if report["trained"]}
+    if not costs:
+        return 0.0, float("nan"), sum(pack["runs"] for pack in work.values())
+    by_family: dict[str, list[float]] = {}
+    for name, cost in costs.items():
+        by_family.setdefault(work[name]["family"], []).append(cost)
+    mean = sum(costs.values()) / len(costs)
+    done = left = running = 0.0
+    for name, pack in work.items():
+        family = by_family.get(pack["family"], [mean])
+        cost = costs.get(name, sum(family) / len(family))
+        finished = reports.get(name, {"done": 0})["done"]
+        done += cost * finished
+        left += cost * (pack["steps"] - finished)
+        running += finished < pack["steps"] and name in reports and now - reports[name]["time"] < SILENT_SECONDS
+    return done / (done + left), left / max(running, 1), sum(pack["runs"] for pack in work.values())
 
 
 class Progress:
-    """Progress of one pack, counted in steps of all its runs."""
+    """Progress of one pack, counted in steps of all its runs.
 
-    def __init__(self, log: TextIO, steps: int, states: list[State], restored: int) -> None:
-        self.log = log
-        self.steps, self.states = steps, states
+    Args:
+        log: where every run's numbers go.
+        board: the common folder; name: of this pack on it.
+        steps: of one run. states: the runs that train. restored: how many were in the store.
+    """
+
+    def __init__(self, log: TextIO, board: Path, name: str, steps: int, states: list, restored: int) -> None:
+        self.log, self.board, self.name = log, board, name
+        self.steps, self.states, self.restored = steps, states, restored
         self.began = self.shown = time.monotonic()
         self.resumed = self._done()
         if restored:
-            self.log.write(f"{restored} runs were in the store and are not trained again\n")
+            log.write(f"{restored} runs were in the store and are not trained again\n")
         if self.resumed:
-            self.log.write(f"going on from checkpoints, {self.resumed} steps were done before\n")
+            log.write(f"going on from checkpoints, {self.resumed} steps were done before\n")
 
     def _done(self) -> int:
         return sum(self.steps if state.diverged_at is not None else state.step for state in self.states)
 
-    def report(self, members: dict[str, State]) -> None:
-        """Log the last record of the runs `members`; now and then say on the terminal how far the pack is."""
+    def report(self, members: dict) -> None:
+        """Log the last record of the runs `members` (states by name); now and then say how far the build is."""
         for name, state in members.items():
             last = [f"{split} {metric} {value:.4g}" for step, split, metric, value in state.history if step == state.step]
             diverged = "" if state.diverged_at is None else f" DIVERGED at step {state.diverged_at}"
             self.log.write(f"{name} step {state.step}/{self.steps} {', '.join(last)}{diverged}\n")
-        done, total, now = self._done(), self.steps * len(self.states), time.monotonic()
-        left = (now - self.began) * (total - done) / max(done - self.resumed, 1)
-        family = next(iter(members)).split("/lambda=")[0]
-        line = f"{family}: {len(self.states)} runs, {100 * done / total:.0f} %, about {left / 60:.1f} min left"
-        self.log.write(line + "\n")
+        done, now = self._done(), time.monotonic()
+        mine = {
+            "done": done + self.restored * self.steps,
+            "trained": done - self.resumed,
+            "seconds": now - self.began,
+            "time": time.time(),
+        }
+        files.write_json(self.board / f"{self.name}.json", mine)
         if now - self.shown > TERMINAL_SECONDS:
-            print(line, file=sys.stderr, flush=True)
             self.shown = now
+            print(self._line(next(iter(members)), done), file=sys.stderr, flush=True)
+
+    def _line(self, example: str, done: int) -> str:
+        own = f"{example.split('/lambda=')[0]} {100 * done / (self.steps * len(self.states)):.0f} %"
+        try:
+            share, seconds, runs = overall(self.board, time.time())
+        except (OSError, ValueError, KeyError):  # asked for outside a build, or another process is writing
+            return f"training: {own}"
+        return f"training {runs} runs: {100 * share:.0f} % done, about {seconds / 60:.1f} min left ({own})"

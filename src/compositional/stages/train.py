@@ -53,7 +53,8 @@ def train_pack(
     *,
     family: dict[str, Any],
     numerics: str,
-    store: Path,
+    results: Path,
+    name: str,
     device: str,
     checkpoint_seconds: float,
     log: TextIO,
@@ -65,7 +66,8 @@ def train_pack(
         folders: the runs' folders, .../<Run.path>, all of one family.
         family: the runs' common parameters (Configuration.family_parameters).
         numerics: fingerprint of the code that determines their numbers.
-        store: folder of the store.
+        results: the results folder, with the store and the board of progress in it.
+        name: of this pack.
         device: "auto", "cpu" or "cuda".
         checkpoint_seconds: how much training a killed job may lose.
         log: where to report step, loss and accuracy of every run.
@@ -73,7 +75,7 @@ def train_pack(
     device = resolve_device(device)
     problem = load_problem(split, family, device)
     steps = problem.settings["steps"]
-    kept = Store(store)
+    kept = Store(results / "store")
     identity = {
         "family": family,
         "code": numerics,
@@ -86,7 +88,7 @@ def train_pack(
     missing = [run for run in runs if not kept.has(keys[run])]
     states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
     names = {id(state): run for run, state in states.items()}
-    progress = Progress(log, steps, list(states.values()), len(runs) - len(missing))
+    progress = Progress(log, results / "progress", name, steps, list(states.values()), len(runs) - len(missing))
     saved = time.monotonic()
 
     def finish(state: training.State) -> None:
@@ -104,7 +106,7 @@ def train_pack(
             "raw_sha256": problem.about["raw_sha256"],
             "source": _commit(),
         }
-        with tempfile.TemporaryDirectory(dir=store) as temporary:
+        with tempfile.TemporaryDirectory(dir=kept.folder) as temporary:
             _write_run(Path(temporary), problem, state, described)
             kept.add(keys[run], Path(temporary))
 
@@ -120,7 +122,7 @@ def train_pack(
                     kept.save_checkpoint(keys[names[id(state)]], state)
             saved = time.monotonic()
 
-    store.mkdir(parents=True, exist_ok=True)
+    kept.folder.mkdir(parents=True, exist_ok=True)
     training.train(problem, list(states.values()), evaluation.measure, on_record)
     for run, folder in runs.items():
         kept.restore(keys[run], folder)

@@ -1,0 +1,49 @@
+"""CPU time of a dry run of a large grid: python benchmarks/dry_run.py [runs, default 2000]."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+SEEDS = 20
+
+
+def main() -> None:
+    """Resolve a grid of so many runs in an empty folder and print what it took."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    strengths = [round(0.001 * (index + 1), 6) for index in range(runs // SEEDS - 1)]
+    grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": strengths}, "seeds": list(range(SEEDS))}
+    overlay = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [grid]}}}}}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "overlay.yaml"
+        path.write_text(yaml.safe_dump(overlay))
+        command = [
+            sys.executable,
+            "-m",
+            "snakemake",
+            "-s",
+            str(ROOT / "Snakefile"),
+            "--directory",
+            folder,
+            "--dry-run",
+            "--quiet",
+            "all",
+        ]
+        command += ["--configfile", str(path), "--", "results/figures/ablation.pdf"]
+        before = os.times()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    print(
+        f"{SEEDS * (len(strengths) + 1)} runs resolved in {seconds:.1f} s of CPU time ({after.elapsed - before.elapsed:.1f} s on the clock)"
+    )
+
+
+if __name__ == "__main__":
+    main()

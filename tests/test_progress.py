@@ -1,0 +1,51 @@
+"""The estimate of the time left, over all jobs of a build."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from compositional.progress import Progress, announce, overall
+from compositional.training import State
+
+WORK = {
+    "slow_a": {"family": "slow", "runs": 2, "steps": 200},
+    "slow_b": {"family": "slow", "runs": 2, "steps": 200},
+    "fast": {"family": "fast", "runs": 1, "steps": 100},
+}
+
+
+def report(board, name, **values):
+    (board / f"{name}.json").write_text(json.dumps({"time": 1000.0} | values))
+
+
+def test_families_cost_what_was_measured(tmp_path):
+    announce(tmp_path, WORK)
+    report(tmp_path, "slow_a", done=100, trained=100, seconds=50)  # 0.5 s a step
+    report(tmp_path, "fast", done=100, trained=50, seconds=5)  # 0.1 s a step, finished
+    share, seconds, runs = overall(tmp_path, 1010.0)
+    # Done: 100 x 0.5 + 100 x 0.1 = 60 s; left: 100 x 0.5 + 200 x 0.5 = 150 s, one job running.
+    assert (share, seconds, runs) == (pytest.approx(60 / 210), pytest.approx(150), 5)
+    report(tmp_path, "slow_b", done=0, trained=0, seconds=1)
+    assert overall(tmp_path, 1010.0)[1] == pytest.approx(75)
+    # Jobs that fell silent are not running.
+    assert overall(tmp_path, 9999.0)[1] == pytest.approx(150)
+
+
+def test_a_new_build_forgets_the_old_one(tmp_path):
+    announce(tmp_path, WORK)
+    report(tmp_path, "fast", done=100, trained=100, seconds=10)
+    announce(tmp_path, WORK)
+    assert [path.name for path in tmp_path.iterdir()] == ["work.json"]
+
+
+def test_logs_name_run_step_loss_and_accuracy(tmp_path):
+    log = io.StringIO()
+    state = State(
+        0, 0.1, 40, history=[(20, "test", "accuracy", 0.1), (40, "batches", "loss", 0.25), (40, "test", "accuracy", 0.5)]
+    )
+    Progress(log, tmp_path, "pack", 80, [state], 0).report({"task/model/entropy/lambda=0.1/seed=0": state})
+    assert "task/model/entropy/lambda=0.1/seed=0 step 40/80 batches loss 0.25, test accuracy 0.5\n" in log.getvalue()
+    assert json.loads((tmp_path / "pack.json").read_text())["done"] == 40
