@@ -40,9 +40,8 @@ def main() -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         after = os.times()
     seconds = after.children_user + after.children_system - before.children_user - before.children_system
-    print(
-        f"{SEEDS * (len(strengths) + 1)} runs resolved in {seconds:.1f} s of CPU time ({after.elapsed - before.elapsed:.1f} s on the clock)"
-    )
+    clock = after.elapsed - before.elapsed
+    print(f"{SEEDS * (len(strengths) + 1)} runs resolved in {seconds:.1f} s of CPU time ({clock:.1f} s on the clock)")
 
 
 if __name__ == "__main__":
