@@ -165,7 +165,7 @@ class Configuration:
                 f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}"
             )
         if kind == "sequence" and settings["loss"] != "cross_entropy":
-            problems.append(f"training.loss {settings['loss']!r} is for images only, {task!r} is a task of kind {kind!r}")
+            problems.append(f"training.loss {settings['loss']!r} is not for sequences, {task!r} is a task of kind {kind!r}")
         if regularizer == "none":
             return problems
         declared = self._declared("regularizers", regularizer)
