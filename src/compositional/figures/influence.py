@@ -43,36 +43,44 @@ def _curves(table: pd.DataFrame, task: str, split: str) -> dict[str, pd.DataFram
     return curves | {"ratio": curves["redundant"] / curves["relevant"].where(curves["relevant"] > 0)}
 
 
-def _line(axes: Axes, values: pd.DataFrame, shade: str, line: str, label: str) -> None:
+def _line(axes: Axes, values: pd.DataFrame, shade: str, line: str, label: str, band: bool = True) -> None:
     middle, low, high = (values.quantile(share, axis=1) for share in (0.5, 0.25, 0.75))
     axes.plot(middle.index, middle, line, color=shade, label=label, linewidth=1.4)
-    axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0)
+    if band:
+        axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0)
 
 
 def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]], split: str) -> str:
     lines = [
         "The norm of the gradient of the target output with respect to the redundant component (solid) and to the relevant one "
         f"(dashed), mean over {split} examples, their ratio, and the accuracies, along training. Lines are medians over seeds, "
-        "bands the middle half. Images: score of the label, left half relevant, right half redundant. SCAN: mean logit of the "
-        "target's turns and end symbol, which the primitive (walk, look, run, jump) does not determine; embeddings of the other "
-        "words relevant, of the primitives redundant. Toy problem: score of the label, X_1 relevant, X_2 redundant. Setting A: the "
-        "redundant component is informative in training; B: it is not. Claim: in A the influence of the redundant component rises "
-        "early and stays well above B's.",
+        "bands (not of accuracies) the middle half. Images: score of the label; left half relevant, right half redundant. SCAN: "
+        "mean logit of the target's turns and end symbol, which the primitive (walk, look, run, jump) does not determine; "
+        "embeddings of the other words relevant, of the primitives redundant. Toy problem: score of the label; X_1 relevant, X_2 "
+        "redundant. Setting A: the redundant component is informative in training; B: it is not. Claim: in A the influence of "
+        "the redundant component rises early and stays well above B's.",
         "",
     ]
     for problem, of in curves.items():
         lines.append(f"* {problem}")
         for name in ("train", "test"):
-            a, b = (of[setting][name]["ratio"].median(axis=1) for setting in ("A", "B"))
-            both = [of[setting][name]["redundant"].median(axis=1) for setting in ("A", "B")]
-            last = a.index[-1]
-            above = int((of["A"][name]["ratio"].loc[last] > of["B"][name]["ratio"].loc[last].median()).sum())
+            ratio, norm = ({setting: of[setting][name][kind].median(axis=1) for setting in of} for kind in ("ratio", "redundant"))
+            first, last = ratio["A"].index[[0, -1]]
+            shown = "; ".join(
+                f"{setting} {own.loc[first]:.3f}, {own.max():.3f} (step {own.idxmax()}), {own.loc[last]:.3f}"
+                for setting, own in ratio.items()
+            )
+            seeds = of["A"][name]["ratio"].loc[last]
             lines.append(
-                f"  - {name} examples, ratio redundant / relevant: A {a.iloc[0]:.3f} at step {a.index[0]}, highest {a.max():.3f} at "
-                f"step {a.idxmax()}, {a.loc[last]:.3f} at step {last}; B {b.iloc[0]:.3f}, highest {b.max():.3f} at step "
-                f"{b.idxmax()}, {b.loc[last]:.3f} at the end; norm of the redundant one at the end A {both[0].loc[last]:.3g}, "
-                f"B {both[1].loc[last]:.3g}; {above} of {of['A'][name]['ratio'].shape[1]} seeds of A end above B's median: "
-                f"{'holds' if a.loc[last] > b.loc[last] else 'DOES NOT HOLD'}"
+                f"  - {name} examples, ratio redundant / relevant at step {first}, at its highest, at step {last}: {shown}. "
+                f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "
+                f"{'holds' if ratio['A'].loc[last] > ratio['B'].loc[last] else 'DOES NOT HOLD'}"
+            )
+            times = norm["A"] / norm["B"]
+            lines.append(
+                f"  - {name} examples, norm of the redundant component's gradient: A {norm['A'].loc[first]:.3g} at step {first}, "
+                f"{norm['A'].loc[last]:.3g} at step {last}; times B's: {times.loc[first]:.2f} at step {first}, at most "
+                f"{times.max():.2f} (step {times.idxmax()}), {times.loc[last]:.2f} at step {last}"
             )
     return "\n".join(lines)
 
@@ -96,8 +104,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             _line(norms, of[split]["redundant"], shade, "-", f"redundant, setting {setting}")
             _line(norms, of[split]["relevant"], shade, "--", f"relevant, setting {setting}")
             _line(ratio, of[split]["ratio"], shade, "-", f"setting {setting}")
-            _line(accuracy, of["train"]["accuracy"], shade, "-", f"train, setting {setting}")
-            _line(accuracy, of["test"]["accuracy"], shade, "--", f"test, setting {setting}")
+            _line(accuracy, of["train"]["accuracy"], shade, "-", f"train, setting {setting}", band=False)
+            _line(accuracy, of["test"]["accuracy"], shade, "--", f"test, setting {setting}", band=False)
         last = int(of[split]["ratio"].index[-1])
         ticks = [0, *(10**power for power in range(5) if 10**power <= last)]
         for axes in grid[:, column]:

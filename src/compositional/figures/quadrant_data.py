@@ -36,8 +36,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
     figure.legend(loc="outside right center", fontsize=8)
     text = (
-        "The toy problem's data, setting A. Components (Y_1, Y_2) are uniform on (0, 0), (0, 1), (1, 0) in training and (1, 1) in "
-        "test; X_i = Y_i - U[0, 1). Y_1 is to be predicted: the sign of X_1 determines it alone, and X_2 is redundant, but "
+        "The toy problem's data, setting A. Components (Y_1, Y_2) are uniform on (0, 0), (0, 1), (1, 0) in training and (1, 1) "
+        "in test; X_i = Y_i - U[0, 1). Y_1 is to be predicted: the sign of X_1 determines it alone, and X_2 is redundant, but "
         "informative in training: where X_2 > 0, Y_1 is always 0."
     )
     return figure, "\n".join([text, "", *lines])
