@@ -166,6 +166,8 @@ class Configuration:
             )
         if kind == "sequence" and settings["loss"] != "cross_entropy":
             problems.append(f"training.loss {settings['loss']!r} is not for sequences, {task!r} is a task of kind {kind!r}")
+        if kind != "point" and settings["record_outputs"]:
+            problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
         if regularizer == "none":
             return problems
         declared = self._declared("regularizers", regularizer)

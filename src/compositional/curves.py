@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from compositional import evaluation
+from compositional.regularization import silent_tap
 from compositional.training import Problem
 
 
@@ -31,7 +32,7 @@ def _outputs(
     """Pairs (metric, value of every run): one a single example, named by the split's `describe`."""
     for rows, batch in batches:
         with torch.no_grad():
-            outputs = problem.model.forward(problem.model_parameters, weights, batch, evaluation.silent_tap)
+            outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
         for description, margins in zip(split.describe(rows), batch.margins(outputs)[:, : len(rows)].T.tolist(), strict=True):
             yield f"margin at {description}", margins
 

@@ -104,8 +104,13 @@ class Batch:
 
         Returns:
             Norms over the words of either kind, (R, B) each; zero where an example has none.
+
+        Raises:
+            ValueError: the task declares no primitives.
         """
-        primitives = about["primitives"]
+        primitives = about.get("primitives")
+        if not primitives:
+            raise ValueError("measure_influence: this task does not say which of its words are primitives")
         words = [about["source_words"].index(word) for word in primitives]
         symbols = [about["target_words"].index(symbol) for symbol in primitives.values()]
         shown: list[Tensor] = []

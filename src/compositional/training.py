@@ -346,9 +346,9 @@ def train(
     settings = problem.settings
     steps, every = settings["steps"], settings["record_every"]
 
-    def record() -> None:
+    def record(pack: Pack) -> None:
         measured = measure(problem, pack.weights, settings["curve_examples"])
-        for state, values in zip(members, measured, strict=True):
+        for state, values in zip(pack.states, measured, strict=True):
             state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
 
     pack = None
@@ -358,7 +358,7 @@ def train(
         if pack is None or pack.states != members:
             pack = Pack(problem, members, prepared)
         if begin == 0 and 0 in settings["record_steps"]:
-            record()
+            record(pack)
         pack.advance(min(steps, begin - begin % every + every, *(step for step in settings["record_steps"] if step > begin)))
-        record()
+        record(pack)
         on_record(members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -123,5 +124,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set(title=model, xlabel="step", xlim=(0, mean.index[-1]), ylim=(-0.02, 1.02))
         axes.grid(axis="y", color="0.92")
     grid[0, 0].set_ylabel("accuracy")
+    figure.suptitle(textwrap.fill(options["problem"], 60), fontsize=9)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center")
     return figure, _caption(curves, options)
