@@ -194,7 +194,7 @@ def test_sgd_steps_against_hand_computation():
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_toy_run_does_not_depend_on_its_neighbors(optimizer):
-    case = problem(optimizer=optimizer, learning_rate=0.1, record_steps=[0, 1, 2], measure_influence=True)
+    case = problem(optimizer=optimizer, learning_rate=0.1, record_steps=[0, 1, 2], influence_examples=300)
     together = trained(case, range(100))
     for seed in (0, 57):
         (alone,) = trained(case, [seed])
@@ -204,7 +204,7 @@ def test_a_toy_run_does_not_depend_on_its_neighbors(optimizer):
 
 def test_recording_happens_when_asked_for_and_changes_no_weights():
     (plain,) = trained(problem(steps=10), [0])
-    asked = {"record_steps": [0, 1, 2, 5], "measure_influence": True, "record_outputs": ["grid"]}
+    asked = {"record_steps": [0, 1, 2, 5], "influence_examples": 300, "record_outputs": ["grid"]}
     (recorded,) = trained(problem(steps=10, task={"grid_side": 3}, **asked), [0])
     assert torch.equal(plain.tensors["weights"], recorded.tensors["weights"])
     rows = pd.DataFrame(recorded.history, columns=["step", "split", "metric", "value"])

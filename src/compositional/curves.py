@@ -42,14 +42,14 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list
     results = evaluation.measure(problem, weights, examples)
     # Gradients of inputs are wanted, not of weights.
     weights = {name: weight.detach() for name, weight in weights.items()}
+    settings = problem.settings
     for name, split in problem.splits.items():
         more: list[tuple[str, list]] = []
-        if problem.settings["measure_influence"] or name in problem.settings["record_outputs"]:
-            batches = split.evaluation_batches(len(results), evaluation.BATCH, examples)
-        if problem.settings["measure_influence"]:
+        if settings["influence_examples"]:
+            batches = split.evaluation_batches(len(results), evaluation.BATCH, settings["influence_examples"])
             more += _influence(problem, weights, batches)
-        if name in problem.settings["record_outputs"]:
-            more += _outputs(problem, weights, split, batches)
+        if name in settings["record_outputs"]:
+            more += _outputs(problem, weights, split, split.evaluation_batches(len(results), evaluation.BATCH, examples))
         for metric, values in more:
             for result, value in zip(results, values, strict=True):
                 result[name, metric] = value

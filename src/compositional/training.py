@@ -83,10 +83,11 @@ PARAMETERS = {
         "default": 512,
         "description": "examples of each split that the curves are measured on; final metrics use all",
     },
-    "measure_influence": {
-        "type": "boolean",
-        "default": False,
-        "description": "record the gradient norms of the target output by component (tasks that declare components)",
+    "influence_examples": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "examples of each split on which the curves hold gradient norms by component (where a task has them)",
     },
     "record_outputs": {
         "type": "array",

@@ -86,7 +86,10 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
             )
         final = {setting: {split: curve.iloc[-1] for split, curve in splits.items()} for setting, splits in of.items()}
         for setting, splits in final.items():
-            shown = ", ".join(f"{split} {splits[split].mean():.3f} ± {splits[split].std():.3f}" for split in sorted(splits))
+            shown = ", ".join(
+                f"{split} {values.mean():.3f} ± {values.std():.3f} (median {values.median():.3f})"
+                for split, values in sorted(splits.items())
+            )
             lines.append(f"  - setting {setting} at the end: {shown}")
             if "validation" in splits:
                 unseen, recombined = splits["train"] - splits["validation"], splits["validation"] - splits["test"]
