@@ -7,6 +7,7 @@ min_version("9.0")
 
 configfile: f"{workflow.basedir}/config/config.yaml"
 configfile: f"{workflow.basedir}/config/studies/compositional_regularization.yaml"
+configfile: f"{workflow.basedir}/config/studies/gradient_resists.yaml"
 
 
 include: "rules/common.smk"

@@ -59,7 +59,7 @@ def modules_of(family):
 
 def numerics_of(family):
     """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "evaluation", *modules_of(family))))
+    return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "curves", *modules_of(family))))
 
 
 def raw_files(wildcards):

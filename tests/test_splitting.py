@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from conftest import defaults
 from datasets import Dataset, DatasetDict
 
 from compositional import files, pairs, splitting
@@ -29,13 +30,13 @@ def digest(pairs_of_text) -> tuple[int, str]:
 
 def test_generated_scan_equals_the_published_files_as_multisets():
     assert digest(scan.commands()) == PUBLISHED["all"]
-    members, _ = scan_jump.build(None, {"deduplicate": False})
+    members, _ = scan_jump.build(None, defaults("tasks.scan_jump"))
     for name, member in members.items():
         assert digest(zip(member["input"], member["output"], strict=True)) == PUBLISHED[name]
 
 
 def test_deduplicated_scan_jump_shows_the_primitive_once():
-    members, _ = scan_jump.build(None, {"deduplicate": True})
+    members, _ = scan_jump.build(None, defaults("tasks.scan_jump") | {"deduplicate": True})
     assert Counter(members["train"]["input"])["jump"] == 1
     assert len(members["train"]) == 13204
 

@@ -88,6 +88,17 @@ def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
     assert all(same(left, right) for left, right in zip(whole, states, strict=True))
 
 
+def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):
+    case = problem("cnn", "entropy")
+    runs = [(seed, 0.1) for seed in range(5)]
+    free = train(case, runs)
+    monkeypatch.setitem(training.WIDTH, "cpu", 3)
+    seen = []
+    fixed = train(case, runs, on_record=seen.append)
+    assert all(same(left, right) for left, right in zip(free, fixed, strict=True))
+    assert {len(members) for members in seen} == {3, 2}
+
+
 def test_adam_with_decay_and_clipping_against_pytorch(problem):
     case = problem("cnn", steps=4, record_every=4, clip=0.5, decay=0.5, loss="cross_entropy", learning_rate=0.01)
     (state,) = train(case, [(3, 0.0)])

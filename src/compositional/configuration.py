@@ -160,7 +160,9 @@ class Configuration:
                 f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}"
             )
         if kind == "sequence" and settings["loss"] != "cross_entropy":
-            problems.append(f"training.loss {settings['loss']!r} is for images only, {task!r} is a task of kind {kind!r}")
+            problems.append(f"training.loss {settings['loss']!r} is not for sequences, {task!r} is a task of kind {kind!r}")
+        if kind != "point" and settings["record_outputs"]:
+            problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
         if regularizer == "none":
             return problems
         declared = self._declared("regularizers", regularizer)

@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from compositional import randomness
+from compositional.labels import Labelled, LabelledSplit
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Labelled):
     """images (R, B, channels, height, width) in [0, 1]; labels (R, B); the left component is `component_width` wide."""
 
     images: Tensor
@@ -23,25 +22,11 @@ class Batch:
     component_width: int
 
     kind = "image"
+    content = "images"
 
-    def losses(self, scores: Tensor, loss: str) -> Tensor:
-        """Loss of every image: scores (R, B, classes) -> (R, B).
-
-        loss: "cross_entropy", or "hinge": max(0, 1 + max_{j != y} s_j - s_y) (Crammer and Singer, JMLR 2001).
-        """
-        if loss == "cross_entropy":
-            return functional.cross_entropy(scores.flatten(0, 1), self.labels.flatten(), reduction="none").view(self.labels.shape)
-        label = self.labels.unsqueeze(-1)
-        others = scores.scatter(2, label, float("-inf")).amax(-1)
-        return (1 + others - scores.gather(2, label).squeeze(-1)).clamp(min=0)
-
-    def example_losses(self, losses: Tensor) -> Tensor:
-        """The same: an image has one loss."""
-        return losses
-
-    def correct(self, scores: Tensor) -> Tensor:
-        """Whether each image's class is right, (R, B)."""
-        return scores.argmax(-1) == self.labels
+    def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The left and the right part of values shaped like the images."""
+        return values[..., : self.component_width], values[..., self.component_width :]
 
     def partner(self) -> Tensor:
         """For each row its partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are drawn in random order."""
@@ -49,12 +34,11 @@ class Batch:
 
     def recombine(self) -> Batch:
         """Each row's left component beside its partner's right one; the label stays, it depends on the left one alone."""
-        left = self.images[..., : self.component_width]
-        right = self.images[..., self.component_width :].index_select(1, self.partner())
-        return replace(self, images=torch.cat([left, right], -1))
+        left, right = self.components(self.images)
+        return replace(self, images=torch.cat([left, right.index_select(1, self.partner())], -1))
 
 
-class ImageSplit:
+class ImageSplit(LabelledSplit):
     """One member of a split image task as tensors on a device."""
 
     kind = "image"
@@ -64,25 +48,10 @@ class ImageSplit:
         self.labels = torch.from_numpy(np.array(labels, dtype=np.int64)).to(device)
         self.component_width, self.device = component_width, device
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     def batch(self, rows: Tensor, layout: None = None) -> Batch:
         """The examples `rows` (R, B) as a batch."""
         images = self.images[rows].to(torch.float32).div_(255).unsqueeze(2)
         return Batch(images, self.labels[rows], self.component_width)
-
-    def training_layout(self, batch_size: int) -> None:
-        """Batches of images need no layout; sequences do."""
-
-    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Example numbers (steps, batch_size) of one run's training batches, uniform with replacement."""
-        return np.stack([randomness.generator(key, step).integers(len(self), size=batch_size) for step in steps])
-
-    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
-        """All examples (or the first `limit`), the same for every run, as pairs (rows, batch)."""
-        rows = torch.arange(min(len(self), limit or len(self)))
-        return [(part, self.batch(part.to(self.device).expand(runs, -1))) for part in rows.split(batch_size)]
 
 
 def load(folder: Path, device: str) -> dict[str, ImageSplit]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,6 +89,46 @@ class Batch:
     def example_losses(self, losses: Tensor) -> Tensor:
         """Sums over an example's positions: (R, N) -> (R, B)."""
         return torch.cat([chunk.sum(2) for chunk in self.layout.chunks(losses)], 1)
+
+    def influence(self, forward: Callable, about: dict) -> tuple[Tensor, Tensor]:
+        """How much the structure of the output depends on the words that make it and on the primitives, which must not matter.
+
+        The target output is the mean logit of those target symbols that no primitive stands for (turns, the end symbol):
+        that they come where they come follows from the other words alone. Its gradient is taken with respect to the
+        embeddings of the other words (with the end symbol; relevant) and of the primitives (redundant).
+
+        Args:
+            forward: (batch, tap) -> logits; the model shows its embeddings to the tap as "word_embedding".
+            about: task.json; "primitives" maps input words to output symbols.
+
+        Returns:
+            Norms over the words of either kind, (R, B) each; zero where an example has none.
+
+        Raises:
+            ValueError: the task declares no primitives.
+        """
+        primitives = about.get("primitives")
+        if not primitives:
+            raise ValueError("influence_examples: this task does not say which of its words are primitives")
+        words = [about["source_words"].index(word) for word in primitives]
+        symbols = [about["target_words"].index(symbol) for symbol in primitives.values()]
+        shown: list[Tensor] = []
+
+        def tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
+            if name != "word_embedding":
+                return values
+            shown.append(values.detach().requires_grad_())
+            return shown[-1]
+
+        logits = forward(self, tap)
+        structural = self.target_mask & ~torch.isin(self.targets, torch.tensor(symbols, device=self.targets.device))
+        own = logits.gather(2, self.targets.unsqueeze(-1)).squeeze(-1) * structural
+        count = self.example_losses(structural.to(own.dtype))
+        # Examples of a batch do not meet, so one backward pass gives every example its own gradient.
+        gradients = torch.autograd.grad((self.example_losses(own) / count).sum(), shown)
+        squares = sum(gradient.square().sum(-1) for gradient in gradients)
+        primitive = torch.isin(self.inputs, torch.tensor(words, device=self.inputs.device))
+        return (squares * (self.input_mask & ~primitive)).sum(2).sqrt(), (squares * primitive).sum(2).sqrt()
 
     def correct(self, logits: Tensor) -> Tensor:
         """Whether the whole sequence is right, its end symbol included, under teacher forcing: (R, B).

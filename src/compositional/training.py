@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -35,11 +35,16 @@ PARAMETERS = {
         "default": 256,
         "description": "examples a step (sequences: a multiple of 16)",
     },
+    "optimizer": {
+        "enum": ["adam", "sgd"],
+        "default": "adam",
+        "description": "sgd: plain gradient descent, no momentum",
+    },
     "learning_rate": {
         "type": "number",
         "exclusiveMinimum": 0,
         "default": 0.01,
-        "description": "Adam's step size at the start",
+        "description": "step size at the start",
     },
     "decay": {
         "type": "number",
@@ -55,9 +60,9 @@ PARAMETERS = {
         "description": "largest norm of a run's gradient over all its weights; null: no clipping",
     },
     "loss": {
-        "enum": ["cross_entropy", "hinge"],
+        "enum": ["cross_entropy", "hinge", "squared"],
         "default": "cross_entropy",
-        "description": "hinge: the largest margin violation (images only)",
+        "description": "hinge: the largest margin violation; squared: to 1 at the label, -1 elsewhere (neither for sequences)",
     },
     "record_every": {
         "type": "integer",
@@ -65,19 +70,42 @@ PARAMETERS = {
         "default": 200,
         "description": "steps between two points of the curves in history.csv",
     },
+    "record_steps": {
+        "type": "array",
+        "uniqueItems": True,
+        "items": {"type": "integer", "minimum": 0},
+        "default": [],
+        "description": "more points of the curves; 0 is before the first step",
+    },
     "curve_examples": {
         "type": "integer",
         "minimum": 16,
         "default": 512,
         "description": "examples of each split that the curves are measured on; final metrics use all",
     },
+    "influence_examples": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "examples of each split on which the curves hold gradient norms by component (where a task has them)",
+    },
+    "record_outputs": {
+        "type": "array",
+        "uniqueItems": True,
+        "items": {"type": "string"},
+        "default": [],
+        "description": "splits of which the curves hold every example's margin (point tasks)",
+    },
 }
+# How many runs compute together, always: on CUDA the library picks a batched kernel by the number of runs, so fewer are
+# filled up with copies that are thrown away. On the CPU every number of runs gives the same bits.
+WIDTH: dict[str, int | None] = {"cpu": None, "cuda": 64}
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 @dataclass
 class Problem:
-    """Everything that the runs of a pack share. `splits` are SequenceSplit or ImageSplit by name."""
+    """Everything that the runs of a pack share. `splits` are SequenceSplit, ImageSplit or PointSplit by name."""
 
     task: str
     about: dict[str, Any]  # task.json
@@ -239,10 +267,13 @@ class Pack:
             if clip is not None:
                 gradient = gradient * (clip / norm).clamp(max=1).unsqueeze(1)
             gradient = torch.where(healthy.unsqueeze(1), gradient, 0.0)
-            self.first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
-            self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
             rate, first_correction, second_correction = self.scales.unbind()
-            change = (self.first * first_correction) / ((self.second * second_correction).sqrt() + _EPSILON)
+            if self.problem.settings["optimizer"] == "sgd":
+                change = gradient
+            else:
+                self.first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
+                self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
+                change = (self.first * first_correction) / ((self.second * second_correction).sqrt() + _EPSILON)
             self.flat.sub_(torch.where(healthy.unsqueeze(1), change * rate, 0.0))
             self.totals += torch.stack([task_loss, penalty])
 
@@ -316,15 +347,23 @@ def train(
     regularizer = problem.regularizer
     prepare = getattr(regularizer, "prepare", None)
     prepared = prepare(problem.regularizer_parameters, problem.splits["train"]) if prepare else None
-    steps, every = problem.settings["steps"], problem.settings["record_every"]
-    pack = None
+    settings = problem.settings
+    steps, every = settings["steps"], settings["record_every"]
+
+    def record(pack: Pack, members: list[State]) -> None:
+        measured = measure(problem, pack.weights, settings["curve_examples"])
+        for state, values in zip(members, measured, strict=False):
+            state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
+
+    pack, width = None, WIDTH[problem.device]
     while pending := [state for state in states if state.step < steps and state.diverged_at is None]:
         begin = min(state.step for state in pending)
-        members = [state for state in pending if state.step == begin]
-        if pack is None or pack.states != members:
-            pack = Pack(problem, members, prepared)
-        pack.advance(min(steps, begin - begin % every + every))
-        measured = measure(problem, pack.weights, problem.settings["curve_examples"])
-        for state, values in zip(members, measured, strict=True):
-            state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
+        members = [state for state in pending if state.step == begin][:width]
+        if pack is None or pack.states[: len(members)] != members:
+            fill = [replace(members[0], history=[]) for _ in range(len(members), width or 0)]
+            pack = Pack(problem, members + fill, prepared)
+        if begin == 0 and 0 in settings["record_steps"]:
+            record(pack, members)
+        pack.advance(min(steps, begin - begin % every + every, *(step for step in settings["record_steps"] if step > begin)))
+        record(pack, members)
         on_record(members)

@@ -26,6 +26,9 @@ COLORS = {
     "smoothness": "#CC79A7",
 }
 
+# Setting A: the redundant component is informative in training; B: it is not.
+SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
+
 
 def color(name: str) -> str:
     """A regularizer's color; new ones get one of the rest of the palette, by name."""

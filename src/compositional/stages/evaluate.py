@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from compositional import decoding, evaluation, files
+from compositional import decoding, evaluation, files, training
 from compositional.stages.problem import load_problem, resolve_device
 
 METRICS_HEADER = ("split", "metric", "value")
@@ -24,8 +24,17 @@ def evaluate_pack(split: Path, folders: list[Path], *, family: dict[str, Any], d
     A diverged run has no accuracy, since its last finite weights are no result: its values are "nan", its row "diverged" is 1.
     """
     problem = load_problem(split, family, resolve_device(device))
-    loaded = [load_file(folder / "weights.safetensors", device=problem.device) for folder in folders]
-    weights: dict[str, Tensor] = {name: torch.stack([one[name] for one in loaded]) for name in loaded[0]}
+    width = training.WIDTH[problem.device] or len(folders)
+    for start in range(0, len(folders), width):
+        group = folders[start : start + width]
+        loaded = [load_file(folder / "weights.safetensors", device=problem.device) for folder in group]
+        loaded += [loaded[0]] * (width - len(loaded))
+        weights: dict[str, Tensor] = {name: torch.stack([one[name] for one in loaded]) for name in loaded[0]}
+        _write(problem, weights, group, log)
+
+
+def _write(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
+    """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
     measured = evaluation.measure(problem, weights)
     decoded = None
     if problem.about["kind"] == "sequence":

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import torch
 from safetensors.torch import save_file
 
-from compositional import evaluation, files, training
+from compositional import curves, files, training
 from compositional.grid import Run
 from compositional.progress import Progress
 from compositional.stages.problem import load_problem, resolve_device
@@ -123,6 +123,6 @@ def train_pack(
             saved = time.monotonic()
 
     kept.folder.mkdir(parents=True, exist_ok=True)
-    training.train(problem, list(states.values()), evaluation.measure, on_record)
+    training.train(problem, list(states.values()), curves.measure, on_record)
     for run, folder in runs.items():
         kept.restore(keys[run], folder)

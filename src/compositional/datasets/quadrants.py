@@ -1,0 +1,14 @@
+"""Points in [-1, 1] x [-1, 1] by quadrant (Li et al., "Gradient Descent Resists Compositionality", ICLR 2021 submission, toy
+problem): components Y_1, Y_2 are 0 or 1, and X_i = Y_i - U[0, 1). Drawn, no download."""
+
+from __future__ import annotations
+
+import numpy as np
+
+FILES: dict = {}
+
+
+def sample(source: np.random.Generator, quadrants: list[tuple[int, int]], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """`count` points (count, 2) of quadrants drawn uniformly from the given (Y_1, Y_2), and their Y, (count, 2)."""
+    components = np.array(quadrants)[source.integers(len(quadrants), size=count)]
+    return components - source.random((count, 2)), components

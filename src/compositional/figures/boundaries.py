@@ -1,0 +1,80 @@
+"""Decision regions of the toy problem along training, or of several seeds at its end, a row an initialization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+SOURCE = "history.csv"
+PARAMETERS = {
+    "along": {
+        "enum": ["step", "seed"],
+        "default": "step",
+        "description": "a panel a recorded step of the first seed, or a panel a seed at the last step",
+    },
+    "columns": {"type": "integer", "minimum": 1, "default": 6, "description": "panels side by side"},
+    "models": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "the models to show, in order, each with its title",
+    },
+}
+CLASSES = ("#F6D5B8", "#BFDDF0")  # of Y_1 = 0 and Y_1 = 1
+
+
+def coordinates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows "margin at <X_1> <X_2>" with columns first, second and score: how far the output is on the side of Y_1 = 1."""
+    places = rows.metric.str.extract(r"margin at (?P<first>\S+) (?P<second>\S+)").astype(float)
+    score = rows.value.where(places["first"] > 0, -rows.value)
+    return places.assign(score=score, split=rows.split)[places["first"].notna()]
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
+    scores = coordinates(rows[rows.split == "grid"]).pivot(index="second", columns="first", values="score")
+    axes.contourf(scores.columns, scores.index, scores, levels=[-np.inf, 0, np.inf], colors=CLASSES)
+    if scores.min(axis=None) < 0 < scores.max(axis=None):
+        axes.contour(scores.columns, scores.index, scores, levels=[0], colors="black", linewidths=1)
+    axes.add_patch(Rectangle((0, 0), 1, 1, fill=False, linestyle="--", edgecolor="0.25", linewidth=0.9, clip_on=False))
+    share = rows[(rows.split == "test") & (rows.metric == "accuracy")].value.item()
+    axes.set_title(f"{title}: {share:.2f}", fontsize=8)
+    axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal", xlim=(-1, 1), ylim=(-1, 1))
+    axes.tick_params(labelsize=6, length=2)
+    axes.label_outer()
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    along, columns, models = options["along"], options["columns"], options["models"]
+    fixed = ("seed", table.seed.min()) if along == "step" else ("step", table.step.max())
+    table = table[table[fixed[0]] == fixed[1]]
+    shown = sorted(set(table[along]))
+    height = -(-len(shown) // columns)
+    figure = plt.figure(figsize=(1.25 * columns + 0.4, (1.45 * height + 0.35) * len(models)), layout="constrained")
+    lines = [
+        "Decision regions of the toy problem: predict Y_1 from X_1, whose sign determines it, and the redundant X_2. The dashed "
+        "quadrant is the test set, never seen in training; a compositional solution calls all of it Y_1 = 1 (blue) and has the "
+        f"vertical axis as its boundary. Numbers are the share of it that is right. {fixed[0].capitalize()} {fixed[1]}, a "
+        f"panel a {along}. Claim: training loses the test quadrant.",
+        "",
+    ]
+    for subfigure, (model, name) in zip(np.atleast_1d(figure.subfigures(len(models), 1)), models.items(), strict=True):
+        rows = table[table.model == model]
+        subfigure.suptitle(f"initialization and loss: {name}", fontsize=9)
+        grid = subfigure.subplots(height, columns, squeeze=False, sharex=True, sharey=True)
+        for axes, value in zip(grid.flat, shown, strict=False):
+            _panel(axes, rows[rows[along] == value], f"{along} {value}")
+        for axes in grid.flat[len(shown) :]:
+            axes.set_axis_off()
+        subfigure.supxlabel("X₁, relevant", fontsize=8)
+        subfigure.supylabel("X₂, redundant", fontsize=8)
+        accuracy = rows[rows.metric == "accuracy"].pivot(index=along, columns="split", values="value")
+        lines.append(f"* {name}: share of the test quadrant that is right, (training accuracy), by {along}")
+        lines += [f"  - {value}: {row.test:.3f} ({row.train:.3f})" for value, row in accuracy.iterrows()]
+    return figure, "\n".join(lines)

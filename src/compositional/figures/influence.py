@@ -1,0 +1,126 @@
+"""The mechanism: how much the target output depends on the redundant component, along training, beside the accuracies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures import style
+
+SOURCE = "history.csv"
+PARAMETERS = {
+    "problems": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["A", "B"],
+            "properties": {"A": {"type": "string"}, "B": {"type": "string"}},
+        },
+        "default": {},
+        "description": "a column each: its title, and the task of either setting",
+    },
+    "split": {
+        "enum": ["train", "test"],
+        "default": "test",
+        "description": "on which examples; test: the same for both settings",
+    },
+}
+
+
+def _curves(table: pd.DataFrame, task: str, split: str) -> dict[str, pd.DataFrame]:
+    """Accuracy, both norms and their ratio: a row a recorded step, a column a seed."""
+    rows = table[(table.task == task) & (table.split == split)]
+    names = {"accuracy": "accuracy", "relevant": "influence_relevant", "redundant": "influence_redundant"}
+    curves = {
+        name: rows[rows.metric == metric].pivot(index="step", columns="seed", values="value") for name, metric in names.items()
+    }
+    # A dead network depends on nothing: its ratio is undefined and left out of the means.
+    return curves | {"ratio": curves["redundant"] / curves["relevant"].where(curves["relevant"] > 0)}
+
+
+def _line(axes: Axes, values: pd.DataFrame, shade: str, line: str, label: str, band: bool = True) -> None:
+    middle, low, high = (values.quantile(share, axis=1) for share in (0.5, 0.25, 0.75))
+    axes.plot(middle.index, middle, line, color=shade, label=label, linewidth=1.4)
+    if band:
+        axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0)
+
+
+def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]], split: str) -> str:
+    lines = [
+        "The norm of the gradient of the target output with respect to the redundant component (solid) and to the relevant one "
+        f"(dashed), mean over {split} examples, their ratio, and the accuracies, along training. Lines are medians over seeds, "
+        "bands (not of accuracies) the middle half. Images: score of the label; left half relevant, right half redundant. SCAN: "
+        "mean logit of the target's turns and end symbol, which the primitive (walk, look, run, jump) does not determine; "
+        "embeddings of the other words relevant, of the primitives redundant. Toy problem: score of the label; X_1 relevant, X_2 "
+        "redundant. Setting A: the redundant component is informative in training; B: it is not. Claim: in A the influence of "
+        "the redundant component rises early and stays well above B's.",
+        "",
+    ]
+    for problem, of in curves.items():
+        lines.append(f"* {problem}")
+        for name in ("train", "test"):
+            ratio, norm = ({setting: of[setting][name][kind].median(axis=1) for setting in of} for kind in ("ratio", "redundant"))
+            first, last = ratio["A"].index[[0, -1]]
+            shown = "; ".join(
+                f"{setting} {own.loc[first]:.3f}, {own.max():.3f} (step {own.idxmax()}), {own.loc[last]:.3f}"
+                for setting, own in ratio.items()
+            )
+            seeds = of["A"][name]["ratio"].loc[last]
+            lines.append(
+                f"  - {name} examples, ratio redundant / relevant at step {first}, at its highest, at step {last}: {shown}. "
+                f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "
+                f"{'holds' if ratio['A'].loc[last] > ratio['B'].loc[last] else 'DOES NOT HOLD'}"
+            )
+            times = norm["A"] / norm["B"]
+            lines.append(
+                f"  - {name} examples, norm of the redundant component's gradient: A {norm['A'].loc[first]:.3g} at step {first}, "
+                f"{norm['A'].loc[last]:.3g} at step {last}; times B's: {times.loc[first]:.2f} at step {first}, at most "
+                f"{times.max():.2f} (step {times.idxmax()}), {times.loc[last]:.2f} at step {last}"
+            )
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    problems, split = options["problems"], options["split"]
+    curves = {
+        problem: {
+            setting: {name: _curves(table, task, name) for name in ("train", "test")} for setting, task in sorted(tasks.items())
+        }
+        for problem, tasks in problems.items()
+    }
+    figure, grid = plt.subplots(
+        3, len(problems), figsize=(3.1 * len(problems) + 0.4, 6.4), sharex="col", squeeze=False, layout="constrained"
+    )
+    for column, (problem, settings) in enumerate(curves.items()):
+        norms, ratio, accuracy = grid[:, column]
+        for setting, of in settings.items():
+            shade = style.SETTINGS[setting]
+            _line(norms, of[split]["redundant"], shade, "-", f"redundant, setting {setting}")
+            _line(norms, of[split]["relevant"], shade, "--", f"relevant, setting {setting}")
+            _line(ratio, of[split]["ratio"], shade, "-", f"setting {setting}")
+            _line(accuracy, of["train"]["accuracy"], shade, "-", f"train, setting {setting}", band=False)
+            _line(accuracy, of["test"]["accuracy"], shade, "--", f"test, setting {setting}", band=False)
+        last = int(of[split]["ratio"].index[-1])
+        ticks = [0, *(10**power for power in range(5) if 10**power <= last)]
+        for axes in grid[:, column]:
+            axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+            axes.set_xticks(ticks, map(str, ticks))
+            axes.set_xlim(0, last)
+            axes.minorticks_off()
+            axes.grid(axis="y", color="0.92")
+        norms.set_yscale("log")
+        norms.set_title(problem)
+        ratio.set_ylim(bottom=0)
+        accuracy.set(ylim=(-0.02, 1.02), xlabel="step")
+    for axes, label in zip(grid[:, 0], ("gradient norm", "ratio redundant / relevant", "accuracy"), strict=True):
+        axes.set_ylabel(label)
+    for axes in grid[:, -1]:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    figure.align_ylabels(grid[:, 0])
+    return figure, _caption(curves, split)

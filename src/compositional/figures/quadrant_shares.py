@@ -1,0 +1,71 @@
+"""Distribution over seeds of the share of the toy problem's test quadrant that is classified right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+
+from compositional.figures import style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "settings": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["A", "B"],
+        "properties": {"A": {"type": "string"}, "B": {"type": "string"}},
+        "default": {},
+        "description": "the task of either setting",
+    },
+    "models": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "the models to show, in order, each with its title",
+    },
+}
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; a panel a model."""
+    models = options["models"]
+    accuracy = table[table.metric == "accuracy"]
+    shares = accuracy[accuracy.split == "test"].value
+    left = np.floor(10 * min(shares.quantile(0.01), 0.75)) / 10
+    figure, grid = plt.subplots(
+        1, len(models), figsize=(3.9 * len(models), 3), sharey=True, sharex=True, squeeze=False, layout="constrained"
+    )
+    lines = [
+        "Share of the test quadrant, never seen in setting A, that is classified right at the end of training: the fraction of "
+        "seeds that reach at most the share on the axis. A compositional solution has share 1 (dashed). Setting B is trained on "
+        "all four quadrants: what the network reaches where nothing is redundant. Claim: the network trained in A does not have "
+        "compositionality.",
+        "",
+    ]
+    for axes, (model, name) in zip(grid[0], models.items(), strict=True):
+        lines.append(f"* {name}")
+        for setting, task in sorted(options["settings"].items()):
+            rows = accuracy[(accuracy.model == model) & (accuracy.task == task)]
+            test = rows[rows.split == "test"].value.sort_values()
+            same = rows[rows.split == "validation"].value
+            heights = np.arange(1, len(test) + 1) / len(test)
+            axes.step([0, *test, 1], [0, *heights, 1], where="post", color=style.SETTINGS[setting], label=f"setting {setting}")
+            outside = f", {int((test < left).sum())} of them below the panel's range" if (test < left).any() else ""
+            lines.append(
+                f"  - setting {setting}, {len(test)} seeds{outside}: share mean {test.mean():.3f}, median {test.median():.3f}, "
+                f"5 % of seeds below {test.quantile(0.05):.3f}, least {test.min():.3f}; {int((test >= 0.99).sum())} seeds reach "
+                f"0.99, {int((test < 0.5).sum())} get less than half; accuracy on new points of the training distribution "
+                f"{same.mean():.3f}"
+            )
+        axes.axvline(1, color="0.3", linestyle="--", linewidth=1, label="compositional", zorder=3)
+        axes.xaxis.set_major_locator(MultipleLocator(0.1))
+        axes.set(title=name, xlabel="share of the test quadrant that is right", xlim=(left, 1.005), ylim=(0, 1.02))
+        axes.grid(color="0.92")
+    grid[0, 0].set_ylabel("fraction of seeds")
+    grid[0, 0].legend(loc="upper left")
+    return figure, "\n".join(lines)
