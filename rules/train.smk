@@ -17,6 +17,7 @@ for pack in PACKS:
             f"results/benchmarks/train/{pack.name}.tsv"
         threads: 1
         resources:
+            **DEVICE_RESOURCES,
             runs=len(pack.runs),
         params:
             family=CONFIGURATION.family_parameters(pack.family),

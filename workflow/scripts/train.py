@@ -13,6 +13,7 @@ with logged(snakemake.log[0]) as log:
         numerics=snakemake.params.numerics,
         store=Path("results/store"),
         device=snakemake.config["device"],
+        jobs_per_gpu=snakemake.config["jobs_per_gpu"],
         checkpoint_seconds=snakemake.config["checkpoint_seconds"],
         log=log,
     )

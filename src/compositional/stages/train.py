@@ -13,10 +13,10 @@ from typing import Any, TextIO
 import torch
 from safetensors.torch import save_file
 
-from compositional import evaluation, files, training
+from compositional import devices, evaluation, files, training
 from compositional.grid import Run
 from compositional.progress import Progress
-from compositional.stages.problem import load_problem, resolve_device
+from compositional.stages.problem import load_problem
 from compositional.store import Store, key_of
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
@@ -55,6 +55,7 @@ def train_pack(
     numerics: str,
     store: Path,
     device: str,
+    jobs_per_gpu: int,
     checkpoint_seconds: float,
     log: TextIO,
 ) -> None:
@@ -67,10 +68,12 @@ def train_pack(
         numerics: fingerprint of the code that determines their numbers.
         store: folder of the store.
         device: "auto", "cpu" or "cuda".
+        jobs_per_gpu: how many jobs of this machine may share a GPU.
         checkpoint_seconds: how much training a killed job may lose.
         log: where to report step, loss and accuracy of every run.
     """
-    device = resolve_device(device)
+    device = devices.resolve(device, jobs_per_gpu)
+    print(devices.describe(device), file=log)
     problem = load_problem(split, family, device)
     steps = problem.settings["steps"]
     kept = Store(store)
