@@ -1,12 +1,13 @@
 # make            set everything up and build the main figure at laptop scale
 # make env        only the environment, .venv
 # make test       set everything up and run the tests
+# make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env test format
+.PHONY: figure env test test-slurm format
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -22,6 +23,10 @@ $(VENV)/.complete: envs/requirements.txt
 
 test: env
 	$(RUN) python -m pytest
+
+# Shows what the jobs cost, too.
+test-slurm: env
+	$(RUN) python -m pytest -s tests/test_slurm.py
 
 format: env
 	$(RUN) ruff format src tests benchmarks && ruff check --fix src tests benchmarks && snakefmt Snakefile rules

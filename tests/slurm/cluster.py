@@ -27,7 +27,7 @@ NODES = ("node1", "node2", "node3")
 CPUS, MEMORY_MB, GPUS = 2, 20000, 2  # of every node, whatever this machine has
 
 
-class Unavailable(RuntimeError):
+class UnavailableError(RuntimeError):
     """No Slurm can be had here; the message says why."""
 
 
@@ -45,12 +45,12 @@ def install(accounting: bool) -> None:
     """Install what is missing, without starting the packages' own services.
 
     Raises:
-        Unavailable: this is no Debian, or not root's session, or the packages cannot be had.
+        UnavailableError: this is no Debian, or not root's session, or the packages cannot be had.
     """
     if os.getuid() != 0:
-        raise Unavailable("starting Slurm needs root")
+        raise UnavailableError("starting Slurm needs root")
     if shutil.which("apt-get") is None:
-        raise Unavailable("Slurm is installed with apt-get, which is not here")
+        raise UnavailableError("Slurm is installed with apt-get, which is not here")
     missing = [package for package in packages(accounting) if not _installed(package)]
     if not missing:
         return
@@ -63,7 +63,7 @@ def install(accounting: bool) -> None:
         for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", *missing]):
             done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
             if done.returncode:
-                raise Unavailable(f"{' '.join(command)} failed: {done.stderr.strip().splitlines()[-1:]}")
+                raise UnavailableError(f"{' '.join(command)} failed: {done.stderr.strip().splitlines()[-1:]}")
     finally:
         if silence:
             POLICY.unlink()
@@ -137,7 +137,8 @@ class Cluster:
             f"SlurmctldPort={self.controller_port}",
             "SlurmUser=root",
             "SlurmdUser=root",
-            f"AuthInfo=socket={folder}/munge.socket",
+            # A requeued job waits until its old credential has expired.
+            f"AuthInfo=socket={folder}/munge.socket,cred_expire=15",
             f"StateSaveLocation={folder}/state",
             f"SlurmdSpoolDir={folder}/spool/%n",
             f"SlurmctldPidFile={folder}/slurmctld.pid",
@@ -183,8 +184,12 @@ class Cluster:
             *("--innodb-lock-wait-timeout=900",),
             ready=lambda: _answers("mariadb-admin", *client, "ping"),
         )
-        statements = "CREATE DATABASE slurm_acct_db; CREATE USER slurm@'%' IDENTIFIED BY 'slurm'; GRANT ALL ON slurm_acct_db.* TO slurm@'%';"
-        subprocess.run(["mariadb", *client, "--execute", statements], check=True)
+        for statement in (
+            "CREATE DATABASE slurm_acct_db",
+            "CREATE USER slurm@'%' IDENTIFIED BY 'slurm'",
+            "GRANT ALL ON slurm_acct_db.* TO slurm@'%'",
+        ):
+            subprocess.run(["mariadb", *client, "--execute", statement], check=True)
         configuration = folder / "slurmdbd.conf"
         lines = [
             f"AuthInfo=socket={folder}/munge.socket",
@@ -209,14 +214,14 @@ class Cluster:
         """Start everything and wait until all nodes take jobs.
 
         Raises:
-            Unavailable: this machine belongs to a cluster already, or may not make device files.
+            UnavailableError: this machine belongs to a cluster already, or may not make device files.
         """
         if CONFIGURATION.exists():
-            raise Unavailable(f"{CONFIGURATION} is there: this machine belongs to a cluster")
+            raise UnavailableError(f"{CONFIGURATION} is there: this machine belongs to a cluster")
         try:
             self._configure()
         except PermissionError as error:
-            raise Unavailable(f"fake GPUs cannot be made here: {error}") from error
+            raise UnavailableError(f"fake GPUs cannot be made here: {error}") from error
         CONFIGURATION.parent.mkdir(parents=True, exist_ok=True)
         CONFIGURATION.unlink(missing_ok=True)
         CONFIGURATION.symlink_to(self.folder / "slurm.conf")
@@ -265,7 +270,7 @@ def running(accounting: bool = False) -> Iterator[Cluster]:
     """Install Slurm where needed, and have a cluster for the length of the block.
 
     Raises:
-        Unavailable: with the reason.
+        UnavailableError: with the reason.
     """
     install(accounting)
     # Not in a deep folder: sockets' paths must be short.
