@@ -287,9 +287,14 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
             assert job["rule"].startswith("evaluate_") or "going on from checkpoints" in log_of(folder, job)
         last_call = submitted[-1]["JobName"]
         # What the last call's jobs cost, for docs/slurm.md.
-        listed = slurm("sacct", "-X", "--noheader", "--parsable2", f"--name={last_call}", "--format=TotalCPU,ElapsedRaw")
-        costs = [(seconds_of(cpu), float(elapsed)) for cpu, elapsed in (line.split("|") for line in listed.splitlines())]
-        assert len(costs) == 2 * packs
-        cpu, elapsed = (sum(column) for column in zip(*costs, strict=True))
-        print(f"\n{len(costs)} jobs trained and evaluated {RUNS} runs in {cpu:.0f} CPU-seconds, {elapsed:.0f} seconds of jobs")
+        listed = slurm("sacct", "--noheader", "--parsable2", f"--name={last_call}", "--format=JobID,TotalCPU,ElapsedRaw")
+        rows = [line.split("|") for line in listed.splitlines()]
+        elapsed = [float(seconds) for number, _, seconds in rows if "." not in number]
+        cpu = [seconds_of(duration) for number, duration, _ in rows if "." in number]
+        assert len(elapsed) == 2 * packs
+        assert sum(cpu) > 0
+        print(
+            f"\n{len(elapsed)} jobs trained and evaluated {RUNS} runs (once more, from checkpoints): "
+            f"{sum(cpu):.0f} CPU-seconds, {sum(elapsed):.0f} seconds of jobs"
+        )
     assert_same_results(folder, reference)
