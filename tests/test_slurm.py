@@ -29,35 +29,25 @@ TINY = {
     "tasks": {
         name: {"train_pairs": 300, "test_pairs": 100, "training": TRAINING} for name in ("digits_concat", "digits_concat_b")
     },
-    "studies": {
-        "compositional_regularization": {
-            "figures": {
-                "ablation": {
-                    "grids": [
-                        {
-                            "task": "digits_concat",
-                            "model": "cnn",
-                            "regularizers": {"entropy": [0.1, 1], "recombination": [0.1]},
-                            "seeds": [0, 1],
-                        },
-                        {"task": "digits_concat_b", "model": "cnn", "regularizers": {}, "seeds": [0, 1]},
-                    ]
-                }
-            }
-        }
-    },
 }
-RUNS = 10
+GRIDS = [
+    {"task": "digits_concat_b", "model": "cnn", "regularizers": {}, "seeds": [0, 1]},
+    {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1], "recombination": [0.1]}, "seeds": [0, 1]},
+]
+FEWER_GRIDS = [{"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1]}, "seeds": [0, 1]}]
 PACKS = 5  # of two runs each
 
 
-def copy_of_project(folder: Path, profile: dict, pack_size: int = 2) -> Path:
+def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list = GRIDS) -> Path:
     """The project in `folder`, at tiny scale, its Slurm profile edited as a person would: {key: value, or values to merge}."""
     folder.mkdir()
     shutil.copy(ROOT / "Snakefile", folder)
     for name in ("rules", "workflow", "config", "src", "slurm", "local-gpu"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    (folder / "config" / "paper.yaml").write_text(yaml.safe_dump(TINY | {"pack_size": {"default": pack_size}}))
+    studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
+    (folder / "config" / "paper.yaml").write_text(
+        yaml.safe_dump(TINY | {"pack_size": {"default": pack_size}, "studies": studies})
+    )
     path = folder / "slurm" / "config.v9+.yaml"
     settings = yaml.safe_load(path.read_text())
     for key, value in profile.items():
@@ -141,23 +131,20 @@ def stop_in_the_middle(folder: Path, process: subprocess.Popen, packs: int) -> l
     return [job for job in jobs() if job["JobId"] in stopped]
 
 
-def assert_same_results(folder: Path, reference: Path) -> None:
-    """Every result has the same bytes; run.json too, apart from the time that it took."""
+def assert_same_results(folder: Path, reference: Path, *stages: str) -> None:
+    """All that was made has the bytes that the reference has; run.json too, apart from the time that it took."""
     compared = 0
-    for stage in ("runs", "tables", "figures"):
-        for path in sorted((reference / "results" / stage).rglob("*")):
-            if path.is_dir():
-                continue
-            other = folder / path.relative_to(reference)
-            if path.name == "run.json":
-                one, two = json.loads(path.read_text()), json.loads(other.read_text())
-                assert one.pop("wall_seconds") > 0
-                assert two.pop("wall_seconds") > 0
-                assert one == two
-            else:
-                assert path.read_bytes() == other.read_bytes(), other
-            compared += 1
-    assert compared >= 4 * RUNS + 2
+    for path in sorted(path for stage in stages for path in (folder / "results" / stage).rglob("*.*") if path.is_file()):
+        other = reference / path.relative_to(folder)
+        if path.name == "run.json":
+            one, two = json.loads(path.read_text()), json.loads(other.read_text())
+            assert one.pop("wall_seconds") > 0
+            assert two.pop("wall_seconds") > 0
+            assert one == two
+        else:
+            assert path.read_bytes() == other.read_bytes(), path
+        compared += 1
+    assert compared >= 4 * len(list((folder / "results").rglob("seed=*"))) >= 4 * 6
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +243,7 @@ def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> 
         # Nothing but packs was submitted: one job for training and one for evaluation, and the two that were replaced.
         assert all(job["rule"].startswith(("train_", "evaluate_")) for job in ended)
         assert len(ended) == 2 * PACKS + 2
-    assert_same_results(folder, reference)
+    assert_same_results(folder, reference, "runs", "tables", "figures")
 
 
 @pytest.mark.slurm
@@ -266,8 +253,8 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
         "default-resources": SITE["default-resources"] | {"slurm_account": "study", "slurm_partition": "main"},
         "slurm-status-command": "sacct",
     }
-    packs = 4
-    folder = copy_of_project(tmp_path / "project", site, pack_size=30)
+    packs, runs = 2, 6
+    folder = copy_of_project(tmp_path / "project", site, pack_size=30, grids=FEWER_GRIDS)
     with cluster_or_skip(accounting=True):
         with snakemake(folder, "--profile", "slurm", FIGURE) as process:
             stop_in_the_middle(folder, process, packs)
@@ -294,7 +281,28 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
         assert len(elapsed) == 2 * packs
         assert sum(cpu) > 0
         print(
-            f"\n{len(elapsed)} jobs trained and evaluated {RUNS} runs (once more, from checkpoints): "
+            f"\n{len(elapsed)} jobs trained and evaluated {runs} runs (once more, from checkpoints): "
             f"{sum(cpu):.0f} CPU-seconds, {sum(elapsed):.0f} seconds of jobs"
         )
-    assert_same_results(folder, reference)
+    assert_same_results(folder, reference, "runs")
+
+
+@pytest.mark.slurm
+def test_a_node_without_cuda(tmp_path: Path) -> None:
+    """A job that needs CUDA says that there is none; one that is told to use the CPU asks for no GPU."""
+    folder = copy_of_project(tmp_path / "project", SITE | {"retries": 0})
+    target = "results/runs/digits_concat_b/cnn/none/lambda=0/seed=0/run.json"
+    with cluster_or_skip(accounting=False):
+        with snakemake(folder, target, "--profile", "slurm", "--config", "device=cuda") as process:
+            assert process.wait(200) != 0
+        (failed,) = jobs()
+        assert failed["JobState"] == "FAILED"
+        assert "gpu:1" in failed["TresPerJob"]
+        for log in (log_of(folder, failed), Path(failed["StdOut"]).read_text()):
+            assert "device: cuda was asked for, but PyTorch sees no CUDA device" in log
+        with snakemake(folder, target, "--profile", "slurm", "--config", "device=cpu") as process:
+            finish(process, folder)
+        done = jobs()[-1]
+        assert done["JobState"] == "COMPLETED"
+        assert "gpu" not in done.get("TresPerJob", "")
+        assert json.loads((folder / target).read_text())["status"] == "done"
