@@ -214,10 +214,8 @@ class Cluster:
         """Start everything and wait until all nodes take jobs.
 
         Raises:
-            UnavailableError: this machine belongs to a cluster already, or may not make device files.
+            UnavailableError: this machine may not make device files.
         """
-        if CONFIGURATION.exists():
-            raise UnavailableError(f"{CONFIGURATION} is there: this machine belongs to a cluster")
         try:
             self._configure()
         except PermissionError as error:
@@ -249,10 +247,11 @@ class Cluster:
 
     def stop(self) -> None:
         """End all jobs, then all daemons, and take the link away."""
-        subprocess.run(["scancel", "--user=root"], capture_output=True)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and subprocess.run(["squeue", "-h"], capture_output=True).stdout.strip():
-            time.sleep(0.2)
+        if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
+            subprocess.run(["scancel", "--user=root"], capture_output=True)
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline and subprocess.run(["squeue", "-h"], capture_output=True).stdout.strip():
+                time.sleep(0.2)
         for daemon in reversed(self.daemons):
             daemon.terminate()
             try:
@@ -272,6 +271,9 @@ def running(accounting: bool = False) -> Iterator[Cluster]:
     Raises:
         UnavailableError: with the reason.
     """
+    # First of all: nothing here may ever reach a cluster that people use.
+    if CONFIGURATION.exists():
+        raise UnavailableError(f"{CONFIGURATION} is there: this machine belongs to a cluster")
     install(accounting)
     # Not in a deep folder: sockets' paths must be short.
     with tempfile.TemporaryDirectory(prefix="slurm-test-") as name:
