@@ -1,6 +1,7 @@
 # make            set everything up and build the main figure at laptop scale
 # make env        only the environment, .venv
 # make test       set everything up and run the tests
+# make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
 # make format     format and lint
 # make lock       resolve envs/requirements.in anew into the exact pins of envs/requirements.txt and environment.yaml
 # make docs       write the option tables of config/README.md
@@ -9,7 +10,7 @@ VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env test format docs lock
+.PHONY: figure env test test-slurm format docs lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -25,6 +26,10 @@ $(VENV)/.complete: envs/requirements.txt
 
 test: env
 	$(RUN) python -m pytest
+
+# Shows what the jobs cost, too.
+test-slurm: env
+	$(RUN) python -m pytest -s tests/test_slurm.py
 
 format: env
 	$(RUN) ruff format src tests benchmarks && ruff check --fix src tests benchmarks && snakefmt Snakefile rules

@@ -39,6 +39,9 @@ try:
 except (ConfigurationError, ValueError, OSError) as error:
     sys.exit(str(error))
 
+# What a profile asks for by default, withheld from jobs that are told to compute on the CPU.
+DEVICE_RESOURCES = {"gpu": 0, "gpu_model": "", "gres": ""} if config["device"] == "cpu" else {}
+
 
 wildcard_constraints:
     task=NAME,

@@ -17,6 +17,10 @@ for pack in PACKS:
         conda:
             "../envs/environment.yaml"
         threads: 1
+        resources:
+            **DEVICE_RESOURCES,
+            # Minutes: evaluation takes seconds a run, so a short job finds its place in the queue sooner.
+            runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
         params:
             family=CONFIGURATION.family_parameters(pack.family),
             code=code_of("evaluate", *modules_of(pack.family)),

@@ -19,6 +19,7 @@ for pack in PACKS:
             "../envs/environment.yaml"
         threads: 1
         resources:
+            **DEVICE_RESOURCES,
             runs=len(pack.runs),
         params:
             family=CONFIGURATION.family_parameters(pack.family),

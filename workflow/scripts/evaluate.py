@@ -11,5 +11,6 @@ with logged(snakemake.log[0]) as log:
         [Path(path).parent for path in snakemake.output.metrics],
         family=snakemake.params.family,
         device=snakemake.config["device"],
+        jobs_per_gpu=snakemake.config["jobs_per_gpu"],
         log=log,
     )

@@ -14,6 +14,7 @@ with logged(snakemake.log[0]) as log:
         results=Path("results"),
         name=Path(snakemake.log[0]).stem,
         device=snakemake.config["device"],
+        jobs_per_gpu=snakemake.config["jobs_per_gpu"],
         checkpoint_seconds=snakemake.config["checkpoint_seconds"],
         log=log,
     )

@@ -10,20 +10,24 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from compositional import decoding, evaluation, files, training
-from compositional.stages.problem import load_problem, resolve_device
+from compositional import decoding, devices, evaluation, files, training
+from compositional.stages.problem import load_problem
 
 METRICS_HEADER = ("split", "metric", "value")
 PREDICTIONS_HEADER = ("input", "target", "prediction", "correct")
 PREDICTIONS = 200  # decoded test examples kept a run
 
 
-def evaluate_pack(split: Path, folders: list[Path], *, family: dict[str, Any], device: str, log: TextIO) -> None:
+def evaluate_pack(
+    split: Path, folders: list[Path], *, family: dict[str, Any], device: str, jobs_per_gpu: int, log: TextIO
+) -> None:
     """Evaluate trained runs of one family together: metrics.csv and, for sequence tasks, predictions.csv in their folders.
 
     A diverged run has no accuracy, since its last finite weights are no result: its values are "nan", its row "diverged" is 1.
     """
-    problem = load_problem(split, family, resolve_device(device))
+    device = devices.resolve(device, jobs_per_gpu)
+    print(devices.describe(device), file=log)
+    problem = load_problem(split, family, device)
     width = training.WIDTH[problem.device] or len(folders)
     for start in range(0, len(folders), width):
         group = folders[start : start + width]

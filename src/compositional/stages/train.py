@@ -13,10 +13,10 @@ from typing import Any, TextIO
 import torch
 from safetensors.torch import save_file
 
-from compositional import curves, files, training
+from compositional import curves, devices, files, training
 from compositional.grid import Run
 from compositional.progress import Progress
-from compositional.stages.problem import load_problem, resolve_device
+from compositional.stages.problem import load_problem
 from compositional.store import Store, key_of
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
@@ -56,6 +56,7 @@ def train_pack(
     results: Path,
     name: str,
     device: str,
+    jobs_per_gpu: int,
     checkpoint_seconds: float,
     log: TextIO,
 ) -> None:
@@ -69,10 +70,12 @@ def train_pack(
         results: the results folder, with the store and the board of progress in it.
         name: of this pack.
         device: "auto", "cpu" or "cuda".
+        jobs_per_gpu: how many jobs of this machine may share a GPU.
         checkpoint_seconds: how much training a killed job may lose.
         log: where to report step, loss and accuracy of every run.
     """
-    device = resolve_device(device)
+    device = devices.resolve(device, jobs_per_gpu)
+    print(devices.describe(device), file=log)
     problem = load_problem(split, family, device)
     steps = problem.settings["steps"]
     kept = Store(results / "store")
