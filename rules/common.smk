@@ -21,6 +21,7 @@ from compositional.grid import NAME, figure_runs
 settings = workflow.resource_settings
 if settings.cores is None and settings.nodes is None:
     settings.cores = len(os.sched_getaffinity(0))
+    workflow.register_resource("_cores", settings.cores)
 
 try:
     CONFIGURATION = Configuration(config, ROOT / "config" / "schema.yaml")

@@ -130,6 +130,13 @@ def test_an_unchanged_project_does_nothing(built):
     assert "Nothing to be done" in built.snakemake(FIGURE)
 
 
+def test_without_cores_all_cores_are_used_and_no_more(built):
+    (built.folder / FIGURE).unlink()
+    command = [argument for argument in built.command(FIGURE) if argument not in ("--cores", "2")]
+    done = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True)
+    assert f"Provided cores: {len(os.sched_getaffinity(0))}\n" in done.stdout + done.stderr
+
+
 def test_figures_rebuilt_have_the_same_bytes(built):
     names = [FIGURE, "results/figures/ablation.png", "results/figures/ablation.rst", "results/tables/ablation.csv"]
     before = built.read(*names)
@@ -283,7 +290,7 @@ def test_no_network_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
     assert [path for path in (tmp_path / "results").rglob("*ubyte*") if path.suffix != ".log"] == []
 
 
-def test_a_full_disk_is_a_clear_error_and_the_next_call_goes_on(tmp_path):
+def test_a_full_or_read_only_disk_is_a_clear_error_and_the_next_call_goes_on(tmp_path):
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("needs root to mount a small file system")
     project = Project(tmp_path)
@@ -296,7 +303,9 @@ def test_a_full_disk_is_a_clear_error_and_the_next_call_goes_on(tmp_path):
         output = project.snakemake(f"{RUN}/run.json", succeeds=False)
         assert "No space left on device" in output
         assert not (tmp_path / RUN / "run.json").exists()
-        subprocess.run(["mount", "-o", "remount,size=50m", str(results)], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", str(results)], check=True)
+        assert "Read-only file system" in project.snakemake(f"{RUN}/run.json", "--nolock", succeeds=False)
+        subprocess.run(["mount", "-o", "remount,rw,size=50m", str(results)], check=True)
         project.snakemake(f"{RUN}/run.json", "--rerun-incomplete")
         assert (tmp_path / RUN / "run.json").exists()
     finally:

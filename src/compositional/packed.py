@@ -76,12 +76,15 @@ class _LSTM(torch.autograd.Function):
             gates.append(gate)
             cells.append(new_cell)
             start += size
-        ctx.saved, ctx.sizes, ctx.constant = (gates, cells, squashed, outputs, hidden, cell, weight), sizes, constant
+        # The output must go through save_for_backward: kept on ctx itself it would be a cycle that keeps every step's memory.
+        ctx.save_for_backward(outputs, hidden, cell, weight)
+        ctx.steps, ctx.sizes, ctx.constant = (gates, cells, squashed), sizes, constant
         return outputs
 
     @staticmethod
     def backward(ctx, grad_outputs):
-        gates, cells, squashed, outputs, hidden, cell, weight = ctx.saved
+        outputs, hidden, cell, weight = ctx.saved_tensors
+        gates, cells, squashed = ctx.steps
         sizes, width = ctx.sizes, hidden.shape[2]
         sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
         tanh_backward = torch.ops.aten.tanh_backward.grad_input

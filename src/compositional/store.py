@@ -46,7 +46,13 @@ class Store:
             return False
 
     def add(self, key: str, contents: Path) -> None:
-        """Keep copies of all files in the folder `contents` and drop the run's checkpoint."""
+        """Keep copies of all files in the folder `contents` and drop the run's checkpoint.
+
+        A run that is there already stays: a job left over from a killed build may have finished it meanwhile.
+        """
+        if self.has(key):
+            self._checkpoint(key).unlink(missing_ok=True)
+            return
         with files.replacing_folder(self._entry(key)) as temporary:
             digests = {}
             for path in sorted(contents.iterdir()):
