@@ -85,6 +85,9 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
             for _ in range(count):
                 trainer.step()
     else:
+        from compositional import devices
+
+        devices.resolve(device)
         pack = pack_of(problem, runs, device)
 
         def advance(count: int) -> None:

@@ -66,6 +66,12 @@ def numerics_of(family):
     return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "curves", *modules_of(family))))
 
 
+def work_of(family):
+    """Examples that a run of this family sees in training: a rough measure of how long it takes."""
+    settings = CONFIGURATION.settings(*family[:2])
+    return settings["steps"] * settings["batch_size"]
+
+
 def raw_files(wildcards):
     """Downloads that a task is made from; none for generated and bundled datasets."""
     dataset = CONFIGURATION.dataset(wildcards.task)

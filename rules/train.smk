@@ -15,6 +15,8 @@ for pack in PACKS:
             f"results/logs/train/{pack.name}.log",
         benchmark:
             f"results/benchmarks/train/{pack.name}.tsv"
+        # Long jobs first, so that no core idles at the end.
+        priority: len(pack.runs) * work_of(pack.family)
         conda:
             "../envs/environment.yaml"
         threads: 1
