@@ -42,7 +42,7 @@ def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list
     """The project in `folder`, at tiny scale, its Slurm profile edited as a person would: {key: value, or values to merge}."""
     folder.mkdir()
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("rules", "workflow", "config", "src", "slurm", "local-gpu"):
+    for name in ("rules", "envs", "workflow", "config", "src", "slurm", "local-gpu"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
     (folder / "config" / "paper.yaml").write_text(
@@ -122,7 +122,7 @@ def stop_in_the_middle(folder: Path, process: subprocess.Popen, packs: int) -> l
 
     def stop() -> bool:
         for job in jobs():
-            if job["JobId"] not in stopped and "min left" in log_of(folder, job):
+            if job["JobId"] not in stopped and " step " in log_of(folder, job):
                 slurm("scancel", "--signal=STOP", job["JobId"])
                 stopped.add(job["JobId"])
         return len(stopped) == packs
