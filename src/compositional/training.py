@@ -119,9 +119,9 @@ class Problem:
     device: str
 
 
-@dataclass
+@dataclass(eq=False)
 class State:
-    """One run in training: everything a checkpoint must hold."""
+    """One run in training: everything a checkpoint must hold. Compared by identity."""
 
     seed: int
     strength: float  # lambda
@@ -355,13 +355,13 @@ def train(
         for state, values in zip(members, measured, strict=False):
             state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
 
-    pack, width = None, WIDTH[problem.device]
+    pack, current, width = None, [], WIDTH[problem.device]
     while pending := [state for state in states if state.step < steps and state.diverged_at is None]:
         begin = min(state.step for state in pending)
         members = [state for state in pending if state.step == begin][:width]
-        if pack is None or pack.states[: len(members)] != members:
+        if members != current:
             fill = [replace(members[0], history=[]) for _ in range(len(members), width or 0)]
-            pack = Pack(problem, members + fill, prepared)
+            pack, current = Pack(problem, members + fill, prepared), members
         if begin == 0 and 0 in settings["record_steps"]:
             record(pack, members)
         pack.advance(min(steps, begin - begin % every + every, *(step for step in settings["record_steps"] if step > begin)))
