@@ -2,6 +2,11 @@
 # make env        only the environment, .venv
 # make test       set everything up and run the tests
 # make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
+# make archive   results/archive.zip: sources, tables, figures and where they come from, in one file (docs/archive.md)
+# make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and say what agrees
+# make reference build the main figure's table and keep it in reference/
+# make report    results/report.html: figures, tables, status of every run, on one page
+# make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
 # make format     format and lint
 # make lock       resolve envs/requirements.in anew into the exact pins of envs/requirements.txt and environment.yaml
 # make docs       write the option tables of config/README.md
@@ -10,7 +15,7 @@ VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env test test-slurm format docs lock
+.PHONY: figure env archive reproduce reference report test test-slurm test-ends format docs lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -24,12 +29,36 @@ $(VENV)/.complete: envs/requirements.txt
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
 	touch $@
 
+archive: env
+	$(RUN) snakemake results/archive.zip
+
+# On a fresh machine: installs the archive's own environment in the new folder. OPTIONS: see workflow/reproduce.py --help
+reproduce:
+	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(OPTIONS)
+
+reference: env
+	$(RUN) snakemake results/tables/ablation.csv
+	mkdir -p reference
+	cp results/tables/ablation.csv results/tables/ablation.provenance.json reference
+
+report: env
+	$(RUN) snakemake results/report.html
+
 test: env
 	$(RUN) python -m pytest
 
 # Shows what the jobs cost, too.
 test-slurm: env
 	$(RUN) python -m pytest -s tests/test_slurm.py
+
+# The project's own pins with another Python and another Snakemake, which brings along what it needs. In .ends, a folder of its own.
+SNAKEMAKE ?= 9.0.0
+test-ends:
+	$(PYTHON) -m venv --clear .ends
+	grep -v -E '^(#|snakemake|snakefmt|ruff|roc-validator|playwright)' envs/requirements.in > .ends/requirements.txt
+	.ends/bin/python -m pip install --quiet --disable-pip-version-check -r .ends/requirements.txt "snakemake==$(SNAKEMAKE)"
+	. .ends/bin/activate && python -m pytest -q tests/test_ends.py tests/test_plan.py tests/test_configuration.py \
+	  tests/test_fingerprint.py tests/test_figures.py tests/test_store.py tests/test_comparison.py
 
 format: env
 	$(RUN) ruff format src tests benchmarks && ruff check --fix src tests benchmarks && snakefmt Snakefile rules

@@ -1,13 +1,18 @@
 # Raw data -> splits -> runs -> metrics -> tables -> figures. See README.md.
 
+from pathlib import Path
+
 from snakemake.utils import min_version
 
 min_version("9.0")
 
 
 configfile: f"{workflow.basedir}/config/config.yaml"
-configfile: f"{workflow.basedir}/config/studies/compositional_regularization.yaml"
-configfile: f"{workflow.basedir}/config/studies/gradient_resists.yaml"
+
+
+for study in sorted(Path(workflow.basedir, "config", "studies").glob("*.yaml")):
+
+    configfile: study
 
 
 include: "rules/common.smk"
@@ -15,8 +20,10 @@ include: "rules/download.smk"
 include: "rules/split.smk"
 include: "rules/train.smk"
 include: "rules/evaluate.smk"
+include: "rules/represent.smk"
 include: "rules/aggregate.smk"
 include: "rules/plot.smk"
+include: "rules/archive.smk"
 
 
 rule all:

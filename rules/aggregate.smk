@@ -2,14 +2,15 @@ rule aggregate:
     input:
         figure_sources,
     output:
-        "results/tables/{figure}.csv",
+        table="results/tables/{figure}.csv",
+        provenance="results/tables/{figure}.provenance.json",
     log:
         "results/logs/aggregate/{figure}.log",
     localrule: True
     conda:
         "../envs/environment.yaml"
     params:
-        code=code_of("aggregate"),
+        code=lambda wildcards: code_of("aggregate", *collectors_of(wildcards.figure)),
     message:
         "Collecting the table of {wildcards.figure}"
     script:

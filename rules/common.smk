@@ -1,5 +1,7 @@
 # Shared by all rules: the checked configuration, the packs, and what each job depends on.
 
+import hashlib
+import json
 import os
 import re
 import sys
@@ -12,7 +14,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(PACKAGE.parent))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(PACKAGE.parent), os.getenv("PYTHONPATH")])))
 
-from compositional import plan, progress
+from compositional import archive, integrity, plan, progress, provenance
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.fingerprint import fingerprint
 from compositional.grid import NAME, figure_runs
@@ -31,9 +33,16 @@ try:
         PACKS = plan.read(Path("results/plan.json"))
     else:
         wanted = plan.wanted_runs(CONFIGURATION, "results", sys.argv[1:])
-        PACKS = plan.make(Path("results/plan.json"), "results", wanted, config["pack_size"])
+        dry = any(re.fullmatch(r"-[a-z]*n[a-z]*|--dry-?run", argument) for argument in sys.argv[1:])
+        # What was damaged after it was made is made again, with all that comes of it.
+        asked = FIGURES.keys() & {target for targets in wanted.values() for target in targets}
+        records = integrity.records(Path("results"), wanted, asked)
+        made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
+        for path in integrity.repair(Path("results"), records, made_from, only_look=dry):
+            print(f"damaged, made again: {path}", file=sys.stderr)
+        PACKS = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION.config["pack_size"])
         # A dry run leaves no trace, least of all in the plan of a build that is going on.
-        if not any(re.fullmatch(r"-[a-z]*n[a-z]*|--dry-?run", argument) for argument in sys.argv[1:]):
+        if not dry:
             plan.write(Path("results/plan.json"), PACKS)
             steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in PACKS}
             progress.announce(Path("results/progress"), plan.work(PACKS, "results", steps))
@@ -72,13 +81,70 @@ def work_of(family):
     return settings["steps"] * settings["batch_size"]
 
 
-def raw_files(wildcards):
+def raw_files_of(task):
     """Downloads that a task is made from; none for generated and bundled datasets."""
-    dataset = CONFIGURATION.dataset(wildcards.task)
-    return [f"results/raw/{dataset}/{name}" for name in CONFIGURATION.raw_files(wildcards.task)]
+    return [f"results/raw/{CONFIGURATION.dataset(task)}/{name}" for name in CONFIGURATION.raw_files(task)]
+
+
+def raw_files(wildcards):
+    """As an input function."""
+    return raw_files_of(wildcards.task)
 
 
 def figure_sources(wildcards):
-    """The file of every run that a figure's table is made from."""
+    """The files of every run that a figure's table is made from, or its tasks' folders if it shows their examples."""
     figure = FIGURES[wildcards.figure]
-    return [f"results/runs/{run.path}/{figure['source']}" for run in figure_runs(figure)]
+    if figure["sources"] == ["split"]:
+        return [f"results/splits/{grid['task']}" for grid in figure["grids"]]
+    return [f"results/runs/{run.path}/{name}" for name in figure["sources"] for run in figure_runs(figure)]
+
+
+def collectors_of(figure):
+    """The modules that read a figure's sources other than CSV files."""
+    names = [Path(name) for name in FIGURES[figure]["sources"]]
+    return [f"collectors.{name.stem}" for name in names if name.suffix not in ("", ".csv")]
+
+
+# Of the figures that the archive is made of.
+ARCHIVED = CONFIGURATION.archived
+ARCHIVED_RUNS = sorted({run for name in ARCHIVED for run in figure_runs(FIGURES[name])})
+ARCHIVED_TASKS = sorted({run.task for run in ARCHIVED_RUNS})
+
+
+def digest_of_sources():
+    """Changes with the commit and with every file that an archive would hold."""
+    try:
+        return hashlib.sha256(json.dumps(archive.sources(), sort_keys=True).encode()).hexdigest()
+    except archive.ArchiveError:
+        return "unknown"
+
+
+def archived_runs(*names):
+    """These files of every run."""
+    return [f"results/runs/{run.path}/{name}" for run in ARCHIVED_RUNS for name in names]
+
+
+def archived_records():
+    """The records of all that is archived."""
+    of_runs = {
+        f"results/runs/{run.path}/{record}"
+        for name in ARCHIVED
+        for record, made in provenance.RUN_RECORDS.items()
+        if record == "run.json" or not set(made).isdisjoint(FIGURES[name]["sources"])
+        for run in figure_runs(FIGURES[name])
+    }
+    return (
+        [f"results/splits/{task}.provenance.json" for task in ARCHIVED_TASKS]
+        + sorted(of_runs)
+        + [f"results/{kind}/{name}.provenance.json" for kind in ("tables", "figures") for name in ARCHIVED]
+    )
+
+
+def built_besides():
+    """Figures and runs that the report shows because they are there, not because it asks for them: a change makes a new page."""
+    others = [name for name in FIGURES if name not in ARCHIVED]
+    paths = [f"results/figures/{name}.provenance.json" for name in others]
+    paths += [
+        f"results/runs/{run.path}/run.json" for name in others for run in figure_runs(FIGURES[name]) if run not in ARCHIVED_RUNS
+    ]
+    return sorted(path for path in set(paths) if os.path.exists(path))

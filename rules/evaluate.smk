@@ -10,6 +10,7 @@ for pack in PACKS:
             run=pack.files("results", "run.json"),
         output:
             metrics=pack.files("results", "metrics.csv"),
+            provenance=pack.files("results", "evaluation.json"),
         log:
             f"results/logs/evaluate/{pack.name}.log",
         benchmark:

@@ -1,10 +1,13 @@
 rule plot:
     input:
-        "results/tables/{figure}.csv",
+        table="results/tables/{figure}.csv",
+        # Where the table comes from is passed on; a figure depends on its numbers alone.
+        provenance=ancient("results/tables/{figure}.provenance.json"),
     output:
         pdf="results/figures/{figure}.pdf",
         png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
         caption="results/figures/{figure}.rst",
+        provenance="results/figures/{figure}.provenance.json",
     log:
         "results/logs/plot/{figure}.log",
     localrule: True

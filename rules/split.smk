@@ -1,8 +1,11 @@
 rule split:
     input:
-        raw_files,
+        raw=raw_files,
+        splits=lambda wildcards: [f"results/splits/{task}" for task in CONFIGURATION.built_from(wildcards.task)[0]],
+        metrics=lambda wildcards: [f"results/runs/{run.path}/metrics.csv" for run in CONFIGURATION.built_from(wildcards.task)[1]],
     output:
-        directory("results/splits/{task}"),
+        split=directory("results/splits/{task}"),
+        provenance="results/splits/{task}.provenance.json",
     log:
         "results/logs/split/{task}.log",
     benchmark:
@@ -10,6 +13,8 @@ rule split:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    # A task that is generated in parallel gets all cores: more than there are counts as all.
+    threads: lambda wildcards: 64 if CONFIGURATION.parallel(wildcards.task) else 1
     params:
         split=lambda wildcards: CONFIGURATION.split_parameters(wildcards.task),
         dataset=lambda wildcards: CONFIGURATION.dataset(wildcards.task),

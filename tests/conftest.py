@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from importlib import import_module
 
 import numpy as np
@@ -13,6 +15,13 @@ from compositional.datasets import digits, scan
 from compositional.declarations import declarations
 
 torch.set_num_threads(1)
+
+
+# Models whose real size would make the tests slow.
+SMALL = {
+    "transformer": {"encoder_layers": 1, "decoder_layers": 2, "width": 32, "heads": 4, "dropout": 0.2},
+    "syntactic_attention": {"semantic_width": 24, "syntactic_width": 24, "encoder_width": 16, "decoder_width": 32},
+}
 
 
 def defaults(module: str) -> dict:
@@ -63,7 +72,7 @@ def problem(scan_splits, digit_splits):
             splits=splits,
             model_name=model,
             model=import_module(f"compositional.models.{model}"),
-            model_parameters=defaults(f"models.{model}"),
+            model_parameters=defaults(f"models.{model}") | SMALL.get(model, {}),
             regularizer=import_module(f"compositional.regularizers.{regularizer}") if regularizer else None,
             regularizer_parameters=(defaults(f"regularizers.{regularizer}") | (options or {})) if regularizer else {},
             settings=base | settings,
@@ -71,3 +80,19 @@ def problem(scan_splits, digit_splits):
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def archived_project(tmp_path_factory):
+    """A tiny figure with a run that diverges, its archive and its report, built in a git repository."""
+    from test_workflow import Project
+
+    project = Project(tmp_path_factory.mktemp("archived"))
+    grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1], "additivity": [1e39]}, "seeds": [0, 1]}
+    project.overlay({"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [grid]}}}}})
+    date = "2026-01-02T03:04:05+00:00"
+    identity = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]):
+        subprocess.run(["git", *words], cwd=project.folder, env=os.environ | identity, check=True)
+    project.snakemake("results/archive.zip", "results/report.html", overlay="overlay.yaml")
+    return project

@@ -50,7 +50,7 @@ def change(config: dict, path: list, value) -> dict:
 @pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
 def test_shipped_configurations_are_valid(overlay):
     figures = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA).figures
-    assert all(figure_runs(figure) for figure in figures.values())
+    assert all(figure_runs(figure) or figure["sources"] == ["split"] for figure in figures.values())
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,18 @@ def test_run_paths_round_trip_and_nothing_escapes_the_results():
 def test_lambda_zero_is_one_run_shared_by_all_regularizers():
     grid = {"task": "t", "model": "m", "regularizers": {"a": [0, 1], "b": [0, 2]}, "seeds": [0]}
     assert [(run.regularizer, run.strength) for run in expand(grid)] == [("none", 0), ("a", 1), ("b", 2)]
+
+
+def test_a_grid_of_several_tasks_and_models_is_one_of_each(config):
+    change(config, GRID, {"task": ["scan_jump", "scan_length"], "model": "lstm_attention", "regularizers": {}, "seeds": 2})
+    grids = Configuration(config, SCHEMA).figures["ablation"]["grids"]
+    expected = [
+        {"task": task, "model": "lstm_attention", "regularizers": {}, "seeds": [0, 1]} for task in ("scan_jump", "scan_length")
+    ]
+    assert grids[:2] == expected
+    change(config, [*GRID, "task"], ["scan_jump", "scan_lenght"])
+    with pytest.raises(ConfigurationError, match="unknown task 'scan_lenght'; did you mean 'scan_length'"):
+        Configuration(config, SCHEMA)
 
 
 def test_every_option_is_documented():

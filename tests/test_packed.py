@@ -23,21 +23,24 @@ def test_lstm_equals_pytorch_on_sequences_of_different_lengths():
     packed_inputs = nn.utils.rnn.pack_padded_sequence(inputs, lengths, batch_first=True)
     hidden, cell = torch.randn(1, 4, width), torch.randn(1, 4, width)
     expected, _ = reference(packed_inputs, (hidden, cell))
-    gates_in = packed_inputs.data @ _reordered(reference.weight_ih_l0) + _reordered(
-        (reference.bias_ih_l0 + reference.bias_hh_l0).unsqueeze(1)
-    )
+    bias = (reference.bias_ih_l0 + reference.bias_hh_l0).unsqueeze(1)
+    weight = torch.cat([_reordered(part) for part in (reference.weight_ih_l0, bias, reference.weight_hh_l0)])
     sizes = [sum(length > step for length in lengths) for step in range(5)]
-    ours = packed.lstm(gates_in.unsqueeze(0), hidden, cell, _reordered(reference.weight_hh_l0).unsqueeze(0), sizes)
+    ours = packed.lstm(packed_inputs.data.unsqueeze(0), hidden, cell, weight.unsqueeze(0), sizes)
     torch.testing.assert_close(ours[0], expected.data, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("constant", [True, False])
-def test_lstm_gradient(constant):
+@pytest.mark.parametrize("features", [0, 4])
+def test_lstm_gradient(features):
     torch.manual_seed(0)
     sizes = (5, 4, 4, 2)
-    shapes = [(2, 1 if constant else 15, 12), (2, 5, 3), (2, 5, 3), (2, 3, 12)]
-    arguments = [torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes]
-    assert torch.autograd.gradcheck(lambda *tensors: packed.lstm(*tensors, sizes), arguments)
+    shapes = [(2, 5, 3), (2, 5, 3), (2, features + 1 + 3, 12)] + ([(2, 15, features)] if features else [])
+    hidden, cell, weight, *inputs = (torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes)
+
+    def function(hidden, cell, weight, inputs=None):
+        return packed.lstm(inputs, hidden, cell, weight, sizes)
+
+    assert torch.autograd.gradcheck(function, (hidden, cell, weight, *inputs))
 
 
 def test_linear_embedding_and_convolution_equal_pytorch():

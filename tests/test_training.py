@@ -10,7 +10,7 @@ import torch
 from compositional import evaluation, training
 from compositional.declarations import available, declarations
 
-MODELS = ["primitive_attention", "lstm_attention", "cnn"]
+MODELS = ["primitive_attention", "lstm_attention", "syntactic_attention", "transformer", "cnn"]
 COMBINATIONS = [
     (model, regularizer)
     for model in MODELS

@@ -117,12 +117,13 @@ def test_every_stage_leaves_its_files(built):
         "history.csv",
         "run.json",
         "metrics.csv",
+        "evaluation.json",
     }
     table = pd.read_csv(results / "tables/ablation.csv")
     assert list(table) == ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
     assert len(table.groupby(["task", "model", "regularizer", "lambda", "seed"])) == 11
     predictions = pd.read_csv(results / "runs/scan_jump/primitive_attention/none/lambda=0/seed=0/predictions.csv")
-    assert list(predictions) == ["input", "target", "prediction", "correct"]
+    assert list(predictions) == ["input", "target", "prediction", "correct", "mistake"]
     assert len(predictions) == 200
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import itertools
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ import yaml
 from compositional.declarations import available, declarations
 from compositional.grid import Run
 
+GRID_KEYS = ["task", "model", "regularizers", "seeds"]
+# What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
+REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
+REPRESENTED_KINDS = ("sequence", "image")
 KINDS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
 
@@ -63,6 +68,20 @@ def _defaults(properties: dict[str, dict]) -> dict[str, Any]:
     return {name: copy.deepcopy(option["default"]) for name, option in properties.items()}
 
 
+def _sources(module: str) -> list[str]:
+    """Names of the files of every run that a figure module's table is made from."""
+    source = declarations(f"figures.{module}")["SOURCE"]
+    return [source] if isinstance(source, str) else list(source)
+
+
+def _single_grids(grid: dict[str, Any], series: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """A grid of several tasks and models as one of each; a number of seeds written out."""
+    names = {key: [grid[key]] if isinstance(grid[key], str) else grid[key] for key in ("task", "model") if key in grid}
+    names["task"] = [member for task in names["task"] for member in series.get(task, [task])]
+    seeds = {"seeds": list(range(grid["seeds"]))} if isinstance(grid.get("seeds"), int) else {}
+    return [grid | seeds | dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]
+
+
 @cache
 def _schema(path: Path) -> dict:
     return yaml.safe_load(path.read_text())
@@ -80,6 +99,8 @@ class Configuration:
         self.config = config
         problems = _check(config, _schema(schema))
         if not problems:
+            self.config = self._written_out(config)
+            config = self.config
             for section in KINDS:
                 for name in config[section]:
                     problems += self._check_entry(section, name)
@@ -87,6 +108,63 @@ class Configuration:
             problems += self._check_figures()
         if problems:
             raise ConfigurationError("\n".join(["The configuration is wrong:", *(f"  - {line}" for line in problems)]))
+
+    def _written_out(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The configuration with series of tasks as single tasks, and grids of one task, one model and listed seeds.
+
+        A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1,
+        <name>_loop0_generation2, <name>_loop1_generation1, ..., a grid of it for a grid of each, its pack size for that of each.
+        """
+        tasks, series = {}, {}
+        for name, entry in config["tasks"].items():
+            # In the order in which the module declares them: overlays may turn the order of keys around.
+            module = entry.get("module", name)
+            order = list(declarations(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
+            given = entry.get("series", {})
+            axes = {
+                axis: list(range(1, given[axis] + 1)) if isinstance(given[axis], int) else given[axis]
+                for axis in sorted(given, key=lambda axis, order=order: order.index(axis) if axis in order else -1)
+            }
+            rest = {key: value for key, value in entry.items() if key != "series"}
+            single = rest if not axes else {"module": rest.get("module", name)} | rest
+            series[name] = []
+            for values in itertools.product(*axes.values()):
+                member = "_".join([name, *(f"{axis}{value}" for axis, value in zip(axes, values, strict=True))])
+                tasks[member] = single | dict(zip(axes, values, strict=True))
+                series[name].append(member)
+        studies = copy.deepcopy(config["studies"])
+        for study in studies.values():
+            for figure in study["figures"].values():
+                figure["grids"] = [single for grid in figure["grids"] for single in _single_grids(grid, series)]
+        sizes = config["pack_size"]
+        sizes = sizes | {member: sizes[name] for name in series if name in sizes for member in series[name]}
+        archived = {"figures": "all", "data": False} | config.get("archive", {})
+        return config | {"tasks": tasks, "studies": studies, "pack_size": sizes, "archive": archived}
+
+    def built_from(self, task: str) -> tuple[list[str], list[Run]]:
+        """The tasks and the runs that a task is built from besides raw data; none for most tasks (see tasks.raven_evolved).
+
+        Raises:
+            ConfigurationError: they cannot be found.
+        """
+        keys = self._declared("tasks", task).get("BUILT_FROM")
+        if keys is None:
+            return [], []
+        parameters = self.parameters("tasks", task)
+        source, place = parameters[keys["task"]], parameters[keys["along"]]
+        if source not in self._names("tasks"):
+            where = f"tasks.{task}.{keys['task']}"
+            raise ConfigurationError(f"{where}: unknown task {source!r}{_options_for(source, self._names('tasks'))}")
+        if place == 1:
+            return [source], []
+        before = task.removesuffix(f"_{keys['along']}{place}") + f"_{keys['along']}{place - 1}"
+        if before == task or before not in self.config["tasks"]:
+            raise ConfigurationError(
+                f"tasks.{task}: {keys['along']} {place} is built from the task {before!r}, which is not configured"
+            )
+        model = self.parameters("tasks", before)[keys["model"]]
+        seeds = range(self.parameters("tasks", before)[keys["seeds"]])
+        return [source, before], [Run(before, model, "none", 0.0, seed) for seed in seeds]
 
     def module(self, section: str, name: str) -> str:
         """The module that implements an entry, such as "models.cnn" for a variant of it."""
@@ -126,43 +204,86 @@ class Configuration:
                     _options(declarations(f"figures.{module}")["PARAMETERS"]),
                     f"{where}.options",
                 )
+                needed = ["task"] if declarations(f"figures.{module}")["SOURCE"] == "split" else GRID_KEYS
                 for index, grid in enumerate(figure["grids"]):
-                    problems += self._check_grid(f"{where}.grids.{index}", grid)
+                    grid_where = f"{where}.grids.{index}"
+                    problems += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
+        chosen = self.config["archive"]["figures"]
+        problems += [
+            f"archive.figures: there is no figure {name!r}{_options_for(name, sorted(names))}"
+            for name in (chosen if chosen != "all" else [])
+            if name not in names
+        ]
         problems += [
             f"studies: two figures are called {name!r}" for name in sorted({name for name in names if names.count(name) > 1})
         ]
         return problems
 
-    def _check_grid(self, where: str, grid: dict[str, Any]) -> list[str]:
+    def _check_grid(self, where: str, grid: dict[str, Any], needed: list[str]) -> list[str]:
+        if sorted(grid) != sorted(needed):
+            return [f"{where}: a grid of this figure has the keys {', '.join(needed)}, this one has {', '.join(grid)}"]
         problems = []
-        asked = [("tasks", grid["task"], "task"), ("models", grid["model"], "model")]
-        asked += [("regularizers", name, "regularizers") for name in grid["regularizers"]]
+        asked = [("tasks", grid["task"], "task")]
+        asked += [("models", grid["model"], "model")] if "model" in grid else []
+        asked += [("regularizers", name, "regularizers") for name in grid.get("regularizers", [])]
         for section, name, key in asked:
             known = self._names(section)
             if name not in known:
                 problems.append(f"{where}.{key}: unknown {KINDS[section]} {name!r}{_options_for(name, known)}")
+        if "model" not in grid:
+            return problems
         return problems or [
             f"{where}: {problem}"
             for name in grid["regularizers"] or ["none"]
             for problem in self.impossible(grid["task"], grid["model"], name)
         ]
 
+    def _check_represented(self, where: str, module: str, grid: dict[str, Any]) -> list[str]:
+        """Why a figure that shows representations cannot have this (possible) grid."""
+        if not REPRESENTED & set(_sources(module)):
+            return []
+        kind, shown = self._declared("tasks", grid["task"])["KIND"], self._declared("models", grid["model"])["REPRESENTATIONS"]
+        if kind not in REPRESENTED_KINDS:
+            kinds = " and ".join(REPRESENTED_KINDS)
+            return [f"{where}: representations are measured of {kinds} tasks, {grid['task']!r} is a task of kind {kind!r}"]
+        return [] if shown else [f"{where}: model {grid['model']!r} shows no representation to measure"]
+
     def impossible(self, task: str, model: str, regularizer: str) -> list[str]:
         """Why this combination cannot be trained; empty if it can."""
         kind, model_kind = self._declared("tasks", task)["KIND"], self._declared("models", model)["KIND"]
-        if kind != model_kind:
-            return [f"model {model!r} is for {model_kind} tasks, {task!r} is a task of kind {kind!r}"]
+        if kind not in (accepted := [model_kind] if isinstance(model_kind, str) else model_kind):
+            return [f"model {model!r} is for {' and '.join(accepted)} tasks, {task!r} is a task of kind {kind!r}"]
         problems = []
         settings = self.settings(task, model)
         if kind == "sequence" and settings["batch_size"] % 16:
             problems.append(
                 f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}"
             )
-        if kind == "sequence" and settings["loss"] != "cross_entropy":
-            problems.append(f"training.loss {settings['loss']!r} is not for sequences, {task!r} is a task of kind {kind!r}")
+        if kind == "tensor" and settings["batch_size"] != (measurements := self.parameters("tasks", task)["train_measurements"]):
+            problems.append(
+                f"training.batch_size of tensor tasks must be the number of measurements, {measurements}: every step uses all; "
+                f"{task!r} has {settings['batch_size']}"
+            )
+        if settings["loss"] not in (losses := declarations(f"{kind}s")["LOSSES"]):
+            allowed = ", ".join(losses)
+            problems.append(
+                f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}"
+            )
+        if kind in ("combination", "composite") and settings["influence_examples"]:
+            problems.append(f"training.influence_examples is not for {task!r}, a task of kind {kind!r}")
         if kind != "point" and settings["record_outputs"]:
             problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
+        if kind == "puzzle" and settings["influence_examples"]:
+            problems.append(f"training.influence_examples needs components, {task!r} is a task of kind {kind!r}")
+        if "BUILT_FROM" in self._declared("tasks", task):
+            # The graphs that the search may find must fit the network.
+            allowed, found = self.parameters("models", model), self.parameters("tasks", task)
+            problems += [
+                f"{name} of task {task!r} is {found[name]}, of model {model!r} {allowed.get(name)}: it must not be smaller"
+                for name in ("max_nodes", "max_edges")
+                if found[name] > allowed.get(name, 0)
+            ]
         if regularizer == "none":
             return problems
         declared = self._declared("regularizers", regularizer)
@@ -210,9 +331,17 @@ class Configuration:
         """Name of the dataset that a task is made from."""
         return self._declared("tasks", task)["DATASET"]
 
+    def parallel(self, task: str) -> bool:
+        """Whether making this task uses several processes."""
+        return self._declared("tasks", task).get("PARALLEL", False)
+
     def raw_files(self, task: str) -> list[str]:
-        """Names of the dataset's files that must be downloaded; empty for generated and bundled datasets."""
-        return sorted(declarations(f"datasets.{self.dataset(task)}")["FILES"])
+        """Names of the dataset's files that must be downloaded; empty for generated and bundled datasets.
+
+        Some are needed only "when" the task has certain options.
+        """
+        listed, options = declarations(f"datasets.{self.dataset(task)}")["FILES"], self.parameters("tasks", task)
+        return sorted(name for name, file in listed.items() if file.get("when", {}).items() <= options.items())
 
     def split_parameters(self, task: str) -> dict[str, Any]:
         """Everything besides raw data that a split depends on."""
@@ -235,8 +364,19 @@ class Configuration:
         return described
 
     @property
+    def archived(self) -> list[str]:
+        """Names of the figures that the manifest, the archive and the report are made of."""
+        chosen = self.config["archive"]["figures"]
+        return sorted(self.figures) if chosen == "all" else list(chosen)
+
+    @property
+    def portable(self) -> dict[str, Any]:
+        """The configuration without what is true of this machine alone."""
+        return {**self.config, "mirror": None}
+
+    @property
     def figures(self) -> dict[str, dict[str, Any]]:
-        """All figures of all studies by name: study, grids, module, options (complete), source (a file of every run)."""
+        """All figures of all studies by name: study, grids, module, options (complete), sources (files of every run)."""
         found = {}
         for study, content in self.config["studies"].items():
             for name, figure in content["figures"].items():
@@ -248,6 +388,6 @@ class Configuration:
                     "grids": figure["grids"],
                     "module": module,
                     "options": options,
-                    "source": declared["SOURCE"],
+                    "sources": _sources(module),
                 }
         return found

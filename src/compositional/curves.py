@@ -1,4 +1,5 @@
-"""What is recorded along training: the metrics of evaluation and, on request, influence of components and single outputs."""
+"""What is recorded along training: the metrics of evaluation, what a model shows of itself (`observe`) and, on request, influence
+of components and single outputs."""
 
 from __future__ import annotations
 
@@ -40,9 +41,16 @@ def _outputs(
 def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list[dict[tuple[str, str], float]]:
     """For each run {(split, metric): value} on `examples` of each split; weights (R, ...) by name."""
     results = evaluation.measure(problem, weights, examples)
-    # Gradients of inputs are wanted, not of weights.
-    weights = {name: weight.detach() for name, weight in weights.items()}
     settings = problem.settings
+    if settings["influence_examples"] or settings["record_outputs"]:
+        # Gradients of inputs are wanted, not of weights.
+        weights = evaluation.calibrated(problem, {name: weight.detach() for name, weight in weights.items()})
+    if observe := getattr(problem.model, "observe", None):
+        with torch.no_grad():
+            observed = observe(problem.model_parameters, weights, problem.about)
+        for metric, values in observed.items():
+            for result, value in zip(results, values.tolist(), strict=True):
+                result["model", metric] = value
     for name, split in problem.splits.items():
         more: list[tuple[str, list]] = []
         if settings["influence_examples"]:

@@ -1,51 +1,145 @@
-"""Greedy decoding, and decoded predictions for people to read."""
+"""Decoding without sight of the target, greedy or by beam search, and decoded predictions for people to read.
+
+Exact match of greedy decoding needs none of this (`sequences.Batch.correct`); beam search and scores of the whole text (BLEU) do.
+Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from compositional.evaluation import BATCH
 from compositional.regularization import silent_tap
-from compositional.sequences import START, Batch
+from compositional.sequences import CHUNK, END, PAD, START, Batch, Layout, SequenceSplit
 from compositional.training import Problem
 
+WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins the first subword of every word
+ROWS = 64  # hypotheses decoded together, of targets of similar length
 
-def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch) -> Tensor:
-    """Predicted symbols without sight of the target, (R, N) in chunk order; what follows <end> in a row is arbitrary.
 
-    Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
+def room(longest: int) -> int:
+    """The most symbols that a prediction may have, its end symbol included, given the longest target of its batch.
+
+    Enough for a prediction that goes on too long to be wrong, and bounded for one that never ends.
     """
-    layout = batch.layout
-    row, step = layout.positions.to(batch.targets.device).unbind(1)
-    previous = torch.full_like(batch.previous, START)
-    predicted = previous
-    for now in range(layout.lengths[0]):
-        with torch.no_grad():
-            outputs = problem.model.forward(problem.model_parameters, weights, replace(batch, previous=previous), silent_tap)
-        predicted = outputs.argmax(-1)
-        # Position (row, now + 1) sees the symbol predicted at (row, now); in chunk order it is the next one.
-        feeds = (step[:-1] == now) & (row[1:] == row[:-1])
-        previous = previous.clone()
-        previous[:, 1:][:, feeds] = predicted[:, :-1][:, feeds]
-    return predicted
+    return longest + longest // 5 + 5
 
 
-def predictions(problem: Problem, weights: dict[str, Tensor], split: str, examples: int) -> list[list[tuple[str, str, str]]]:
-    """For each run rows (input, target, greedy prediction) as text, evenly spaced over a sequence split."""
+def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
+    """Log probabilities of what follows `decoded` (R, B, t): (R, B, symbols)."""
+    runs, rows, steps = decoded.shape
+    started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
+    layout = Layout((steps + 1,) * (rows // CHUNK))
+    asked = replace(batch, previous=started.flatten(1), layout=layout)
+    with torch.no_grad():
+        logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
+    return logits.view(runs, rows, steps + 1, -1)[:, :, -1].log_softmax(-1)
+
+
+def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int) -> Tensor:
+    """The likeliest symbol, one after the other: (R, B, at most `limit`); what follows <end> in a row is padding."""
+    decoded = batch.inputs[..., :0]
+    ended = torch.zeros_like(batch.input_lengths, dtype=torch.bool)
+    while decoded.shape[2] < limit and not ended.all():
+        symbols = _next_symbols(problem, weights, batch, decoded).argmax(-1).masked_fill(ended, PAD)
+        decoded = torch.cat([decoded, symbols.unsqueeze(-1)], -1)
+        ended |= symbols == END
+    return decoded
+
+
+def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int, beam: int) -> Tensor:
+    """The best of `beam` hypotheses by log probability over length, (R, B, at most `limit`); what follows <end> is padding.
+
+    Length includes <end>; a hypothesis that has ended keeps its place in the beam as long as no `beam` others are better.
+    """
+    runs, rows = batch.input_lengths.shape
+    several = replace(
+        batch,
+        **{name: getattr(batch, name).repeat_interleave(beam, 1) for name in ("inputs", "input_mask", "input_lengths")},
+    )
+    decoded = several.inputs[..., :0]
+    ended = torch.zeros_like(several.input_lengths, dtype=torch.bool)
+    lengths = torch.zeros_like(several.input_lengths)
+    # At first all hypotheses of an example are the same: only one of them counts.
+    scores = torch.full((runs, rows, beam), float("-inf"), device=batch.inputs.device)
+    scores[..., 0] = 0.0
+    while decoded.shape[2] < limit and not ended.all():
+        following = _next_symbols(problem, weights, several, decoded)
+        # What has ended goes on with padding, at no cost.
+        following = following.masked_fill(ended.unsqueeze(-1), float("-inf"))
+        following[..., PAD] = torch.where(ended, 0.0, float("-inf"))
+        vocabulary = following.shape[-1]
+        totals = scores.unsqueeze(-1) + following.view(runs, rows, beam, -1)
+        grown = (lengths + ~ended).view(runs, rows, beam, 1)
+        chosen = (totals / grown).flatten(2).topk(beam, -1).indices
+        scores = totals.flatten(2).gather(2, chosen)
+        parent = (chosen // vocabulary + torch.arange(rows, device=chosen.device).view(1, -1, 1) * beam).flatten(1)
+        symbols = (chosen % vocabulary).flatten(1)
+        decoded = decoded.gather(1, parent.unsqueeze(-1).expand(-1, -1, decoded.shape[2]))
+        decoded = torch.cat([decoded, symbols.unsqueeze(-1)], -1)
+        lengths, ended = grown.flatten(1).gather(1, parent), ended.gather(1, parent) | (symbols == END)
+    best = (scores / lengths.view(runs, rows, beam)).argmax(-1, keepdim=True).unsqueeze(-1)
+    return decoded.view(runs, rows, beam, -1).gather(2, best.expand(-1, -1, -1, decoded.shape[2])).squeeze(2)
+
+
+def _decoded(
+    problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, examples: int | None, beam: int
+) -> Iterator[tuple[list[int], Tensor]]:
+    """Example numbers of the split, and what each run writes for them."""
     runs = next(iter(weights.values())).shape[0]
+    for rows, batch in split.evaluation_batches(runs, max(CHUNK, ROWS // beam // CHUNK * CHUNK), examples):
+        limit = room(batch.layout.lengths[0])
+        if beam == 1:
+            yield rows.tolist(), decode_greedily(problem, weights, batch, limit)
+        else:
+            yield rows.tolist(), decode_by_beam(problem, weights, batch, limit, beam)
+
+
+def predictions(
+    problem: Problem, weights: dict[str, Tensor], split: str, examples: int | None, beam: int = 1
+) -> list[list[tuple[str, str, str]]]:
+    """For each run rows (input, target, prediction) as text, of all or of evenly spaced examples of a sequence split."""
     data = problem.splits[split]
-    rows_of: list[list[tuple[str, str, str]]] = [[] for _ in range(runs)]
-    for rows, batch in data.evaluation_batches(runs, BATCH, examples):
-        chunks = batch.layout.chunks(decode_greedily(problem, weights, batch))
-        for run in range(runs):
-            decoded = [row for chunk in chunks for row in chunk[run].tolist()]
-            for index, symbols in zip(rows.tolist(), decoded, strict=False):
-                source, target = (
-                    data.source.decode(data.inputs[index].tolist()),
-                    data.target.decode(data.targets[index].tolist()),
-                )
-                rows_of[run].append((source, target, data.target.decode(symbols)))
+    rows_of: list[list[tuple[str, str, str]]] = [[] for _ in range(next(iter(weights.values())).shape[0])]
+    for rows, decoded in _decoded(problem, weights, data, examples, beam):
+        asked = [(data.source.decode(data.inputs[row].tolist()), data.target.decode(data.targets[row].tolist())) for row in rows]
+        for run, found in enumerate(rows_of):
+            found += [(*pair, data.target.decode(symbols)) for pair, symbols in zip(asked, decoded[run].tolist(), strict=False)]
     return rows_of
+
+
+def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
+    """For each run {(split, metric): value} of what only decoding tells: what the task's "decoding" in task.json asks for.
+
+    {"beam": hypotheses, "bleu": whether sentences are text in subwords}. Metrics: accuracy_beam (exact match by
+    beam search) and bleu (sacrebleu's default, on text put together from its subwords), on every split but the training set.
+    """
+    results: list[dict[tuple[str, str], float]] = [{} for _ in range(next(iter(weights.values())).shape[0])]
+    asked = problem.about.get("decoding")
+    if not asked:
+        return results
+    for split in sorted(problem.splits.keys() - {"train"}):
+        for result, rows in zip(results, predictions(problem, weights, split, None, asked["beam"]), strict=True):
+            result[split, "accuracy_beam"] = sum(target == found for _, target, found in rows) / len(rows)
+            if asked["bleu"]:
+                result[split, "bleu"] = _bleu(rows)
+    return results
+
+
+def join_subwords(sentence: str) -> str:
+    """Text of subwords between spaces, of which those that begin a word begin with the mark."""
+    return sentence.replace(" ", "").replace(WORD_MARK, " ").strip()
+
+
+def _bleu(rows: list[tuple[str, str, str]]) -> float:
+    """Corpus BLEU in percent (Papineni et al. 2002; Post 2018) of rows (input, target, prediction) in subwords.
+
+    The data are tokenized already, so sacrebleu tokenizes no further.
+    """
+    from sacrebleu.metrics import BLEU
+
+    targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
+    return BLEU(tokenize="none").corpus_score(found, [targets]).score

@@ -67,7 +67,9 @@ def expand(grid: dict[str, Any]) -> list[Run]:
 
 
 def figure_runs(figure: dict[str, Any]) -> list[Run]:
-    """All runs of a figure, each once, sorted."""
+    """All runs of a figure, each once, sorted; none if it shows a task's examples (source "split")."""
+    if figure["sources"] == ["split"]:
+        return []
     return sorted({run for grid in figure["grids"] for run in expand(grid)})
 
 

@@ -42,6 +42,10 @@ class Labelled:
         """The same: an example has one loss."""
         return losses
 
+    def metrics(self, scores: Tensor) -> dict[str, Tensor]:
+        """What is reported besides the loss: a value an example, (R, B), by name."""
+        return {"accuracy": self.correct(scores)}
+
     def correct(self, scores: Tensor) -> Tensor:
         """Whether each example's class is right, (R, B)."""
         return scores.argmax(-1) == self.labels

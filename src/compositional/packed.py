@@ -8,7 +8,6 @@ equals the single product of the same shape bit for bit (tests/test_packed.py), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -17,31 +16,78 @@ from torch.nn import functional
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Affine map of the last axis: (R, ..., I) x (R, I, O) + (R, O) -> (R, ..., O)."""
+    if weight.shape[-1] == 1:
+        # The library computes a lone product with one column in another way than several.
+        return padded_linear(inputs, weight, bias)
     runs, features = inputs.shape[0], inputs.shape[-1]
     rows = inputs.reshape(runs, -1, features)
     outputs = torch.bmm(rows, weight) if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, weight)
     return outputs.view(*inputs.shape[:-1], weight.shape[-1])
 
 
+def padded_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`linear` for any widths: filled up to multiples of 16, so that every run's rows lie in memory alike, aligned to 64 bytes.
+
+    Where they do not, a product's last bits can depend on a run's place among the others.
+    """
+    features, outputs = -weight.shape[1] % 16, -weight.shape[2] % 16
+    if features:
+        inputs = functional.pad(inputs, (0, features))
+    if features or outputs:
+        weight = functional.pad(weight, (0, outputs, 0, features))
+    if bias is not None and outputs:
+        bias = functional.pad(bias, (0, outputs))
+    return linear(inputs, weight, bias)[..., : weight.shape[2] - outputs]
+
+
+SMALL_VOCABULARY = 64
+
+
 def embedding(tokens: Tensor, table: Tensor) -> Tensor:
     """Rows of each run's own table: tokens (R, ...) of integers, table (R, V, D) -> (R, ..., D)."""
     runs, vocabulary, width = table.shape
-    # One product with a one-hot matrix: its gradient is a product too, hence deterministic on every device,
-    # where the scatter-add of an index lookup is not. Vocabularies here are tens of words.
     flat = tokens.reshape(runs, -1)
-    one_hot = functional.one_hot(flat, vocabulary).to(table.dtype)
-    return torch.bmm(one_hot, table).view(*tokens.shape, width)
+    if vocabulary <= SMALL_VOCABULARY:
+        # One product with a one-hot matrix, whose gradient is a product too: for tens of words the fastest way.
+        one_hot = functional.one_hot(flat, vocabulary).to(table.dtype)
+        return torch.bmm(one_hot, table).view(*tokens.shape, width)
+    # The library's lookup in all runs' tables at once. Its gradient adds up the rows of a word in the order of their positions
+    # (on CUDA after a sort), so it is deterministic and each run's own.
+    starts = torch.arange(runs, device=tokens.device).unsqueeze(1) * vocabulary
+    return functional.embedding(flat + starts, table.reshape(-1, width)).view(*tokens.shape, width)
 
 
-def conv2d(images: Tensor, weight: Tensor, bias: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
+def _each(results: list[Tensor]) -> Tensor:
+    """Results of single runs along a run axis; a lone run's is not copied."""
+    return torch.stack(results) if len(results) > 1 else results[0].unsqueeze(0)
+
+
+def conv2d(images: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0) -> Tensor:
     """Convolution: (R, B, C, H, W) with weight (R, O, C, K, K) and bias (R, O) -> (R, B, O, H', W').
 
     One library call a run: grouped convolutions are slower, and this way a run's arithmetic cannot depend on R.
     """
-    return torch.stack(
+    biases = [None] * len(weight) if bias is None else bias
+    return _each(
         [
             functional.conv2d(image, kernel, offset, stride=stride, padding=padding)
-            for image, kernel, offset in zip(images, weight, bias, strict=True)
+            for image, kernel, offset in zip(images, weight, biases, strict=True)
+        ]
+    )
+
+
+def batch_norm(
+    values: Tensor, weight: Tensor, bias: Tensor, mean: Tensor | None = None, variance: Tensor | None = None
+) -> Tensor:
+    """Batch normalization of (R, B, C, H, W) with weight and bias (R, C); each run has its own statistics.
+
+    mean, variance: (R, C), what to normalize with; None: the batch's own (Ioffe and Szegedy, ICML 2015).
+    """
+    means, variances = ([None] * len(values) if given is None else given for given in (mean, variance))
+    return _each(
+        [
+            functional.batch_norm(*one, training=mean is None, momentum=0.0)
+            for one in zip(values, means, variances, weight, bias, strict=True)
         ]
     )
 
@@ -54,18 +100,22 @@ def _tanh(values: Tensor) -> Tensor:
 
 
 class _LSTM(torch.autograd.Function):
-    """Forward and backward passes of `lstm`. Each step works on what fits the cache; the gradient of the recurrent
-    weights is one product over all steps instead of one a step."""
+    """Forward and backward passes of `lstm`. A step is one product of [inputs, 1, hidden state] with the stacked weights, works
+    on what fits the cache, and the gradient of the weights is one product over all steps instead of one a step."""
 
     @staticmethod
-    def forward(ctx, gates_in, hidden, cell, weight, sizes):
-        width, constant = hidden.shape[2], gates_in.shape[1] == 1
-        gates, cells, squashed, start = [], [], [], 0
-        outputs = hidden.new_empty(hidden.shape[0], sum(sizes), width)
-        new_hidden, new_cell = hidden, cell
-        for size in sizes:
-            step_in = gates_in if constant else gates_in[:, start : start + size]
-            gate = torch.baddbmm(step_in, new_hidden[:, :size], weight)
+    def forward(ctx, inputs, hidden, cell, weight, sizes):
+        runs, width = hidden.shape[0], hidden.shape[2]
+        before = weight.shape[1] - width  # where the hidden state stands in a row
+        rows = hidden.new_empty(runs, sum(sizes), weight.shape[1])
+        if inputs is not None:
+            rows[..., : before - 1] = inputs
+        rows[..., before - 1] = 1
+        rows[:, : sizes[0], before:] = hidden
+        outputs = hidden.new_empty(runs, sum(sizes), width)
+        gates, cells, squashed, new_cell, start = [], [], [], cell, 0
+        for size, following in zip(sizes, (*sizes[1:], 0), strict=True):
+            gate = torch.bmm(rows[:, start : start + size], weight)
             gate[..., 3 * width :].mul_(2)
             gate.sigmoid_()
             gate[..., 3 * width :].mul_(2).sub_(1)  # the candidate's tanh, as in _tanh
@@ -76,25 +126,30 @@ class _LSTM(torch.autograd.Function):
             gates.append(gate)
             cells.append(new_cell)
             start += size
-        # The output must go through save_for_backward: kept on ctx itself it would be a cycle that keeps every step's memory.
-        ctx.save_for_backward(outputs, hidden, cell, weight)
-        ctx.steps, ctx.sizes, ctx.constant = (gates, cells, squashed), sizes, constant
+            rows[:, start : start + following, before:] = new_hidden[:, :following]
+        ctx.save_for_backward(cell, weight)
+        ctx.steps, ctx.sizes, ctx.has_inputs = (rows, gates, cells, squashed), sizes, inputs is not None
         return outputs
 
     @staticmethod
     def backward(ctx, grad_outputs):
-        outputs, hidden, cell, weight = ctx.saved_tensors
-        gates, cells, squashed = ctx.steps
-        sizes, width = ctx.sizes, hidden.shape[2]
+        cell, weight = ctx.saved_tensors
+        rows, gates, cells, squashed = ctx.steps
+        sizes, width = ctx.sizes, cell.shape[2]
+        before = weight.shape[1] - width
         sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
         tanh_backward = torch.ops.aten.tanh_backward.grad_input
         transposed = weight.transpose(1, 2)
-        grad_gates = hidden.new_empty(hidden.shape[0], sum(sizes), 4 * width)
+        if not ctx.has_inputs:
+            transposed = transposed[..., before:]
+        grad_gates = rows.new_empty(*rows.shape[:2], 4 * width)
+        grad_inputs = rows.new_empty(*rows.shape[:2], before - 1) if ctx.has_inputs else None
         grad_hidden, grad_cell, end = None, None, sum(sizes)
         for step in range(len(sizes) - 1, -1, -1):
             size = sizes[step]
-            grad_output, grad_gate = grad_outputs[:, end - size : end], grad_gates[:, end - size : end]
+            now = slice(end - size, end)
             end -= size
+            grad_output, grad_gate = grad_outputs[:, now], grad_gates[:, now]
             if grad_hidden is not None:
                 grad_output = grad_output.clone()
                 grad_output[:, : grad_hidden.shape[1]] += grad_hidden
@@ -104,40 +159,41 @@ class _LSTM(torch.autograd.Function):
             if grad_cell is not None:
                 grad_new_cell[:, : grad_cell.shape[1]] += grad_cell
             grad_into, grad_keep, grad_out, grad_candidate = grad_gate.split(width, 2)
-            before = cell if step == 0 else cells[step - 1]
+            old_cell = cell if step == 0 else cells[step - 1]
             torch.mul(grad_new_cell, candidate, out=grad_into)
-            torch.mul(grad_new_cell, before[:, :size], out=grad_keep)
+            torch.mul(grad_new_cell, old_cell[:, :size], out=grad_keep)
             torch.mul(grad_output, squashed[step], out=grad_out)
             torch.mul(grad_new_cell, into, out=grad_candidate)
             sigmoids = grad_gate[..., : 3 * width]
             sigmoid_backward(sigmoids, gates[step][..., : 3 * width], grad_input=sigmoids)
             tanh_backward(grad_candidate, candidate, grad_input=grad_candidate)
             grad_cell = grad_new_cell.mul_(keep)
-            grad_hidden = torch.bmm(grad_gate, transposed)
-        starts = accumulate(sizes, initial=0)
-        before = [hidden, *(outputs[:, start : start + size] for start, size in zip(starts, sizes[1:], strict=False))]
-        grad_weight = torch.bmm(torch.cat(before, 1).transpose(1, 2), grad_gates)
-        if ctx.constant:
-            grad_gates = grad_gates.sum(1, keepdim=True)
-        return grad_gates, grad_hidden, grad_cell, grad_weight, None
+            grad_rows = torch.bmm(grad_gate, transposed)
+            if ctx.has_inputs:
+                grad_inputs[:, now] = grad_rows[..., : before - 1]
+                grad_hidden = grad_rows[..., before:]
+            else:
+                grad_hidden = grad_rows
+        grad_weight = torch.bmm(rows.transpose(1, 2), grad_gates)
+        return grad_inputs, grad_hidden, grad_cell, grad_weight, None
 
 
-def lstm(gates_in: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:
+def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:
     """Long short-term memory over sequences that are sorted by length, longest first, without computing any padding.
 
     At step t only the first `sizes[t]` sequences are still running (`sizes` never rises and starts with all B of them).
     Rows are ordered by step, then by sequence; their number is N = sum(sizes).
 
     Args:
-        gates_in: what the inputs and the bias add to the gates: (R, N, 4 H), or (R, 1, 4 H) if constant over rows.
-            Gates stand in the order input, forget, output, candidate.
+        inputs: (R, N, I), or None: no inputs, I = 0.
         hidden, cell: initial states, (R, B, H).
-        weight: recurrent weights, (R, H, 4 H).
+        weight: (R, I + 1 + H, 4 H): input weights, bias and recurrent weights, stacked. Gates stand in the order input,
+            forget, output, candidate.
 
     Returns:
         The hidden state after every step, (R, N, H).
     """
-    return _LSTM.apply(gates_in, hidden, cell, weight, tuple(sizes))
+    return _LSTM.apply(inputs, hidden, cell, weight, tuple(sizes))
 
 
 class _Exchange(torch.autograd.Function):
@@ -159,6 +215,24 @@ def exchange(values: Tensor, index: Tensor) -> Tensor:
     return _Exchange.apply(values, index)
 
 
+class _Swapped(torch.autograd.Function):
+    """Swap of the last two axes; the gradient is laid out anew, too: whether another one is added to it must not decide which
+    product of the library the layers below use."""
+
+    @staticmethod
+    def forward(ctx, values):
+        return values.transpose(1, 2).contiguous()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.transpose(1, 2).contiguous()
+
+
+def swapped(values: Tensor) -> Tensor:
+    """(R, N, D) -> (R, D, N), in memory too."""
+    return _Swapped.apply(values)
+
+
 class _Reorder(torch.autograd.Function):
     """Permutation of the rows whose gradient is the inverse permutation: a gather, not a scatter."""
 
@@ -176,3 +250,29 @@ class _Reorder(torch.autograd.Function):
 def reorder(rows: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
     """Permute axis 1: (R, N, ...)[:, order]; `inverse` must be the inverse permutation of `order`."""
     return _Reorder.apply(rows, order, inverse)
+
+
+class _Gather(torch.autograd.Function):
+    """Gather whose gradient is a gather as well: a scatter's sum has no fixed order on CUDA."""
+
+    @staticmethod
+    def forward(ctx, values, index, users):
+        ctx.save_for_backward(users)
+        return values.gather(2, index.unsqueeze(1).expand(-1, values.shape[1], -1))
+
+    @staticmethod
+    def backward(ctx, grad):
+        (users,) = ctx.saved_tensors
+        padded = torch.cat([grad, grad.new_zeros(*grad.shape[:2], 1)], 2)
+        read = padded.gather(2, users.flatten(1).unsqueeze(1).expand(-1, grad.shape[1], -1))
+        return read.unflatten(2, users.shape[1:]).sum(3), None, None
+
+
+def gather(values: Tensor, index: Tensor, users: Tensor) -> Tensor:
+    """Entries of the last axis by each run's own index: (R, B, D), (R, E) -> (R, B, E).
+
+    Args:
+        users: (R, D, K), for every entry the places of `index` that read it, filled up with E. Places left out (of filling)
+            get no gradient.
+    """
+    return _Gather.apply(values, index, users)

@@ -78,6 +78,7 @@ def build(sources: dict[str, tuple[np.ndarray, np.ndarray]], parameters: dict) -
         "in_distribution": "validation",
         "classes": CLASSES,
         "component_width": int(sources["train"][0].shape[2]),
+        "components": ["left", "right"],
         "disjoint": disjoint,
     }
     return members, about

@@ -17,6 +17,8 @@ from compositional import files
 from compositional.configuration import Configuration
 from compositional.grid import Run, figure_runs, run_folder
 
+OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
+
 
 @dataclass(frozen=True)
 class Pack:
@@ -57,6 +59,10 @@ def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[
             )
             configuration.check_run(run)
             wanted[run].add("runs")
+        elif argument.removeprefix(f"{results}/") in OF_ALL:
+            for name in configuration.archived:
+                for run in figure_runs(figures[name]):
+                    wanted[run].add(name)
         elif stage in ("figures", "tables") and (name := rest.partition(".")[0]) in figures:
             for run in figure_runs(figures[name]):
                 wanted[run].add(name)
@@ -64,6 +70,14 @@ def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[
         for name, figure in figures.items():
             for run in figure_runs(figure):
                 wanted[run].add(name)
+    # Tasks that are built from runs need these too.
+    pending = list(wanted)
+    while pending:
+        run = pending.pop()
+        for earlier in configuration.built_from(run.task)[1]:
+            if not wanted[run] <= wanted[earlier]:
+                wanted[earlier] |= wanted[run]
+                pending.append(earlier)
     return {run: frozenset(targets) for run, targets in wanted.items()}
 
 

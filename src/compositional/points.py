@@ -11,6 +11,8 @@ from torch import Tensor
 
 from compositional.labels import Labelled, LabelledSplit
 
+LOSSES = ("cross_entropy", "hinge", "squared")
+
 
 @dataclass(frozen=True)
 class Batch(Labelled):

@@ -15,6 +15,7 @@ from typing import TextIO
 from compositional import files
 
 TERMINAL_SECONDS = 20
+_LATEST = 1000  # rows of a run's history that hold its last record for sure
 SILENT_SECONDS = 120  # a job that has not reported for so long is not running
 
 
@@ -75,7 +76,9 @@ class Progress:
     def report(self, members: dict) -> None:
         """Log the last record of the runs `members` (states by name); now and then say how far the build is."""
         for name, state in members.items():
-            last = [f"{split} {metric} {value:.4g}" for step, split, metric, value in state.history if step == state.step]
+            # What a model shows of itself is for figures and would drown the rest.
+            latest = [row for row in state.history[-_LATEST:] if row[0] == state.step and row[1] != "model"]
+            last = [f"{split} {metric} {value:.4g}" for _, split, metric, value in latest]
             diverged = "" if state.diverged_at is None else f" DIVERGED at step {state.diverged_at}"
             self.log.write(f"{name} step {state.step}/{self.steps} {', '.join(last)}{diverged}\n")
         done, now = self._done(), time.monotonic()

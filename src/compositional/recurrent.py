@@ -33,6 +33,14 @@ def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, pr
     }
 
 
+def stacked(weights: Weights, prefix: str) -> Tensor:
+    """An LSTM's weights as `packed.lstm` takes them: input weights (where it has inputs), bias and recurrent weights."""
+    parts = [weights[f"{prefix}.bias"].unsqueeze(1), weights[f"{prefix}.recurrent"]]
+    if f"{prefix}.input" in weights:
+        parts.insert(0, weights[f"{prefix}.input"])
+    return torch.cat(parts, 1)
+
+
 def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Bidirectional LSTM over the input words.
 
@@ -49,14 +57,10 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     length = batch.input_lengths.unsqueeze(-1)
     backward = torch.where(position < length, length - 1 - position, position).unsqueeze(-1)
     words = torch.stack([embedded, packed.exchange(embedded, backward)], 1).transpose(2, 3).flatten(0, 1)
-    both = {
-        name: torch.stack([weights[f"encoder.{direction}.{name}"] for direction in ("forward", "backward")], 1).flatten(0, 1)
-        for name in ("input", "recurrent", "bias")
-    }
-    width = both["recurrent"].shape[1]
-    gates_in = packed.linear(words, both["input"], both["bias"]).flatten(1, 2)
+    both = torch.stack([stacked(weights, f"encoder.{direction}") for direction in ("forward", "backward")], 1).flatten(0, 1)
+    width = both.shape[2] // 4
     zeros = embedded.new_zeros(runs * 2, rows, width)
-    states = packed.lstm(gates_in, zeros, zeros, both["recurrent"], [rows] * steps)
+    states = packed.lstm(words.flatten(1, 2), zeros, zeros, both, [rows] * steps)
     ahead, back = states.view(runs, 2, steps, rows, width).transpose(2, 3).unbind(1)
     last = (length - 1).unsqueeze(-1).expand(-1, -1, 1, width)
     ends = torch.cat([direction.gather(2, last).squeeze(2) for direction in (ahead, back)], -1)
@@ -72,12 +76,13 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: 
     Returns:
         (R, N, V) in chunk order.
     """
-    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(2)
+    # Input positions come before target positions: the softmax then runs along the longer, contiguous axis.
+    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(3)
     outputs = []
     # Splitting once, rather than slicing for every chunk, keeps the gradient one concatenation.
     parts = zip(layout.chunks(queries), keys.split(CHUNK, 1), values.split(CHUNK, 1), blocked.split(CHUNK, 1), strict=True)
     for chunk, key, value, bias in parts:
-        scores = torch.baddbmm(bias.flatten(0, 1), chunk.flatten(0, 1), key.flatten(0, 1).transpose(1, 2))
-        mixed = torch.bmm(scores.softmax(-1), value.flatten(0, 1))
+        scores = torch.baddbmm(bias.flatten(0, 1), key.flatten(0, 1), chunk.flatten(0, 1).transpose(1, 2))
+        mixed = torch.bmm(scores.softmax(1).transpose(1, 2), value.flatten(0, 1))
         outputs.append(mixed.unflatten(0, chunk.shape[:2]).flatten(1, 2))
     return torch.cat(outputs, 1)

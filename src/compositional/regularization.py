@@ -7,6 +7,7 @@ A regularizer is a module with
     PARAMETERS       its options, as JSON schema
     penalty(step)    the term R of the loss, (R,): one number a run
     perturb(step, representation)   optional: what the forward pass continues with instead of a representation
+    watch(batch)     optional: what the forward pass is given instead of the batch, such as inputs that gradients are taken of
     prepare(parameters, split)      optional: what it learns from the training set, once (`step.prepared`)
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from types import ModuleType
 from typing import Any
 
@@ -43,7 +45,7 @@ class Step:
 
     active: (R,) 1.0 where lambda > 0, else 0.0 (a run without the term has no noise either).
     outputs: logits of the main pass. normal: fresh standard normal noise of a shape. again: a pass over another batch
-    without perturbation, as (logits, representations).
+    without perturbation (and with dropout of its own), as (logits, representations).
     """
 
     parameters: dict[str, Any]
@@ -59,18 +61,37 @@ class Step:
         return [shown for shown in self.representations if shown.name in names]
 
 
-def recording_tap(step: Step, regularizer: ModuleType | None) -> Callable[[str, Tensor, Tensor | None], Tensor]:
-    """The function that a model hands its representations to: records them, then lets the regularizer perturb them."""
-    perturb = getattr(regularizer, "perturb", None)
+class Tap:
+    """What a model hands its representations to: records them, lets the regularizer perturb them, and drops units out.
 
-    def tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
+    Args:
+        step: where representations are recorded.
+        regularizer: whose `perturb` changes them; None: nobody's.
+        noise: fresh standard normal noise of a shape, (R, *shape), from the run's own stream for dropout.
+    """
+
+    def __init__(self, step: Step, regularizer: ModuleType | None, noise: Callable[[torch.Size], Tensor]) -> None:
+        self.step, self.noise = step, noise
+        self.perturb = getattr(regularizer, "perturb", None)
+
+    def __call__(self, name: str, values: Tensor, mask: Tensor | None) -> Tensor:
         shown = Representation(name, values, mask)
-        step.representations.append(shown)
-        return values if perturb is None else perturb(step, shown)
-
-    return tap
+        self.step.representations.append(shown)
+        return values if self.perturb is None else self.perturb(self.step, shown)
 
 
 def silent_tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
     """The tap of evaluation: nothing recorded, nothing changed."""
     return values
+
+
+def dropout(tap: Callable, values: Tensor, rate: float) -> Tensor:
+    """Zero a share `rate` of the units (R, ...) and scale the others up, in training (where the tap has noise) only.
+
+    The units are those whose normal number lies below the quantile of `rate`: every run draws its own.
+    """
+    noise = getattr(tap, "noise", None)
+    if noise is None or rate == 0:
+        return values
+    keep = noise(values.shape[1:]) > NormalDist().inv_cdf(rate)
+    return values * keep.to(values.dtype).mul_(1 / (1 - rate))

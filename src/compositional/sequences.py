@@ -19,7 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import randomness
+from compositional import packed, randomness
+
+LOSSES = ("cross_entropy",)
 
 PAD, START, END = 0, 1, 2
 CHUNK = 16  # rows that share one padded target length; a multiple of a vector register keeps products aligned
@@ -83,8 +85,8 @@ class Batch:
 
     def losses(self, logits: Tensor, loss: str) -> Tensor:
         """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""
-        flat = functional.cross_entropy(logits.flatten(0, 1), self.targets.flatten(), reduction="none")
-        return flat.view(self.targets.shape) * self.target_mask
+        # Symbols before positions: sums over a few symbols then run along the long, contiguous axis.
+        return functional.cross_entropy(packed.swapped(logits), self.targets, reduction="none") * self.target_mask
 
     def example_losses(self, losses: Tensor) -> Tensor:
         """Sums over an example's positions: (R, N) -> (R, B)."""
@@ -129,6 +131,10 @@ class Batch:
         squares = sum(gradient.square().sum(-1) for gradient in gradients)
         primitive = torch.isin(self.inputs, torch.tensor(words, device=self.inputs.device))
         return (squares * (self.input_mask & ~primitive)).sum(2).sqrt(), (squares * primitive).sum(2).sqrt()
+
+    def metrics(self, logits: Tensor) -> dict[str, Tensor]:
+        """What is reported besides the loss: a value an example, (R, B), by name."""
+        return {"accuracy": self.correct(logits)}
 
     def correct(self, logits: Tensor) -> Tensor:
         """Whether the whole sequence is right, its end symbol included, under teacher forcing: (R, B).
@@ -179,12 +185,19 @@ class SequenceSplit:
     kind = "sequence"
 
     def __init__(
-        self, inputs: Sequence[str], outputs: Sequence[str], source: Vocabulary, target: Vocabulary, device: str
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        source: Vocabulary,
+        target: Vocabulary,
+        device: str,
+        categories: Sequence[str] | None = None,
     ) -> None:
         input_tokens, input_lengths = source.encode(inputs)
         target_tokens, target_lengths = target.encode(outputs)
         order = np.lexsort((np.arange(len(inputs)), -input_lengths.numpy(), -target_lengths.numpy()))
         self.order = order
+        self.categories = None if categories is None else np.asarray(categories)[order]
         self.source, self.target, self.device = source, target, device
         self.inputs = input_tokens[order].to(device)
         self.input_lengths = input_lengths[order].to(device)
@@ -256,13 +269,20 @@ class SequenceSplit:
 
 
 def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
-    """Read a split sequence task (columns input, output) from its folder."""
+    """Read a split sequence task (columns input, output and, in some members, category) from its folder."""
     from datasets import DatasetDict
 
     members = DatasetDict.load_from_disk(str(folder))
     about = json.loads((folder / "task.json").read_text())
     source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
     return {
-        name: SequenceSplit(list(member["input"]), list(member["output"]), source, target, device)
+        name: SequenceSplit(
+            list(member["input"]),
+            list(member["output"]),
+            source,
+            target,
+            device,
+            list(member["category"]) if "category" in member.column_names else None,
+        )
         for name, member in members.items()
     }

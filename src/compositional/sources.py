@@ -1,8 +1,11 @@
 """Raw files from the first source that has them: a mirror folder, the Hugging Face hub, a URL. Checked, always.
 
 A dataset module lists its canonical files in FILES: {name: {"sha256": of the file as stored here, "mirror": path in a
-mirror folder, "url": address}}. Sources may hold a file compressed with gzip or xz (by its ending). For the hub, the module
-has a function from_hub(name) that rebuilds the canonical bytes.
+mirror folder, "url": address}}; "git_blob" in place of "sha256" where only that is published, "sha256": None where nothing is
+(task.json records what was had); "url": None where there is no address; "when": options of a task without which it does not need
+the file. Sources may hold a file compressed with gzip or xz (by its ending). For the hub, the module
+has a function from_hub(name) that rebuilds the canonical bytes; where the address gives an archive, extract(name, payload)
+takes the file out of it.
 """
 
 from __future__ import annotations
@@ -51,15 +54,31 @@ def _from_hub(dataset: str, name: str) -> bytes:
     return rebuild(name)
 
 
-def _from_url(entry: dict) -> bytes:
+def _from_url(dataset: str, name: str, entry: dict) -> bytes:
     import requests
 
+    if entry["url"] is None:
+        raise LookupError("there is no address of the file itself")
     response = requests.get(entry["url"], timeout=TIMEOUT_SECONDS)
     response.raise_for_status()
     expected = response.headers.get("Content-Length")
     if expected is not None and "Content-Encoding" not in response.headers and int(expected) != len(response.content):
         raise ValueError(f"cut off: {len(response.content)} of {expected} bytes")
-    return _unpack(response.content, entry["url"])
+    extract = getattr(import_module(f"compositional.datasets.{dataset}"), "extract", None)
+    return extract(name, response.content) if extract else _unpack(response.content, entry["url"])
+
+
+def _check(payload: bytes, entry: dict) -> None:
+    """Raise ValueError unless a file is the one that its entry names, by sha256 or by the identity that git gives a file."""
+    if entry.get("sha256", "") is None:
+        return
+    if "sha256" in entry:
+        kind, known, digest = "sha256", entry["sha256"], hashlib.sha256(payload).hexdigest()
+    else:
+        kind, known = "git blob", entry["git_blob"]
+        digest = hashlib.sha1(f"blob {len(payload)}\0".encode() + payload, usedforsecurity=False).hexdigest()
+    if digest != known:
+        raise ValueError(f"wrong content: {kind} {digest} instead of {known}")
 
 
 def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: str | None = None) -> str:
@@ -77,15 +96,13 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
     ways: dict[str, Callable[[], bytes]] = {
         "mirror": lambda: _from_mirror(entry, mirror),
         "hub": lambda: _from_hub(dataset, name),
-        "url": lambda: _from_url(entry),
+        "url": lambda: _from_url(dataset, name, entry),
     }
     failures = []
     for source in order:
         try:
             payload = ways[source]()
-            digest = hashlib.sha256(payload).hexdigest()
-            if digest != entry["sha256"]:
-                raise ValueError(f"wrong content: sha256 {digest} instead of {entry['sha256']}")
+            _check(payload, entry)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else ""
             failures.append(f"  - {source}: {type(error).__name__}: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -48,26 +49,42 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
     return counts
 
 
-def make_split(task: str, module: str, parameters: dict[str, Any], raw: Path, folder: Path) -> None:
+def make_split(
+    task: str,
+    module: str,
+    parameters: dict[str, Any],
+    raw: Path,
+    folder: Path,
+    processes: int = 1,
+    splits: Sequence[Path] = (),
+    metrics: Sequence[Path] = (),
+) -> None:
     """Build a task and write it to `folder`: a DatasetDict on disk, and task.json beside it.
 
+    A task that declares PARALLEL may use `processes` processes.
+
     task.json holds what models need to know of the task, its parameters, the audit, and digests of raw data and content.
+    A task that is built from others, and from runs, gets their folders and metrics (`splits`, `metrics`).
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
     """
     implementation = import_module(f"compositional.{module}")
-    members, about = implementation.build(raw, parameters)
+    more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}
+    more |= {"splits": splits, "metrics": metrics} if splits else {}
+    members, about = implementation.build(raw, parameters, **more)
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
     about["audit"] = audit(members, about.pop("disjoint"))
     about["items"] = {name: len(member) for name, member in members.items()}
-    about["raw_sha256"] = {path.name: files.sha256(path) for path in sorted(raw.glob("*"))} if raw.is_dir() else {}
+    about["raw_sha256"] = {path.name: files.sha256(path) for path in sorted(raw.glob("*")) if path.is_file()}
     if about["kind"] == "sequence":
         for side, column in (("source_words", "input"), ("target_words", "output")):
             sentences = [sentence for member in members.values() for sentence in member[column]]
             about[side] = list(Vocabulary.of(sentences).words)
     elif about["kind"] == "image":
-        about["image_shape"] = [1, *members["train"].features["image"].shape]
+        shape = [1, *members["train"].features["image"].shape][-3:]
+        canvas = about.get("canvas")
+        about["image_shape"] = [shape[0], canvas["height"], canvas["width"]] if canvas else shape
     content = {
         name: hashlib.sha256(b"".join(_digests(member, sorted(member.column_names)))).hexdigest()
         for name, member in members.items()

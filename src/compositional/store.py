@@ -62,8 +62,8 @@ class Store:
         self._checkpoint(key).unlink(missing_ok=True)
 
     def restore(self, key: str, folder: Path) -> None:
-        """Copy a finished run's files into `folder`, each of them whole or not at all."""
-        for path in sorted(self._entry(key).iterdir()):
+        """Copy a finished run's files into `folder`, each of them whole or not at all, the record (run.json) last."""
+        for path in sorted(self._entry(key).iterdir(), key=lambda path: (path.name == "run.json", path.name)):
             if path.name != "entry.json":
                 with files.replacing(folder / path.name) as temporary:
                     shutil.copyfile(path, temporary)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
-from compositional.regularization import Step, recording_tap, silent_tap
+from compositional.regularization import Step, Tap
 
 PARAMETERS = {
     "steps": {
@@ -36,9 +36,16 @@ PARAMETERS = {
         "description": "examples a step (sequences: a multiple of 16)",
     },
     "optimizer": {
-        "enum": ["adam", "sgd"],
+        "enum": ["adam", "sgd", "group_rmsprop"],
         "default": "adam",
-        "description": "sgd: plain gradient descent, no momentum",
+        "description": "sgd: gradient descent; group_rmsprop: its step divided by a running mean of the whole gradient's norm",
+    },
+    "momentum": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.0,
+        "description": "of sgd: the share of the last change that is added to the next one",
     },
     "learning_rate": {
         "type": "number",
@@ -51,7 +58,19 @@ PARAMETERS = {
         "exclusiveMinimum": 0,
         "maximum": 1,
         "default": 0.96,
-        "description": "factor on the learning rate every 100 steps (smooth)",
+        "description": "factor on the learning rate every 100 steps (smooth), or every `decay_every` steps (at once)",
+    },
+    "decay_every": {
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "default": None,
+        "description": "steps between two drops of the learning rate by `decay`; null: smooth",
+    },
+    "weight_decay": {
+        "type": "number",
+        "minimum": 0,
+        "default": 0.0,
+        "description": "multiple of the weights that is added to their (clipped) gradient",
     },
     "clip": {
         "type": ["number", "null"],
@@ -60,9 +79,22 @@ PARAMETERS = {
         "description": "largest norm of a run's gradient over all its weights; null: no clipping",
     },
     "loss": {
-        "enum": ["cross_entropy", "hinge", "squared"],
+        "enum": ["cross_entropy", "hinge", "squared", "logistic", "absolute", "huber"],
         "default": "cross_entropy",
-        "description": "hinge: the largest margin violation; squared: to 1 at the label, -1 elsewhere (neither for sequences)",
+        "description": "hinge: the largest margin violation; squared: to the target number, or to 1 at the label and -1 "
+        "elsewhere; logistic: of a sign; absolute, huber (threshold 1): of a number. Each kind of task takes some of them",
+    },
+    "stop_loss": {
+        "type": ["number", "null"],
+        "exclusiveMinimum": 0,
+        "default": None,
+        "description": "a run ends before its steps are over when its training loss stays below this; null: never",
+    },
+    "stop_steps": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 2525,
+        "description": "for how many steps it must stay there, as far as the recorded points show",
     },
     "record_every": {
         "type": "integer",
@@ -101,6 +133,7 @@ PARAMETERS = {
 # filled up with copies that are thrown away. On the CPU every number of runs gives the same bits.
 WIDTH: dict[str, int | None] = {"cpu": None, "cuda": 64}
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+_GROUP_BETA, _GROUP_EPSILON = 0.99, 1e-6
 
 
 @dataclass
@@ -127,9 +160,15 @@ class State:
     strength: float  # lambda
     step: int = 0
     diverged_at: int | None = None
-    tensors: dict[str, Tensor] = field(default_factory=dict)  # flat weights, first and second moments, each (P,)
+    # Flat weights, first and second moments, each (P,); the moments of group_rmsprop are one number each.
+    tensors: dict[str, Tensor] = field(default_factory=dict)
     history: list[tuple[int, str, str, float]] = field(default_factory=list)
     seconds: float = 0.0
+
+
+def width_of(problem: Problem) -> int | None:
+    """How many runs compute together on this device. A model too large to be filled up has a WIDTH of its own."""
+    return getattr(problem.model, "WIDTH", {}).get(problem.device, WIDTH[problem.device])
 
 
 class Weights:
@@ -170,6 +209,12 @@ def initial_weights(problem: Problem, seed: int) -> dict[str, Tensor]:
     return problem.model.initialize(problem.model_parameters, problem.about, randomness.generator(key))
 
 
+def buffers(problem: Problem, seed: int) -> dict[str, Tensor]:
+    """What a run's forward pass needs besides its weights and does not train, such as its graph; nothing for most models."""
+    make = getattr(problem.model, "buffers", None)
+    return make(problem.model_parameters, problem.about, seed) if make else {}
+
+
 def weight_layout(problem: Problem) -> Weights:
     """How this problem's weights lie in a flat buffer."""
     return Weights({name: tensor.shape for name, tensor in initial_weights(problem, 0).items()})
@@ -178,8 +223,50 @@ def weight_layout(problem: Problem) -> Weights:
 def start(problem: Problem, seed: int, strength: float) -> State:
     """A run before its first step."""
     flat = weight_layout(problem).flatten(initial_weights(problem, seed))
-    zeros = torch.zeros_like(flat)
+    zeros = torch.zeros(1 if problem.settings["optimizer"] == "group_rmsprop" else len(flat))
     return State(seed, strength, tensors={"weights": flat, "first_moment": zeros, "second_moment": zeros.clone()})
+
+
+def ended(state: State, settings: dict[str, Any]) -> bool:
+    """Whether a run needs no more steps: its budget is used, it diverged, or its training loss has stayed low (`stop_loss`)."""
+    if state.step >= settings["steps"] or state.diverged_at is not None:
+        return True
+    if settings["stop_loss"] is None:
+        return False
+    losses = ((step, value) for step, split, metric, value in reversed(state.history) if (split, metric) == ("train", "loss"))
+    low_since = state.step
+    for step, value in losses:
+        if not value < settings["stop_loss"]:
+            break
+        low_since = step
+    return state.step - low_since >= settings["stop_steps"]
+
+
+class Noise:
+    """Standard normal numbers for one step of R runs, each from its own stream; drawn before the step, at a fixed address.
+
+    Until `reserve` is called it counts what a step asks for, and gives zeros.
+    """
+
+    def __init__(self, keys: list[int], device: str) -> None:
+        self.keys, self.used = keys, 0
+        self.numbers = torch.zeros(len(keys), 0, device=device)
+
+    def __call__(self, shape: torch.Size) -> Tensor:
+        """(R, *shape): the numbers that follow those already taken."""
+        begin, self.used = self.used, self.used + math.prod(shape)
+        if self.used > self.numbers.shape[1]:
+            return self.numbers.new_zeros(len(self.keys), *shape)
+        return self.numbers[:, begin : self.used].view(len(self.keys), *shape)
+
+    def reserve(self) -> None:
+        """Make room for as many numbers as were asked for."""
+        self.numbers = self.numbers.new_zeros(len(self.keys), self.used)
+
+    def draw(self, step: int) -> None:
+        """The numbers of a step."""
+        if self.numbers.shape[1]:
+            randomness.normal(self.keys, step, self.numbers.shape[1], self.numbers)
 
 
 class Pack:
@@ -194,67 +281,58 @@ class Pack:
         stacked = {name: torch.stack([state.tensors[name] for state in states]).to(device) for name in states[0].tensors}
         self.flat, self.first, self.second = stacked["weights"], stacked["first_moment"], stacked["second_moment"]
         self.weights = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.flat).items()}
+        fixed = [buffers(problem, state.seed) for state in states]
+        stacked = {name: torch.stack([own[name] for own in fixed]).to(device) for name in fixed[0]}
+        self.tensors = self.weights | stacked  # all that a forward pass needs, (R, ...) by name
         self.strength = torch.tensor([state.strength for state in states], device=device)
         self.active = (self.strength > 0).to(torch.float32)
         self.diverged_at = torch.full((len(states),), -1, device=device)
-        self.totals = torch.zeros(2, len(states), device=device)  # task loss and penalty since the last record
-        self.noise_keys = [self._key(state, "noise") for state in states]
+        # Task loss, penalty and (group_rmsprop) size of the step, summed since the last record.
+        self.summed = ("loss", "penalty") + (("step_size",) if settings["optimizer"] == "group_rmsprop" else ())
+        self.totals = torch.zeros(len(self.summed), len(states), device=device)
         # What changes from step to step, at fixed addresses: rows, noise, [learning rate, bias corrections], step.
         self.rows = torch.zeros(len(states), settings["batch_size"], dtype=torch.int64, device=device)
         self.scales = torch.zeros(3, device=device)
         self.now = torch.zeros((), dtype=torch.int64, device=device)
-        self.noise = torch.zeros(len(states), self._noise_needed(), device=device)
+        # Dropout has a stream of its own, so that a regularizer's noise does not change the units that are dropped.
+        self.noise, self.dropout = (
+            Noise([self._key(state, stream) for state in states], device) for stream in ("noise", "dropout")
+        )
+        self._objective()
+        self.noise.reserve()
+        self.dropout.reserve()
         self.graph = None
 
     def _key(self, state: State, stream: str) -> int:
         return randomness.derive(self.problem.task, self.problem.model_name, state.seed, stream)
 
-    def _objective(self, normal: Callable[[torch.Size], Tensor]) -> tuple[Tensor, Tensor]:
+    def _objective(self) -> tuple[Tensor, Tensor]:
         """Task loss and penalty of the current rows, each (R,)."""
         problem = self.problem
+        self.noise.used = self.dropout.used = 0
         batch = self.train.batch(self.rows, self.batch_layout)
+        watch = getattr(problem.regularizer, "watch", None)
+        batch = watch(batch) if watch else batch
 
         def step_of(other: Any) -> Step:
-            return Step(problem.regularizer_parameters, other, self.active, normal, again, self.prepared)
+            return Step(problem.regularizer_parameters, other, self.active, self.noise, again, self.prepared)
 
         def again(other: Any) -> tuple[Tensor, list]:
             step = step_of(other)
-            tap = recording_tap(step, None)
-            return problem.model.forward(problem.model_parameters, self.weights, other, tap), step.representations
+            tap = Tap(step, None, self.dropout)
+            return problem.model.forward(problem.model_parameters, self.tensors, other, tap), step.representations
 
         step = step_of(batch)
-        tap = silent_tap if problem.regularizer is None else recording_tap(step, problem.regularizer)
-        step.outputs = problem.model.forward(problem.model_parameters, self.weights, batch, tap)
+        tap = Tap(step, problem.regularizer, self.dropout)
+        step.outputs = problem.model.forward(problem.model_parameters, self.tensors, batch, tap)
         task_loss = batch.losses(step.outputs, problem.settings["loss"]).sum(1) / problem.settings["batch_size"]
         if problem.regularizer is None:
             return task_loss, torch.zeros_like(task_loss)
         return task_loss, problem.regularizer.penalty(step)
 
-    def _noise_needed(self) -> int:
-        """How many normal numbers a run draws a step, counted in one pass on zeros."""
-        if self.problem.regularizer is None:
-            return 0
-        needed = 0
-
-        def count(shape: torch.Size) -> Tensor:
-            nonlocal needed
-            needed += math.prod(shape)
-            return torch.zeros(len(self.states), *shape, device=self.problem.device)
-
-        with torch.no_grad():
-            self._objective(count)
-        return needed
-
     def _step(self) -> None:
         """One gradient step of every run, from the buffers: no value is read back to the host."""
-        used = 0
-
-        def normal(shape: torch.Size) -> Tensor:
-            nonlocal used
-            begin, used = used, used + math.prod(shape)
-            return self.noise[:, begin:used].view(len(self.states), *shape)
-
-        task_loss, penalty = self._objective(normal)
+        task_loss, penalty = self._objective()
         total = task_loss + self.strength * penalty
         gradients = torch.autograd.grad(total.sum(), list(self.weights.values()))
         with torch.no_grad():
@@ -266,16 +344,24 @@ class Pack:
             clip = self.problem.settings["clip"]
             if clip is not None:
                 gradient = gradient * (clip / norm).clamp(max=1).unsqueeze(1)
+            if self.problem.settings["weight_decay"]:
+                gradient = gradient + self.problem.settings["weight_decay"] * self.flat
             gradient = torch.where(healthy.unsqueeze(1), gradient, 0.0)
             rate, first_correction, second_correction = self.scales.unbind()
             if self.problem.settings["optimizer"] == "sgd":
-                change = gradient
+                change = self.first.mul_(self.problem.settings["momentum"]).add_(gradient)
+            elif self.problem.settings["optimizer"] == "group_rmsprop":
+                used_norm = norm if clip is None else norm.clamp(max=clip)
+                self.second.mul_(_GROUP_BETA).add_((1 - _GROUP_BETA) * used_norm.square().unsqueeze(1))
+                pace = 1 / ((self.second * second_correction).sqrt() + _GROUP_EPSILON)
+                change = gradient * pace
+                self.totals[2] += pace.squeeze(1) * rate
             else:
                 self.first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
                 self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
                 change = (self.first * first_correction) / ((self.second * second_correction).sqrt() + _EPSILON)
             self.flat.sub_(torch.where(healthy.unsqueeze(1), change * rate, 0.0))
-            self.totals += torch.stack([task_loss, penalty])
+            self.totals[:2] += torch.stack([task_loss, penalty])
 
     def _run_step(self) -> None:
         """The step, on CUDA recorded once as a graph and replayed: hundreds of kernels for one launch."""
@@ -310,10 +396,12 @@ class Pack:
         self.totals.zero_()
         for step in range(begin, stop):
             self.rows.copy_(rows[step - begin])
-            if self.noise.shape[1]:
-                randomness.normal(self.noise_keys, step, self.noise.shape[1], self.noise)
-            rate = settings["learning_rate"] * settings["decay"] ** (step / 100)
-            corrections = [1 / (1 - beta ** (step + 1)) for beta in (_BETA1, _BETA2)]
+            self.noise.draw(step)
+            self.dropout.draw(step)
+            every = settings["decay_every"]
+            rate = settings["learning_rate"] * settings["decay"] ** (step // every if every else step / 100)
+            betas = (_BETA1, _GROUP_BETA if settings["optimizer"] == "group_rmsprop" else _BETA2)
+            corrections = [1 / (1 - beta ** (step + 1)) for beta in betas]
             self.scales.copy_(torch.tensor([rate, *corrections]))
             self.now.fill_(step)
             self._run_step()
@@ -325,7 +413,7 @@ class Pack:
             state.tensors = {name: rows[index].clone() for name, rows in flat.items()}
             state.step, state.seconds = stop, state.seconds + seconds
             state.diverged_at = None if diverged_at[index] < 0 else diverged_at[index]
-            for name, values in zip(("loss", "penalty"), means, strict=True):
+            for name, values in zip(self.summed, means, strict=True):
                 state.history.append((stop, "batches", name, values[index]))
 
 
@@ -336,6 +424,8 @@ def train(
     on_record: Callable[[list[State]], None] = lambda states: None,
 ) -> None:
     """Train all runs to the end (or to divergence), in place.
+
+    A model with `fit(parameters, task, train_split) -> weights` is fitted at once instead, run by run.
 
     Args:
         states: fresh runs (`start`) or runs from checkpoints, in any mixture of steps.
@@ -351,12 +441,23 @@ def train(
     steps, every = settings["steps"], settings["record_every"]
 
     def record(pack: Pack, members: list[State]) -> None:
-        measured = measure(problem, pack.weights, settings["curve_examples"])
+        measured = measure(problem, pack.tensors, settings["curve_examples"])
         for state, values in zip(members, measured, strict=False):
             state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
 
-    pack, current, width = None, [], WIDTH[problem.device]
-    while pending := [state for state in states if state.step < steps and state.diverged_at is None]:
+    if fit := getattr(problem.model, "fit", None):
+        layout = weight_layout(problem)
+        for state in [state for state in states if state.step < steps]:
+            started = time.perf_counter()
+            state.tensors["weights"] = layout.flatten(fit(problem.model_parameters, problem.about, problem.splits["train"]))
+            state.step, state.seconds = steps, time.perf_counter() - started
+            weights = layout.views(state.tensors["weights"].unsqueeze(0).to(problem.device))
+            (values,) = measure(problem, weights, settings["curve_examples"])
+            state.history += [(steps, split, metric, value) for (split, metric), value in values.items()]
+            on_record([state])
+
+    pack, current, width = None, [], width_of(problem)
+    while pending := [state for state in states if not ended(state, settings)]:
         begin = min(state.step for state in pending)
         members = [state for state in pending if state.step == begin][:width]
         if members != current:

@@ -2,8 +2,14 @@
 
 from pathlib import Path
 
+from compositional import provenance
 from compositional.stages.aggregate import aggregate
 from compositional.stages.job import logged
 
+sources, table = [Path(path) for path in snakemake.input], Path(snakemake.output.table)
 with logged(snakemake.log[0]):
-    aggregate([Path(path) for path in snakemake.input], Path(snakemake.output[0]))
+    with provenance.recording(Path(snakemake.output.provenance), [table], code=snakemake.params.code) as record:
+        aggregate(sources, table)
+        folders = sorted({path.parent for path in sources if path.is_file()})
+        record["made_from"] = provenance.summary([provenance.read(folder / "run.json") for folder in folders])
+        record["inputs"] = provenance.digests(Path("results"), sources)

@@ -10,6 +10,7 @@ with logged(snakemake.log[0]) as log:
         Path(snakemake.input.split),
         [Path(path).parent for path in snakemake.output.metrics],
         family=snakemake.params.family,
+        code=snakemake.params.code,
         device=snakemake.config["device"],
         jobs_per_gpu=snakemake.config["jobs_per_gpu"],
         log=log,

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
+from compositional import provenance
 from compositional.stages.job import logged
 from compositional.stages.plot import plot
 
+table = Path(snakemake.input.table)
+outputs = {name: Path(snakemake.output[name]) for name in ("pdf", "png", "caption")}
+described = {"figure": snakemake.params.figure, "code": snakemake.params.code}
 with logged(snakemake.log[0]):
-    plot(
-        snakemake.params.figure["module"],
-        Path(snakemake.input[0]),
-        snakemake.params.figure["options"],
-        pdf=Path(snakemake.output.pdf),
-        png=Path(snakemake.output.png),
-        caption=Path(snakemake.output.caption),
-    )
+    with provenance.recording(Path(snakemake.output.provenance), list(outputs.values()), **described) as record:
+        plot(snakemake.params.figure["module"], table, snakemake.params.figure["options"], **outputs)
+        record["made_from"] = provenance.read(Path(snakemake.input.provenance)).get("made_from")
+        record["inputs"] = provenance.digests(Path("results"), [table])

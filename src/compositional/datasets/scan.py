@@ -34,3 +34,24 @@ def commands() -> list[tuple[str, str]]:
         pairs.append((f"{first} and {second}", before + after))
         pairs.append((f"{first} after {second}", after + before))
     return [(command, " ".join(actions)) for command, actions in pairs]
+
+
+def add_primitive(primitive: str, repetitions: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Training and test pairs of a split "add primitive": training shows the primitive only alone, `repetitions` times."""
+    alone = [pair for pair in commands() if pair[0] == primitive]
+    inside = [pair for pair in commands() if primitive in pair[0] and pair[0] != primitive]
+    others = [pair for pair in commands() if primitive not in pair[0]]
+    return others + alone * repetitions, inside
+
+
+def category(command: str, actions: str) -> str:
+    """What a command is made of and how long its actions are, for accuracy by category: "manner/around; count/twice; ...".
+
+    Of two phrases the one counts that comes later in the order of plain, direction, opposite, around and of once, twice, thrice.
+    """
+    words = set(command.split())
+    conjunction = next((word for word in ("and", "after") if word in words), "none")
+    manner = next((word for word in ("around", "opposite") if word in words), "direction" if words & set(TURNS) else "plain")
+    count = next((word for word in ("thrice", "twice") if word in words), "once")
+    begin = (len(actions.split()) - 1) // 8 * 8 + 1
+    return f"conjunction/{conjunction}; manner/{manner}; count/{count}; length/{begin}-{begin + 7}"

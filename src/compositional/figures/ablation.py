@@ -35,10 +35,7 @@ TITLES = {"test": "recombinations never seen", "in_distribution": "in distributi
 
 def _accuracies(table: pd.DataFrame, task: str, split: str) -> pd.DataFrame:
     """Accuracy of every run of a task on "test" or "in_distribution", NaN where it diverged."""
-    rows = table[(table.task == task) & (table.metric == "accuracy")]
-    if split == "in_distribution":
-        split = "validation" if "validation" in set(rows.split) else "train"
-    return rows[rows.split == split]
+    return style.accuracies(table[table.task == task], split)
 
 
 def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, place: float, threshold: float) -> None:
@@ -110,7 +107,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         rows = _accuracies(table, task, "test")
         for model, own in rows.groupby("model"):
             plain = own[own.regularizer == "none"].value
-            lines.append(f"* {task}, {model}: {plain.mean():.3f} at lambda = 0 ({plain.count()} seeds)")
+            lines += [f"* {task}, {model}: {plain.mean():.3f} at lambda = 0 ({plain.count()} seeds)", ""]
             for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
                 means = regularized.groupby("lambda").value.mean()
                 if means.notna().any():
@@ -121,8 +118,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
         if (ceiling := options["ceilings"].get(task)) is not None:
             lines.append(f"  - ceiling ({ceiling}): {_accuracies(table, ceiling, 'test').value.mean():.3f}")
+        lines.append("")
     lines += [
-        "",
         "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "
         "inputs: it is augmentation in disguise.",
     ]

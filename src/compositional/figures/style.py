@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from scipy import stats
+
+from compositional.grid import Run
 
 RC = {
     "figure.dpi": 100,
@@ -26,6 +32,9 @@ COLORS = {
     "smoothness": "#CC79A7",
 }
 
+# Members of a task that may stand for what was learned, the first that there is.
+IN_DISTRIBUTION = ("in_distribution", "validation", "train")
+
 # Setting A: the redundant component is informative in training; B: it is not.
 SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
 
@@ -36,8 +45,66 @@ def color(name: str) -> str:
     return COLORS.get(name, rest[sum(map(ord, name)) % len(rest)])
 
 
+def present(wanted: dict[str, str], found: Iterable[str]) -> dict[str, str]:
+    """The entries of {name: label} whose names a table holds: overlays of a configuration can add entries and not remove any."""
+    return {name: label for name, label in wanted.items() if name in set(found)}
+
+
 def interval(values: np.ndarray) -> float:
     """Half width of the 95 % confidence interval of the mean (Student's t); 0 for a single value."""
     if len(values) < 2:
         return 0.0
     return float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def accuracies(table: pd.DataFrame, split: str) -> pd.DataFrame:
+    """Accuracy of every run on "test" or, task by task, in distribution: that member, else validation, else train."""
+    rows = table[table.metric == "accuracy"]
+    if split != "in_distribution":
+        return rows[rows.split == split]
+    own = rows.groupby("task").split.agg(lambda names: next(name for name in IN_DISTRIBUTION if name in set(names)))
+    return rows[rows.split == rows.task.map(own)]
+
+
+def methods(table: pd.DataFrame, wanted: dict[str, str]) -> dict[str, pd.DataFrame]:
+    """The rows of every method by its label.
+
+    wanted: label -> "<model>/<regularizer>/lambda=<number>", as in a run's path; empty: every method in the table.
+
+    Raises:
+        ValueError: the table has no run of a method.
+    """
+    if not wanted:
+        keys = table[["model", "regularizer", "lambda"]].drop_duplicates().sort_values(["model", "lambda", "regularizer"])
+        runs = [Run("task", *key, 0) for key in keys.itertuples(index=False, name=None)]
+        wanted = {label(run): "/".join(run.path.split("/")[1:4]) for run in runs}
+    found = {}
+    for name, path in wanted.items():
+        run = Run.parse(f"task/{path}/seed=0")
+        own = (table.model == run.model) & (table.regularizer == run.regularizer) & np.isclose(table["lambda"], run.strength)
+        found[name] = table[own]
+        if found[name].empty:
+            raise ValueError(f"no run of the grids is of the method {name!r} ({path})")
+    return found
+
+
+def label(run: Run) -> str:
+    """What a method is called that has no other name."""
+    return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
+
+
+def seeds_and_mean(
+    axes: Axes, values: np.ndarray, place: float, shade: str, *, height: float = 0.12, name: str | None = None
+) -> None:
+    """One line of a chart of shares: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0."""
+    known = values[np.isfinite(values)]
+    spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
+    axes.scatter(known, place + spread, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    lost = len(values) - len(known)
+    axes.scatter(np.zeros(lost), np.full(lost, place), marker="x", s=25, color=shade, clip_on=False, zorder=4)
+    if len(known):
+        mean, half = known.mean(), interval(known)
+        error = [[min(half, max(mean, 0))], [min(half, max(1 - mean, 0))]]  # shares end at 0 and 1
+        axes.errorbar(
+            [mean], [place], xerr=error, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2, label=name
+        )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from compositional import packed, randomness
-from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm
+from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
 from compositional.sequences import Batch
 
 KIND = "sequence"
@@ -58,15 +58,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     last = (batch.input_lengths - 1)[..., None, None].expand(-1, -1, 1, states.shape[-1])
     hidden = torch.cat([states[:, :, 0], states.gather(2, last).squeeze(2)], -1)
     to_chunks, to_steps = layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device)
-    # The inputs' share of the gates is one product per word of the vocabulary, looked up, not one per position.
-    gates_in = packed.linear(weights["output_embedding"], weights["decoder.input"], weights["decoder.bias"])
-    decoded = packed.lstm(
-        packed.embedding(batch.previous[:, to_steps], gates_in),
-        hidden,
-        torch.zeros_like(hidden),
-        weights["decoder.recurrent"],
-        layout.sizes,
-    )
+    previous = packed.embedding(batch.previous[:, to_steps], weights["output_embedding"])
+    decoded = packed.lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.sizes)
     queries = packed.reorder(decoded, to_chunks, to_steps)
     keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
     context = attend(queries, keys, states, batch.input_mask, layout)

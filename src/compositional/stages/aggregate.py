@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import csv
+from importlib import import_module
 from pathlib import Path
 
-from compositional import files
+from compositional import files, integrity, samples
 from compositional.grid import Run
 
 KEY = ("task", "model", "regularizer", "lambda", "seed")
 
 
 def aggregate(sources: list[Path], destination: Path) -> None:
-    """Collect the metrics (or curves) of runs: task, model, regularizer, lambda, seed, (step,) split, metric, value.
+    """Collect what runs left: task, model, regularizer, lambda, seed, (step,) split, metric, value.
 
     Args:
-        sources: a file in each run's folder, all with the same columns.
+        sources: one or several files in each run's folder. CSV files, all with the same columns, are taken as they are; of any
+            other file, such as run.json, `compositional.collectors.run.collect` makes rows. Or folders of tasks, whose
+            examples are collected.
 
     Raises:
         FileNotFoundError: a run of the grid is missing; all missing runs are named.
+        ValueError: CSV files have different columns.
     """
-    if missing := [str(path) for path in sources if not path.is_file()]:
+    if missing := [str(path) for path in sources if not path.exists()]:
         raise FileNotFoundError("the grid is incomplete, missing: " + ", ".join(missing))
+    if all(path.is_dir() for path in sources):
+        files.write_csv(destination, samples.HEADER, [row for path in sources for row in samples.rows(path)])
+        return
     rows: list[list] = []
+    columns: list[str] | None = None
+    others: dict[str, dict[Run, Path]] = {}
     for path in sources:
+        integrity.verify(path)
         run = Run.of_folder(path.parent)
+        if path.suffix != ".csv":
+            others.setdefault(path.stem, {})[run] = path
+            continue
         with path.open(newline="") as stream:
-            columns, *lines = csv.reader(stream)
-        rows += [[run.task, run.model, run.regularizer, run.strength, run.seed, *line] for line in lines]
-    files.write_csv(destination, (*KEY, *columns), rows)
+            own, *lines = csv.reader(stream)
+        columns = columns or own
+        if own != columns:
+            raise ValueError(f"{path} has the columns {', '.join(own)}, other files {', '.join(columns)}")
+        rows += [[*_key(run), *line] for line in lines]
+    for name, paths in others.items():
+        collect = import_module(f"compositional.collectors.{name}").collect
+        rows += [[*_key(run), *line] for run, *line in collect(paths)]
+    files.write_csv(destination, (*KEY, *(columns or ("split", "metric", "value"))), rows)
+
+
+def _key(run: Run) -> tuple:
+    return run.task, run.model, run.regularizer, run.strength, run.seed

@@ -7,48 +7,86 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
-from compositional import decoding, devices, evaluation, files, training
-from compositional.stages.problem import load_problem
+from compositional import conjunctions, decoding, devices, evaluation, files, mistakes, training
+from compositional.grid import Run
+from compositional.regularization import silent_tap
+from compositional.stages.problem import load_problem, trained
 
 METRICS_HEADER = ("split", "metric", "value")
-PREDICTIONS_HEADER = ("input", "target", "prediction", "correct")
+PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")
 PREDICTIONS = 200  # decoded test examples kept a run
 
 
 def evaluate_pack(
-    split: Path, folders: list[Path], *, family: dict[str, Any], device: str, jobs_per_gpu: int, log: TextIO
+    split: Path, folders: list[Path], *, family: dict[str, Any], code: str, device: str, jobs_per_gpu: int, log: TextIO
 ) -> None:
     """Evaluate trained runs of one family together: metrics.csv and, for sequence tasks, predictions.csv in their folders.
 
+    Beside them evaluation.json records where they come from; `code` is the fingerprint of what evaluates.
     A diverged run has no accuracy, since its last finite weights are no result: its values are "nan", its row "diverged" is 1.
     """
     device = devices.resolve(device, jobs_per_gpu)
     print(devices.describe(device), file=log)
     problem = load_problem(split, family, device)
-    width = training.WIDTH[problem.device] or len(folders)
-    for start in range(0, len(folders), width):
-        group = folders[start : start + width]
-        loaded = [load_file(folder / "weights.safetensors", device=problem.device) for folder in group]
-        loaded += [loaded[0]] * (width - len(loaded))
-        weights: dict[str, Tensor] = {name: torch.stack([one[name] for one in loaded]) for name in loaded[0]}
+    for group, weights in trained(problem, folders, record="evaluation.json", code=code):
         _write(problem, weights, group, log)
+
+
+def _analyze(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
+    """What can be said of every run beyond loss and accuracy: by the model itself, or because the task's components are known."""
+    own = getattr(problem.model, "measure", None)
+    width = next(iter(weights.values())).shape[0]
+    if own is None:
+        seeds = [Run.of_folder(folder).seed for folder in folders]
+        seeds += seeds[:1] * (width - len(seeds))
+        untrained = [training.initial_weights(problem, seed) for seed in seeds]
+        before = weights | {name: torch.stack([one[name] for one in untrained]).to(problem.device) for name in untrained[0]}
+        found = conjunctions.measure(problem, weights)
+        for result, start in zip(found, conjunctions.measure(problem, before, outputs=False), strict=True):
+            result |= {("initialization", metric): value for (_, metric), value in start.items()}
+        return found
+    outputs: dict[str, Tensor] = {}
+    for name, split in problem.splits.items():
+        with torch.no_grad():
+            parts = [
+                problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
+                for _, batch in split.evaluation_batches(width, evaluation.BATCH)
+            ]
+        outputs[name] = torch.cat(parts, 1)
+    return [
+        own(problem.model_parameters, problem.about, problem.splits, {name: values[run] for name, values in outputs.items()})
+        for run in range(len(folders))
+    ]
+
+
+def _by_mistake(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, str, int, str]]:
+    """Rows of predictions.csv, sorted by what is wrong with them; right ones last."""
+    kinds = [mistakes.kind(target, prediction) for _, target, prediction in decoded]
+    rows = [(*row, int(kind == "right"), kind) for row, kind in zip(decoded, kinds, strict=True)]
+    return sorted(rows, key=lambda row: (row[3], mistakes.KINDS.index(row[4])))
 
 
 def _write(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
     """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
     measured = evaluation.measure(problem, weights)
-    decoded = None
+    for result, more in zip(measured, _analyze(problem, weights, folders), strict=False):
+        result |= more
+    decoded, scores = None, [{} for _ in measured]
     if problem.about["kind"] == "sequence":
         decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
+        scores = decoding.scores(problem, weights)
     for index, folder in enumerate(folders):
         diverged = json.loads((folder / "run.json").read_text())["status"] == "diverged"
         rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]
-        rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in measured[index].items()]
+        found = measured[index] | scores[index]
+        rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
+        # What stands beside the accuracies: those that need no network, and what the model says of itself.
+        rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]
+        if describe := getattr(problem.model, "describe", None):
+            rows += describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
         if decoded is not None:
-            kept = [(source, target, guess, int(target == guess)) for source, target, guess in decoded[index]]
-            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, kept)
+            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, _by_mistake(decoded[index]))
         files.write_csv(folder / "metrics.csv", METRICS_HEADER, rows)
         print(folder, *(f"{name} {metric} {value}," for name, metric, value in rows), file=log)

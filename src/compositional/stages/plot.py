@@ -13,12 +13,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from compositional import files
+from compositional import files, integrity
 from compositional.figures import style
 
 
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
     """Draw with compositional.figures.<module>.draw(table, options) -> (figure, caption). The same table gives the same bytes."""
+    integrity.verify(table)
     with plt.rc_context(style.RC):
         figure, text = import_module(f"compositional.figures.{module}").draw(pd.read_csv(table), options)
         # Time stamps and the library's name would make the bytes of equal figures differ.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import platform
-import subprocess
+import hashlib
 import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-import torch
 from safetensors.torch import save_file
 
-from compositional import curves, devices, files, training
+from compositional import curves, devices, files, provenance, training
 from compositional.grid import Run
 from compositional.progress import Progress
 from compositional.stages.problem import load_problem
@@ -22,29 +20,21 @@ from compositional.store import Store, key_of
 HISTORY_HEADER = ("step", "split", "metric", "value")
 
 
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {
-        name: metadata.version(name) for name in ("torch", "numpy", "datasets", "safetensors")
-    }
-
-
-def _commit() -> dict[str, Any]:
-    """The commit of the working tree, and whether it was altered; empty outside a repository."""
-    try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        status = subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    return {"commit": commit, "dirty": bool(status)}
+def _buffers_digest(problem: training.Problem, seed: int) -> dict[str, str]:
+    """What identifies a run's buffers, if it has any."""
+    tensors = training.buffers(problem, seed)
+    digest = hashlib.sha256(b"".join(name.encode() + tensors[name].numpy().tobytes() for name in sorted(tensors)))
+    return {"buffers": digest.hexdigest()} if tensors else {}
 
 
 def _write_run(folder: Path, problem: training.Problem, state: training.State, described: dict[str, Any]) -> None:
     """A trained run's three files in `folder`."""
     weights = training.weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
     named = {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()}
+    named |= training.buffers(problem, state.seed)
     save_file(named, folder / "weights.safetensors")
     files.write_csv(folder / "history.csv", HISTORY_HEADER, state.history)
-    files.write_json(folder / "run.json", described)
+    files.write_json(folder / "run.json", described | {"files": provenance.digests(folder, sorted(folder.iterdir()))})
 
 
 def train_pack(
@@ -87,7 +77,8 @@ def train_pack(
         "torch": metadata.version("torch").split("+")[0],
     }
     runs = {Run.of_folder(folder): folder for folder in folders}
-    keys = {run: key_of(identity | {"lambda": run.strength, "seed": run.seed}) for run in runs}
+    own = {run: {"lambda": run.strength, "seed": run.seed} | _buffers_digest(problem, run.seed) for run in runs}
+    keys = {run: key_of(identity | own[run]) for run in runs}
     missing = [run for run in runs if not kept.has(keys[run])]
     states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
     names = {id(state): run for run, state in states.items()}
@@ -96,19 +87,19 @@ def train_pack(
 
     def finish(state: training.State) -> None:
         run = names[id(state)]
-        described = identity | {
-            "run": run.path,
-            "lambda": run.strength,
-            "seed": run.seed,
-            "status": "done" if state.diverged_at is None else "diverged",
-            "diverged_at_step": state.diverged_at,
-            "steps": state.step,
-            "wall_seconds": round(state.seconds, 3),
-            "versions": _versions(),
-            "device_name": torch.cuda.get_device_name() if device == "cuda" else platform.machine(),
-            "raw_sha256": problem.about["raw_sha256"],
-            "source": _commit(),
-        }
+        described = (
+            identity
+            | own[run]
+            | {
+                "run": run.path,
+                "status": "done" if state.diverged_at is None else "diverged",
+                "diverged_at_step": state.diverged_at,
+                "steps": state.step,
+                "device_name": provenance.device_name(device),
+                "raw_sha256": problem.about["raw_sha256"],
+            }
+            | provenance.circumstances(state.seconds)
+        )
         with tempfile.TemporaryDirectory(dir=kept.folder) as temporary:
             _write_run(Path(temporary), problem, state, described)
             kept.add(keys[run], Path(temporary))
@@ -116,7 +107,7 @@ def train_pack(
     def on_record(members: list[training.State]) -> None:
         nonlocal saved
         progress.report({names[id(state)].path: state for state in members})
-        ended = [state for state in members if state.step >= steps or state.diverged_at is not None]
+        ended = [state for state in members if training.ended(state, problem.settings)]
         for state in ended:
             finish(state)
         if time.monotonic() - saved >= checkpoint_seconds:

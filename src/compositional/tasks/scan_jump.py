@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 
+from compositional import sentences
 from compositional.datasets import scan
 
 KIND = "sequence"
@@ -57,17 +58,10 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     Setting B holds every draw of every training command, each equally often: sampling it uniformly is sampling a command of
     the published file and then its action words.
     """
-    pairs = scan.commands()
-    train = [pair for pair in pairs if "jump" not in pair[0].split()]
-    test = [pair for pair in pairs if "jump" in pair[0].split() and pair[0] != "jump"]
-    train += [("jump", "I_JUMP")] * (1 if parameters["deduplicate"] else JUMP_REPETITIONS)
+    train, test = scan.add_primitive("jump", 1 if parameters["deduplicate"] else JUMP_REPETITIONS)
     disjoint = {"columns": ["input"], "members": ["test"]}
     if parameters["setting"] == "B":
         train = [pair for command, _ in train for pair in _drawn(command, parameters["reading"])]
         if parameters["reading"] == "main_text":
             disjoint["by_design"] = _BY_DESIGN
-    members = {
-        name: Dataset.from_dict({"input": [command for command, _ in rows], "output": [actions for _, actions in rows]})
-        for name, rows in {"train": train, "test": test}.items()
-    }
-    return DatasetDict(members), {"in_distribution": "train", "primitives": scan.ACTIONS, "disjoint": [disjoint]}
+    return sentences.task({"train": train, "test": test}, "train", scan.category, primitives=scan.ACTIONS, disjoint=[disjoint])

@@ -1,0 +1,223 @@
+"""How compositional a representation is: numbers from a matrix of representations and what its rows are made of.
+
+Everywhere `representations` is (n, D), one row an item; `factors` is (n, F) of integers, the value of each of F factors (a
+command's verb, direction, ...; a picture's left and right digit). Every measure comes with what it is under shuffling: the
+same computation after the rows of the representations were permuted at random, so that the same vectors belong to other
+items. That keeps the vectors' geometry and destroys all relation to structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import spearmanr
+from sklearn.linear_model import ridge_regression
+from sklearn.preprocessing import OneHotEncoder
+
+SHUFFLES = 100
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A value, and what shuffling gives (S,)."""
+
+    value: float
+    shuffled: np.ndarray
+
+    def rows(self, name: str) -> dict[str, float]:
+        """The value, and mean and 2.5 % and 97.5 % quantile of the shuffles, by name."""
+        low, high = np.quantile(self.shuffled, [0.025, 0.975])
+        mean = float(np.mean(self.shuffled))
+        null = {"shuffled": mean, "2.5 %": float(low), "97.5 %": float(high)}
+        return {name: self.value} | {f"{name} ({kind})": value for kind, value in null.items()}
+
+
+def _against_shuffles(compute: Callable[[np.ndarray], float], representations: np.ndarray, shuffles: int) -> Measure:
+    # The same permutations for every network, so that these are compared under the same null.
+    source = np.random.default_rng(0)
+    permuted = (representations[source.permutation(len(representations))] for _ in range(shuffles))
+    return Measure(compute(representations), np.array([compute(rows) for rows in permuted]))
+
+
+def means(representations: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean representation of every combination of factors that occurs, and these combinations, sorted."""
+    found, inverse, counts = np.unique(factors, axis=0, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(found), representations.shape[1]))
+    np.add.at(sums, inverse.reshape(-1), representations)
+    return sums / counts[:, None], found
+
+
+def factor_distances(factors: np.ndarray) -> np.ndarray:
+    """In how many factors two items differ, for every pair of items: condensed, (n (n - 1) / 2,)."""
+    return pdist(factors, "hamming") * factors.shape[1]
+
+
+def topographic_similarity(representations: np.ndarray, distances: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
+    """Whether items that are alike have representations that are alike: Brighton and Kirby (Artificial Life, 2006).
+
+    Spearman's correlation, over pairs of items, between the distance of the inputs and the Euclidean distance of the
+    representations. 1: same order; 0: unrelated (shuffled: 0 in the mean, which makes it a Mantel test). 0 too if all
+    representations, or all inputs, are equally far apart, for there is no order to keep.
+
+    Args:
+        distances: of the inputs, condensed (n (n - 1) / 2,), as from `factor_distances`.
+    """
+    if len(set(distances)) < 2:
+        return Measure(0.0, np.zeros(shuffles))
+
+    def compute(rows: np.ndarray) -> float:
+        # Rounded, so that distances equal but for the last bits are ties.
+        own = np.round(pdist(rows), 10)
+        return 0.0 if np.ptp(own) == 0 else float(spearmanr(distances, own).statistic)
+
+    scale = np.abs(representations - representations.mean(0)).max()
+    return _against_shuffles(compute, representations / scale if scale > 0 else representations, shuffles)
+
+
+def tree_reconstruction_error(representations: np.ndarray, factors: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
+    """How far the representations are from a sum of parts: TRE, Andreas (ICLR 2019), equation 2.
+
+    Composition is addition and the distance squared Euclidean, so the best parts are a least-squares fit of one vector a
+    factor's value (and a common one), found exactly. The error, the mean over items, depends on the scale of the vectors;
+    here it is divided by its mean over derivations shuffled among the items. 0: every representation is exactly a sum of its
+    factors' vectors; 1: no better than with any other items' factors. 1 too if all representations are equal.
+    """
+    design = OneHotEncoder(sparse_output=False).fit_transform(factors)
+    span, strengths, _ = np.linalg.svd(design, full_matrices=False)  # holds the constant, too: each factor's columns add up to 1
+    span = span[:, strengths > 1e-9 * strengths[0]]
+
+    def compute(rows: np.ndarray) -> float:
+        return float(np.square(rows - span @ (span.T @ rows)).sum(1).mean())
+
+    error = _against_shuffles(compute, representations - representations.mean(0), shuffles)
+    usual = float(error.shuffled.mean())
+    if not usual > 0:
+        return Measure(1.0, np.ones(shuffles))
+    return Measure(error.value / usual, error.shuffled / usual)
+
+
+def parallelism_score(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles: int = SHUFFLES) -> Measure:
+    """Whether a factor moves the representation in one direction whatever the others are: Bernardi et al. (Cell, 2020).
+
+    For two values a, b of the factor every combination of the other factors (a context) gives a coding vector r(a, context) -
+    r(b, context); the score is the mean cosine between coding vectors of different contexts, over all pairs of contexts and
+    then of values. With named factors the pairing of contexts is given, as in Ito et al. (NeurIPS 2022), and not searched for.
+    1: parallel; 0: unrelated. A coding vector of length zero counts as unrelated to all others.
+
+    Args:
+        factors: every combination must occur; items of one combination are averaged.
+        factor: which column.
+
+    Raises:
+        ValueError: combinations are missing.
+    """
+    rows, cells = means(representations, factors)
+    sizes = [len(np.unique(column)) for column in cells.T]
+    if len(cells) != np.prod(sizes):
+        raise ValueError(f"parallelism_score: {len(cells)} of {np.prod(sizes)} combinations of factors occur, all must")
+
+    def compute(rows: np.ndarray) -> float:
+        # `means` sorts combinations, so a reshape has an axis a factor.
+        grid = np.moveaxis(rows.reshape(*sizes, -1), factor, 0).reshape(sizes[factor], -1, rows.shape[1])
+        scores = []
+        for one, other in combinations(range(sizes[factor]), 2):
+            vectors = grid[one] - grid[other]
+            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+            units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-9 * np.abs(grid).max())
+            contexts = len(units)
+            scores.append((np.square(units.sum(0)).sum() - np.square(units).sum()) / (contexts * (contexts - 1)))
+        return float(np.mean(scores))
+
+    return _against_shuffles(compute, rows, shuffles)
+
+
+def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles: int = 20) -> Measure:
+    """Cross-condition generalization performance: can a linear decoder of one factor be used in conditions it never saw?
+
+    Bernardi et al. (Cell, 2020). A linear classifier (ridge, penalty 1 at unit variance) of the factor's values is trained on the
+    items with all but one value of another factor and tested on those with the value left out: accuracy, the mean over
+    other factors and values left out. Shuffled, it is at chance, 1 / values.
+    """
+    centered = representations - representations.mean(0)
+    scale = np.sqrt(np.square(centered).mean())
+    values, labels = np.unique(factors[:, factor], return_inverse=True)
+    targets = 2.0 * np.eye(len(values))[labels] - 1
+    tests = [
+        factors[:, other] == value
+        for other in range(factors.shape[1])
+        if other != factor
+        for value in np.unique(factors[:, other])
+    ]
+
+    def compute(rows: np.ndarray) -> float:
+        scores = []
+        for test in tests:
+            mean, offset = rows[~test].mean(0), targets[~test].mean(0)
+            # What RidgeClassifier does, without its checks, which take most of the time of fits as small as these.
+            weight = ridge_regression(
+                rows[~test] - mean, targets[~test] - offset, alpha=1.0, solver="cholesky", check_input=False
+            )
+            scores.append(np.mean(((rows[test] - mean) @ weight.T + offset).argmax(1) == labels[test]))
+        return float(np.mean(scores))
+
+    return _against_shuffles(compute, centered / scale if scale > 0 else centered, shuffles)
+
+
+def _independence(first: np.ndarray, second: np.ndarray) -> float:
+    """Unbiased Hilbert-Schmidt independence criterion of kernels (n, n): Song et al. (JMLR 2012), equation 5."""
+    count = len(first)
+    first, second = first - np.diag(np.diag(first)), second - np.diag(np.diag(second))
+    return float(
+        np.sum(first * second)
+        + first.sum() * second.sum() / ((count - 1) * (count - 2))
+        - 2 * first.sum(0) @ second.sum(0) / (count - 2)
+    ) / (count * (count - 3))
+
+
+def linear_cka(first: np.ndarray, second: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
+    """Similarity of two networks' representations of the same items: centered kernel alignment, Kornblith et al. (ICML 2019).
+
+    With linear kernels and unbiased estimates (Nguyen, Raghu, Kornblith, ICLR 2021), so that two random representations give 0 in
+    the mean however wide they are. 1: equal up to rotation, scale and shift. 0 if one of them is constant.
+
+    Args:
+        first, second: (n, D1) and (n, D2), n of at least 4.
+    """
+    first, second = ((rows - rows.mean(0)) for rows in (first, second))
+    first, second = (rows / scale if (scale := np.abs(rows).max()) > 0 else rows for rows in (first, second))
+    own, other = first @ first.T, second @ second.T
+    norms = _independence(own, own) * _independence(other, other)
+    if not norms > 1e-24:
+        return Measure(0.0, np.zeros(shuffles))
+    places = np.arange(len(own))[:, None].astype(float)
+
+    def compute(order: np.ndarray) -> float:
+        chosen = order[:, 0].astype(int)
+        return _independence(own[np.ix_(chosen, chosen)], other) / np.sqrt(norms)
+
+    return _against_shuffles(compute, places, shuffles)
+
+
+def relative_distance(representations: np.ndarray, item: int, kind: Sequence[int], shuffles: int = SHUFFLES) -> Measure:
+    """How far an item lies from the others of its kind: its mean distance to them over the mean distance between any two items.
+
+    0: it coincides with its kind, as an embedding that says only of what kind a word is; 1: as far as anything. Shuffled: its
+    distance to as many other items drawn at random.
+
+    Args:
+        representations: (n, D) of all items, such as the embeddings of all words.
+        kind: the places of the item's kind, itself included, such as those of the verbs; at least two.
+    """
+    source = np.random.default_rng(0)
+    distances = squareform(pdist(representations))
+    usual = distances.sum() / (len(distances) * (len(distances) - 1))
+    if not usual > 0:
+        return Measure(0.0, np.zeros(shuffles))
+    own = distances[item] / usual
+    others = np.delete(np.arange(len(own)), item)
+    drawn = [own[source.choice(others, len(kind) - 1, replace=False)].mean() for _ in range(shuffles)]
+    return Measure(float(own[[place for place in kind if place != item]].mean()), np.array(drawn))

@@ -1,0 +1,109 @@
+"""All methods on all tasks: accuracy on recombinations, every seed a dot, with published numbers beside ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures import style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "methods": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+        },
+        "default": {},
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all there is",
+    },
+    "published": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["mean"],
+                "properties": {"mean": {"type": "number"}, "deviation": {"type": "number"}, "source": {"type": "string"}},
+            },
+        },
+        "default": {},
+        "description": "task -> {method: {mean, deviation over seeds, source}}: published accuracies, as shares",
+    },
+}
+_PUBLISHED = "0.45"
+
+
+def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) -> str:
+    lines = [
+        "Accuracy (exact match for sequences) on combinations never seen in training. Dots are seeds, bars means with 95 % "
+        "intervals (Student's t), crosses runs that diverged and are not averaged; open diamonds are published results, with "
+        "their standard deviation over seeds where one is given. Lambda of each method is the configuration's; the training "
+        "budget is fixed and no checkpoint is chosen on the test set. For sequences recombination is augmentation in disguise: "
+        "a swap can produce test inputs.",
+        "",
+    ]
+    for task, own in rows.groupby("task"):
+        lines.append(f"* {task}")
+        for method in methods:
+            values = own[own.method == method].value
+            known = values.dropna().to_numpy()
+            if len(known):
+                lost = f", {len(values) - len(known)} diverged" if len(known) < len(values) else ""
+                lines.append(
+                    f"  - {method}: {known.mean():.3f} +- {style.interval(known):.3f}, median {np.median(known):.3f}, from "
+                    f"{known.min():.3f} to {known.max():.3f} ({len(known)} seeds{lost})"
+                )
+            elif len(values):
+                lines.append(f"  - {method}: all {len(values)} runs diverged")
+        for method, given in options["published"].get(task, {}).items():
+            spread = f" +- {given['deviation']:.3f}" if "deviation" in given else ""
+            lines.append(
+                f"  - published, {method}: {given['mean']:.3f}{spread}" + (f" ({s})" if (s := given.get("source")) else "")
+            )
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    test = style.accuracies(table, "test")
+    parts = [rows.assign(method=label) for label, rows in style.methods(test, options["methods"]).items()]
+    rows = pd.concat(parts, ignore_index=True)
+    ours = list(dict.fromkeys(rows.method))
+    tasks = sorted(set(rows.task))
+    theirs = list(dict.fromkeys(method for task in tasks for method in options["published"].get(task, {})))
+    names = [*ours, *(f"{method} (published)" for method in theirs)]
+    figure, panels = plt.subplots(
+        1, len(tasks), figsize=(2.6 * len(tasks) + 2.2, 0.26 * len(names) + 1.0), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axes, task in zip(panels[0], tasks, strict=True):
+        for place, method in enumerate(ours):
+            own = rows[(rows.task == task) & (rows.method == method)]
+            if len(own):
+                style.seeds_and_mean(axes, own.value.to_numpy(), place, style.color(own.regularizer.iloc[0]))
+        for place, method in enumerate(theirs, len(ours)):
+            if given := options["published"].get(task, {}).get(method):
+                axes.errorbar(
+                    given["mean"],
+                    place,
+                    xerr=given.get("deviation"),
+                    color=_PUBLISHED,
+                    marker="D",
+                    markerfacecolor="white",
+                    markersize=4.5,
+                    capsize=2,
+                )
+        axes.set(title=task, xlim=(-0.03, 1.03), xlabel="accuracy, recombinations")
+        axes.set_yticks(range(len(names)), names)
+        axes.grid(axis="both", color="0.92")
+        axes.set_axisbelow(True)
+        if theirs:
+            axes.axhline(len(ours) - 0.5, color="0.7", linewidth=0.8)
+    panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    return figure, _caption(rows, ours, options)

@@ -1,0 +1,101 @@
+"""Components of factorizations along training: the largest ones, a panel a model and quantity. They are learned one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+SOURCE = "history.csv"
+PARAMETERS = {
+    "panels": {
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["model", "quantity", "title", "axis"],
+            "properties": {
+                "task": {"type": "string"},
+                "model": {"type": "string"},
+                "quantity": {"type": "string"},
+                "title": {"type": "string"},
+                "axis": {"type": "string"},
+            },
+        },
+        "default": [],
+        "description": "a panel a model (and task, if several share it) and tracked quantity, such as singular_value",
+    },
+    "seeds": {"enum": ["first", "all"], "default": "first", "description": "which runs to show, on top of each other"},
+    "columns": {"type": "integer", "minimum": 1, "default": 5, "description": "panels side by side"},
+    "shown": {"type": "integer", "minimum": 1, "default": 10, "description": "lines a panel, the largest components"},
+    "learned": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 0.02,
+        "description": "a component counts as learned above this share of the largest one",
+    },
+}
+EXPECTED = (4, 5)  # components that a target of rank 5 has, up to one that is too small to be seen
+
+
+def components(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """The tracked components of one run: a row a recorded step, columns 1, 2, ..., the largest first."""
+    own = rows[(rows.split == "model") & rows.metric.str.fullmatch(rf"{quantity}_\d+")]
+    ranks = own.metric.str.rsplit("_", n=1).str[1].astype(int)
+    return own.assign(component=ranks).pivot(index="step", columns="component", values="value")
+
+
+def appearances(curves: pd.DataFrame, share: float) -> dict[int, int]:
+    """The first recorded step at which each component that is learned in the end is above `share` of the largest one's end."""
+    limit = share * curves.iloc[-1].max()
+    return {int(name): int(curves.index[(curve > limit).argmax()]) for name, curve in curves.items() if curve.iloc[-1] > limit}
+
+
+def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, str], share: float) -> str:
+    last = curves.iloc[-1]
+    found = appearances(curves, share)
+    others = last.drop(list(found))
+    error = rows[(rows.split == "target") & (rows.metric == "relative_error") & (rows.step == curves.index[-1])].value.item()
+    values = ", ".join(f"{last[name]:.3g}" for name in found)
+    steps = ", ".join(map(str, found.values()))
+    several = len(set(found.values())) == len(found)
+    verdict = "holds" if len(found) in EXPECTED and several and error < 0.01 else "DOES NOT HOLD"
+    return (
+        f"  - seed {rows.seed.iloc[0]}, {curves.index[-1]} steps: {len(found)} components above {share:g} of the largest "
+        f"({values}), which they pass at steps {steps}; largest of the others {others.max() if len(others) else 0:.2g}; "
+        f"normalized reconstruction error {error:.2g}: {verdict}"
+    )
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    panels, shown, columns = options["panels"], options["shown"], min(options["columns"], len(options["panels"]))
+    table = table if options["seeds"] == "all" else table[table.seed == table.seed.min()]
+    height = -(-len(panels) // columns)
+    figure, grid = plt.subplots(height, columns, figsize=(3.1 * columns, 2.5 * height), squeeze=False, layout="constrained")
+    lines = [
+        "Training of factorizations from a small initialization on half of the entries of a target of rank 5, full batch, "
+        "against the step. Claim: components are learned one after the other, as many as the target has; others stay near 0. "
+        f"It holds where {EXPECTED[0]} or {EXPECTED[1]} pass the threshold at different steps and the error ends below 0.01.",
+        "",
+    ]
+    shades = plt.get_cmap("viridis")(np.linspace(0, 0.92, shown))
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        own = table[(table.model == panel["model"]) & (table.task == panel.get("task", table.task))]
+        lines.append(f"* {panel['title']}, {panel['axis']}")
+        for _, rows in own.groupby("seed"):
+            curves = components(rows, panel["quantity"])
+            for component in reversed(curves.columns[:shown]):
+                width = 1.5 if options["seeds"] == "first" else 0.8
+                axes.plot(curves.index, curves[component], color=shades[component - 1], linewidth=width)
+            lines.append(_describe(rows, curves, panel, options["learned"]))
+        axes.set(title=panel["title"], xlabel="step", ylabel=panel["axis"], xlim=(0, own.step.max()), ylim=(0, None))
+        axes.title.set_fontsize(9)
+        axes.grid(axis="y", color="0.92")
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    return figure, "\n".join(lines)

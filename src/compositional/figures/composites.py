@@ -1,0 +1,140 @@
+"""Image networks on compositional tasks: performance, additivity and values against the distance of the components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional import symbolic
+from compositional.figures import conjunction_values, style
+from compositional.figures.network_addition import values_of
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "problem": {
+        "enum": ["addition", "context_dependence", "transitive_equivalence"],
+        "default": "addition",
+        "description": "which quantities are shown",
+    },
+    "columns": {
+        "type": "object",
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "default": {},
+        "description": "a column each: its title, and tasks by distance in pixels",
+    },
+    "model": {"type": "string", "default": "", "description": "the network"},
+    "about": {"type": "string", "default": "", "description": "data and scale, for the caption"},
+}
+_SPLITS = {"train": ("0.35", "training set"), "validation": ("#0072B2", "in distribution"), "test": ("#D55E00", "compositional")}
+
+
+def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
+    """Seeds as dots, mean and 95 % interval by distance; returns the means."""
+    groups = rows.groupby("distance").value
+    means, half = groups.mean(), groups.apply(lambda values: style.interval(values.to_numpy()))
+    axes.scatter(rows.distance, rows.value, s=8, color=shade, alpha=0.5, linewidths=0)
+    axes.errorbar(
+        means.index,
+        means,
+        yerr=half,
+        color=shade,
+        marker="o",
+        markersize=3,
+        linewidth=1.3,
+        capsize=2,
+        elinewidth=0.7,
+        label=label,
+    )
+    return means
+
+
+def _stated(means: pd.Series) -> str:
+    return ", ".join(f"{value:.3f}" for value in means)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    columns, problem = options["columns"], options["problem"]
+    metric = "loss" if problem == "addition" else "accuracy"
+    shown = 2 if problem == "transitive_equivalence" else 3
+    figure, grid = plt.subplots(
+        shown, len(columns), figsize=(2.9 * len(columns) + 1, 2.4 * shown), squeeze=False, sharey="row", layout="constrained"
+    )
+    values = {
+        "addition": " Bottom: an item's learned value against its true one.",
+        "context_dependence": " Bottom: mean absolute value of each type of conjunction.",
+    }
+    lines = [
+        f"{options['about']} Top: {'squared error' if metric == 'loss' else 'accuracy'} on training examples, on new images "
+        "in trained combinations (in distribution) and in new combinations (compositional), against the distance of the "
+        "component images; dots are seeds, lines means with 95 % intervals. Middle: additivity index of mean outputs, and "
+        f"salience of single components in the last convolution before training (squares, dashed).{values.get(problem, '')}",
+        "",
+    ]
+    table = table[table.model == options["model"]]
+    for column, (title, tasks) in enumerate(columns.items()):
+        tasks = {distance: task for distance, task in tasks.items() if task in set(table.task)}
+        own = table[table.task.isin(tasks.values())]
+        own = own.assign(distance=own.task.map({task: int(distance) for distance, task in tasks.items()}))
+        said = []
+        for split, (shade, name) in _SPLITS.items():
+            means = _line(grid[0, column], own[(own.split == split) & (own.metric == metric)], shade, name)
+            said.append(f"{name} {_stated(means)}")
+        additivity = _line(grid[1, column], own[(own.split == "all") & (own.metric == "additivity")], "k", "additivity index")
+        before = own[
+            (own.split == "initialization")
+            & own.metric.str.fullmatch(r"salience of [^+]* in convolution")
+            & ~own.metric.str.contains("of none")
+        ]
+        before = before.groupby(["distance", "seed"]).value.mean().reset_index()
+        salience = before.groupby("distance").value.mean()
+        grid[1, column].plot(
+            salience.index, salience, "s--", color="#009E73", markersize=3, linewidth=1, label="salience before training"
+        )
+        said += [f"additivity {_stated(additivity)}", f"salience of a component before training {_stated(salience)}"]
+        if problem == "addition":
+            fours = []
+            for (distance, task), shade in zip(tasks.items(), conjunction_values.shades_of(len(tasks)), strict=True):
+                learned = values_of(own[own.task == task])
+                grid[2, column].plot(
+                    symbolic.VALUES[learned.index],
+                    learned,
+                    "o-",
+                    color=shade,
+                    markersize=2.5,
+                    linewidth=1,
+                    label=f"{distance} px",
+                )
+                fours.append(f"{np.polyfit(symbolic.VALUES[learned.index], learned, 1)[0]:.3f}")
+            grid[2, column].plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
+            grid[2, column].set_xlabel("item's value")
+            said.append(f"slope of item values {', '.join(fours)}")
+        elif problem == "context_dependence":
+            groups = {
+                f"{distance} px": conjunction_values.magnitudes(own[(own.task == task) & (own.split == "all")])
+                for distance, task in tasks.items()
+            }
+            conjunction_values.bars(grid[2, column], groups, conjunction_values.shades_of(len(groups)))
+            for kind in conjunction_values.TYPES:
+                said.append(f"{kind} {', '.join(f'{values[kind].mean():.2f}' for values in groups.values())}")
+        if metric == "accuracy":
+            grid[0, column].axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+            grid[0, column].set_ylim(-0.03, 1.04)
+        grid[0, column].set_title(title)
+        grid[1, column].set(xlabel="distance (pixels)", ylim=(-0.03, 1.04))
+        grid[0, column].set_xticks([int(distance) for distance in tasks])
+        grid[1, column].set_xticks([int(distance) for distance in tasks])
+        lines.append(f"* {title}, {own.seed.nunique()} seeds, distances {', '.join(tasks)}:")
+        lines += [f"  - {part}" for part in said]
+    grid[0, 0].set_ylabel("squared error" if metric == "loss" else "accuracy")
+    grid[1, 0].set_ylabel("index, salience")
+    for axes in grid[:, -1]:
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    if shown == 3:
+        grid[2, 0].set_ylabel("learned value" if problem == "addition" else "mean |value|")
+    return figure, "\n".join(lines)

@@ -1,0 +1,123 @@
+"""Mean absolute value of each type of conjunction in context dependence: which ones the outputs are made of.
+
+A network or kernel machine whose value sits in the right conjunctions (context with the relevant feature) generalizes;
+value in the context alone is the shortcut, value in whole inputs is memorization, of no use on new combinations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures import style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "tasks": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "a column each: the task, and its title",
+    },
+    "models": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "a color each, in order: the model, and its label",
+    },
+    "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
+}
+TYPES = ("right conjunction", "wrong conjunction", "sensory", "context", "memorization")
+_SHADES = plt.get_cmap("viridis")
+
+
+def type_of(conjunction: str) -> str:
+    """The type of a conjunction such as "context=0 feature1=3"."""
+    items = dict(part.split("=") for part in conjunction.split())
+    if "context" not in items:
+        return "sensory"
+    if len(items) != 2:
+        return "context" if len(items) == 1 else "memorization"
+    relevant = "feature1" if items["context"] == "0" else "feature2"
+    return "right conjunction" if relevant in items else "wrong conjunction"
+
+
+def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean absolute value by type (columns, in order of TYPES), a row a seed, from the rows of one task and model."""
+    rows = rows[rows.metric.str.startswith("value of ") & ~rows.metric.str.startswith("value of intercept")]
+    kind = rows.metric.str.removeprefix("value of ").map(type_of)
+    return rows.assign(kind=kind, value=rows.value.abs()).pivot_table(index="seed", columns="kind", values="value")[list(TYPES)]
+
+
+def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: list) -> None:
+    """Grouped bars of `magnitudes` with every seed as a dot."""
+    width = 0.8 / len(groups)
+    for place, ((label, values), shade) in enumerate(zip(groups.items(), shades, strict=True)):
+        at = np.arange(len(TYPES)) - 0.4 + width * (place + 0.5)
+        axes.bar(at, values.mean(), width * 0.92, color=shade, label=label)
+        if len(values) > 1:
+            axes.scatter(
+                np.tile(at, len(values)), values.to_numpy().ravel(), s=6, color="0.15", linewidths=0, alpha=0.6, zorder=3
+            )
+    axes.set_xticks(range(len(TYPES)), TYPES, fontsize=7, rotation=25, ha="right", rotation_mode="anchor")
+    axes.grid(axis="y", color="0.92")
+    axes.set_axisbelow(True)
+
+
+def shades_of(count: int) -> list:
+    """Colors of an ordered quantity, such as depth, scale or distance."""
+    return [_SHADES(0.1 + 0.75 * index / max(1, count - 1)) for index in range(count)]
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table: magnitudes above, accuracies below, a column a task."""
+    tasks, models = (style.present(options[key], table[key[:-1]]) for key in ("tasks", "models"))
+    figure, grid = plt.subplots(
+        2,
+        len(tasks),
+        figsize=(3.6 * len(tasks) + 0.8, 4.8),
+        squeeze=False,
+        layout="constrained",
+        height_ratios=(3, 2),
+        sharey="row",
+    )
+    lines = [
+        f"{options['problem']} Top: mean absolute value of the conjunctions of each type, bars are means, dots seeds. Right "
+        "conjunction: context with the relevant feature; wrong: with the irrelevant one; sensory: features without context; "
+        "memorization: all three. Bottom: accuracy on trained and on new combinations.",
+        "",
+    ]
+    shades = shades_of(len(models))
+    for column, (task, title) in enumerate(tasks.items()):
+        own = {label: table[(table.task == task) & (table.model == model)] for model, label in models.items()}
+        groups = {label: magnitudes(rows[rows.split == "all"]) for label, rows in own.items()}
+        bars(grid[0, column], groups, shades)
+        grid[0, column].set_title(title)
+        axes = grid[1, column]
+        for place, ((label, rows), shade) in enumerate(zip(own.items(), shades, strict=True)):
+            accuracy = rows[rows.metric == "accuracy"].pivot(index="seed", columns="split", values="value")
+            new_images = "validation" in accuracy
+            splits = ["train", *(["validation"] if new_images else []), "test"]
+            for at, split in enumerate(splits):
+                where = at + 0.6 * ((place + 0.5) / len(own) - 0.5)
+                axes.scatter([where] * len(accuracy), accuracy[split], s=14, color=shade, linewidths=0, zorder=3, clip_on=False)
+                axes.plot([where - 0.04, where + 0.04], [accuracy[split].mean()] * 2, color=shade, linewidth=2)
+            shown = ", ".join(f"{split} {accuracy[split].mean():.3f}" for split in splits)
+            values = ", ".join(f"{kind} {value:.2f}" for kind, value in groups[label].mean().items())
+            additivity = rows[rows.metric == "additivity"].value.mean()
+            lines.append(
+                f"* {title}, {label} ({len(accuracy)} seeds): accuracy {shown}; {values}; additivity index {additivity:.3f}"
+            )
+        names = {"train": "training", "validation": "new images", "test": "new\ncombinations"}
+        axes.set_xticks(range(len(splits)), [names[split] for split in splits])
+        axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+        axes.set_ylim(-0.03, 1.04)
+    grid[0, 0].set_ylabel("mean |value|")
+    grid[1, 0].set_ylabel("accuracy")
+    grid[0, -1].legend(fontsize=7, loc="upper right")
+    return figure, "\n".join(lines)

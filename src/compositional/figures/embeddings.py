@@ -1,0 +1,124 @@
+"""Spaces of representations, lambda by lambda, on the principal axes of the plain model so that panels compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sklearn.decomposition import PCA
+
+SOURCE = "vectors.csv"
+PARAMETERS = {
+    "representations": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "representation, as in the table -> its title; a row each; empty: all there are",
+    },
+    "groups": {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        "default": {},
+        "description": "label -> words: an item is colored by the first of its words that is in a group",
+    },
+    "named": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 20,
+        "description": "items are named if a representation has no more than these",
+    },
+}
+# Okabe and Ito's colors, then darker ones: ten classes of digits need as many.
+PALETTE = ["#D55E00", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#8C510A", "#5E3C99", "#F0E442"]
+_OTHER = "0.65"
+
+
+def _group(item: str, groups: dict[str, list[str]]) -> str | None:
+    for word in item.split():
+        for label, words in groups.items():
+            if word in words:
+                return label
+    return None
+
+
+def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str, list[str]], named: int) -> None:
+    of = [_group(item, groups) for item in items]
+    # The last groups are the smallest dots, so that points that coincide are all seen.
+    sizes = np.linspace(44, 10, len(groups)) if len(groups) <= 5 else np.full(len(groups), 14)
+    for label, size in [(None, 14), *zip(groups, sizes, strict=True)]:
+        own = np.array([group == label for group in of])
+        shade = _OTHER if label is None else PALETTE[list(groups).index(label) % len(PALETTE)]
+        axes.scatter(*points[own].T, s=size, color=shade, label=label, alpha=0.8, linewidths=0)
+    if len(items) <= named:
+        for item, point in zip(items, points, strict=True):
+            axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize=6.5)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table (representation, item, dimension, value); options as in PARAMETERS.
+
+    The plain run and its regularized ones must be of one seed, task and model: their axes are the plain run's.
+
+    Raises:
+        ValueError: several problems or seeds, or no plain run.
+    """
+    runs = table[["task", "model", "seed"]].drop_duplicates()
+    if len(runs) > 1:
+        raise ValueError(f"embeddings: a figure shows one task, model and seed, the table holds {runs.values.tolist()}")
+    task, model, seed = runs.iloc[0]
+    shown = options["representations"] or {name: name for name in dict.fromkeys(table.representation)}
+    columns = sorted(
+        set(zip(table["lambda"], table.regularizer, strict=True)), key=lambda one: (one[1] != "none", one[1], one[0])
+    )
+    if columns[0][1] != "none":
+        raise ValueError("embeddings: the table lacks the plain run, whose axes all panels have")
+    lines = [
+        f"Representations of {task}, {model}, seed {seed}: principal components of the plain model (lambda = 0), and the other "
+        f"models "
+        "on the same two axes after centering each. They start from the same weights and see the same batches. In brackets: the "
+        "share of a model's own variance that the two axes hold; their directions are the plain model's, so a small share means "
+        "that the representation varies in other directions. Commands are shown by the mean over their words' states.",
+        "",
+    ]
+    figure, grid = plt.subplots(
+        len(shown), len(columns), figsize=(2.5 * len(columns) + 1.0, 2.4 * len(shown)), squeeze=False, layout="constrained"
+    )
+    for panels, (name, title) in zip(grid, shown.items(), strict=True):
+        rows = table[table.representation == name]
+        if rows.empty:
+            known = ", ".join(dict.fromkeys(table.representation))
+            raise ValueError(f"embeddings: there is no representation {name!r} in the table, which has {known}")
+        spaces = {}
+        for key, own in rows.groupby(["lambda", "regularizer"]):
+            # In the order of the table, which is the order of the items.
+            wide = own.pivot(index="item", columns="dimension", values="value").loc[list(dict.fromkeys(own.item))]
+            spaces[key] = wide
+        axes_of = PCA(2, svd_solver="full").fit(spaces[columns[0]].to_numpy()).components_
+        shares = []
+        for axes, key in zip(panels, columns, strict=True):
+            strength, regularizer = key
+            head = "plain, lambda 0" if regularizer == "none" else f"{regularizer}, lambda {strength:g}"
+            values = spaces[key].to_numpy()
+            if not np.isfinite(values).all():
+                axes.set_title(f"{head}\ndiverged", fontsize=8)
+                shares.append(f"{head}: diverged")
+                continue
+            centered = values - values.mean(0)
+            points = centered @ axes_of.T
+            total = np.square(centered).sum()
+            share = np.square(points).sum() / total if total > 0 else 0.0
+            _scatter(axes, points, list(spaces[key].index), options["groups"], options["named"])
+            axes.set_title(f"{head}\n({share:.0%} of its variance)", fontsize=8)
+            axes.set_aspect("equal", adjustable="datalim")
+            axes.tick_params(labelsize=7)
+            spread = np.sqrt(total / len(values))
+            shares.append(f"{head}: share {share:.3f}, root mean square distance from the center {spread:.3f}")
+        panels[0].set_ylabel(title)
+        lines += [f"* {title}", *(f"  - {share}" for share in shares)]
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize=8)
+    return figure, "\n".join(lines)

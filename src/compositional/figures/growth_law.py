@@ -1,0 +1,143 @@
+"""How components grow: rate against size on logarithmic axes, and the fitted exponents against the theory's 2 - 2 / K.
+
+Time is that of gradient flow: steps weighted by their size, which group RMSprop changes all the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures.component_dynamics import components
+
+SOURCE = "history.csv"
+PARAMETERS = {
+    "groups": {
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["task", "model", "quantity", "factors", "title"],
+            "properties": {
+                "task": {"type": "string"},
+                "model": {"type": "string"},
+                "quantity": {"type": "string"},
+                "factors": {"type": "integer", "minimum": 2},
+                "title": {"type": "string"},
+            },
+        },
+        "default": [],
+        "description": "a group a task, model and tracked quantity; factors: K, the number of factors of a component",
+    },
+    "window": {
+        "type": "array",
+        "minItems": 2,
+        "maxItems": 2,
+        "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "default": [0.003, 0.1],
+        "description": "rates are fitted while a component is between these shares of its final size",
+    },
+    "components": {"type": "integer", "minimum": 1, "default": 5, "description": "the largest components are looked at"},
+    "least_points": {"type": "integer", "minimum": 2, "default": 4, "description": "records in the window that a fit needs"},
+}
+_LEARNED = 0.02  # of the largest one's final size
+
+
+def growth(rows: pd.DataFrame, quantity: str, window: list[float], number: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """For each component of one run that is learned: sizes and rates d size / d time at its records inside the window."""
+    curves = components(rows, quantity)
+    sizes = rows[(rows.split == "batches") & (rows.metric == "step_size")].set_index("step").value.sort_index()
+    time = (sizes * np.diff(sizes.index, prepend=0)).cumsum()
+    curves = curves.loc[curves.index.isin(time.index)]
+    elapsed = np.diff(time.loc[curves.index])
+    found = {}
+    for name in curves.columns[:number]:
+        size = curves[name].to_numpy()
+        if size[-1] < _LEARNED * curves.iloc[-1].max():
+            continue
+        above = int((size > window[1] * size[-1]).argmax())
+        below = np.flatnonzero(size[:above] < window[0] * size[-1])
+        inside = slice(below[-1] + 1 if len(below) else 0, max(above - 1, 0))
+        rate, middle = np.diff(size) / elapsed, np.sqrt(size[1:] * size[:-1])
+        growing = rate[inside] > 0
+        found[int(name)] = middle[inside][growing], rate[inside][growing]
+    return found
+
+
+def exponent(size: np.ndarray, rate: np.ndarray) -> float:
+    """Slope of log rate over log size."""
+    return float(np.polyfit(np.log(size), np.log(rate), 1)[0])
+
+
+def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict[str, Any]) -> list[float]:
+    """Draw a group's rates; its exponents, one a run and component."""
+    own = table[(table.task == group["task"]) & (table.model == group["model"])]
+    exponents, every = [], []
+    shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, options["components"]))
+    for _, rows in own.groupby("seed"):
+        for name, (size, rate) in growth(rows, group["quantity"], options["window"], options["components"]).items():
+            if len(size) < options["least_points"]:
+                continue
+            exponents.append(exponent(size, rate))
+            every.append((size, rate))
+            axes.plot(size, rate, ".", color=shades[name - 1], markersize=2.5)
+    theory = 2 - 2 / group["factors"]
+    if every:
+        sizes, rates = (np.concatenate(part) for part in zip(*every, strict=True))
+        reach = np.array([sizes.min(), sizes.max()])
+        height = np.exp(np.mean(np.log(rates) - theory * np.log(sizes)))
+        axes.plot(reach, height * reach**theory, color="black", linewidth=1, label=f"slope {theory:.3g}")
+        axes.legend(fontsize=7)
+    axes.set(xscale="log", yscale="log", xlabel="size of the component")
+    axes.set_title(f"{group['title']}, K = {group['factors']}", fontsize=8)
+    return exponents
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; a panel a group, and one with all exponents against K."""
+    groups = options["groups"]
+    columns = min(5, len(groups))
+    height = -(-len(groups) // columns)
+    figure = plt.figure(figsize=(2.3 * columns + 2.9, 2.3 * height), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[2.3 * columns, 2.9])
+    panels = left.subplots(height, columns, squeeze=False)
+    low, high = options["window"]
+    lines = [
+        "Rate of growth d(size)/d(time) of a component against its size, while it is between "
+        f"{low:g} and {high:g} of its final size. Theory: rate ~ size^(2 - 2/K), K factors a component, while the residual "
+        "in its direction is constant. Dots are recorded points of all runs, colors components in order of size, black lines "
+        "the theory's slope; right: fitted exponents, a dot a component and run. Time counts steps by their size.",
+        "",
+    ]
+    summary = right.subplots()
+    for factors in sorted({group["factors"] for group in groups}):
+        summary.hlines(2 - 2 / factors, factors - 0.35, factors + 0.35, color="black", linewidth=1)
+    for index, (group, axes) in enumerate(zip(groups, panels.flat, strict=False)):
+        exponents = _panel(axes, group, table, options)
+        place = group["factors"] + 0.12 * (index / max(len(groups) - 1, 1) - 0.5) * 4
+        summary.plot([place] * len(exponents), exponents, ".", markersize=4, alpha=0.6, label=group["title"])
+        theory = 2 - 2 / group["factors"]
+        if not exponents:
+            lines.append(f"* {group['title']}: no component has {options['least_points']} records in the window")
+            continue
+        middle = float(np.median(exponents))
+        quartiles = np.percentile(exponents, [25, 75])
+        lines.append(
+            f"* {group['title']}, K = {group['factors']}: theory {theory:.3f}, median exponent {middle:.3f} (quartiles "
+            f"{quartiles[0]:.3f} to {quartiles[1]:.3f}, {len(exponents)} components of "
+            f"{table[(table.task == group['task']) & (table.model == group['model'])].seed.nunique()} runs): "
+            f"{'within 0.1' if abs(middle - theory) <= 0.1 else 'MORE THAN 0.1 OFF'}"
+        )
+    for axes in panels.flat[len(groups) :]:
+        axes.set_axis_off()
+    for axes in panels[:, 0]:
+        axes.set_ylabel("rate of growth")
+    summary.set(xlabel="K", ylabel="fitted exponent", xticks=range(2, max(group["factors"] for group in groups) + 1))
+    summary.legend(fontsize=6, loc="lower right")
+    return figure, "\n".join(lines)

@@ -1,0 +1,97 @@
+"""Kernel machines on symbolic addition: how far values of items shrink, beside the closed form (memorization leak)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional import kernels, symbolic
+from compositional.figures.conjunction_values import shades_of
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "sets": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "training sets shown one by one: the task, and its title",
+    },
+    "counts": {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1},
+        "default": {},
+        "description": "tasks that train 1, 2, ... items a component, for the slopes",
+    },
+    "machine": {"type": "string", "default": "", "description": "the model of the single sets (support vector regression)"},
+    "exact_machine": {"type": "string", "default": "", "description": "the model of the slopes (ridge regression)"},
+}
+
+
+def item_values(rows: pd.DataFrame) -> pd.DataFrame:
+    """Learned value of each item, both components' mean: coefficient plus half the intercept; a row an item, a column a kernel.
+
+    Items that occur with all others in training are left out, since their values trade off against those of whole inputs.
+    """
+    rows = rows[(rows.split == "all") & rows.metric.str.startswith("value of ")]
+    parts = rows.metric.str.extract(r"^value of (?P<name>\S+)(?P<rest>.*?) at (?P<kernel>.+)$").assign(value=rows.value)
+    intercept = parts[parts.name == "intercept"].groupby("kernel").value.mean()
+    single = parts[(parts.rest == "") & (parts.name != "intercept")]
+    item = single.name.str.partition("=")[2].astype(int)
+    values = single.assign(item=item).groupby(["item", "kernel"]).value.mean().unstack()
+    partners = parts[parts.rest != ""].name.str.partition("=")[2].astype(int).value_counts()
+    everywhere = partners.index[partners == partners.max()] if partners.max() > partners.min() else []
+    kernels_in_order = sorted(values, key=lambda name: [float(part) for part in name.split()])
+    return (values + intercept / 2).drop(index=everywhere)[kernels_in_order]
+
+
+def slope(rows: pd.DataFrame, kernel: str) -> float:
+    """Least-squares slope of predictions against targets over the new combinations."""
+    own = rows[(rows.split == "test") & rows.metric.str.startswith("output of ") & rows.metric.str.endswith(f" at {kernel}")]
+    items = own.metric.str.extract(r"output of (\d+) (\d+) at").astype(int).to_numpy()
+    return float(np.polyfit(symbolic.VALUES[items].sum(1), own.value, 1)[0])
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    sets = options["sets"]
+    figure, grid = plt.subplots(1, 1 + len(sets), figsize=(2.7 * (1 + len(sets)) + 1, 2.9), layout="constrained")
+    lines = [
+        "Left: slope of predictions on new combinations against the salience s of a single component, by number p of trained "
+        "items a component; lines are the closed form p s / (1 + (p - 2) s), dots ridge regression. Right: an item's learned "
+        "value against its true one, support vector regression (epsilon 0.1), a color a kernel; dashed: right values. Items "
+        "seen with all others are left out.",
+        "",
+    ]
+    line = np.linspace(0, 0.5, 101)
+    for (task, count), shade in zip(options["counts"].items(), shades_of(len(options["counts"])), strict=True):
+        rows = table[(table.task == task) & (table.model == options["exact_machine"])]
+        names = sorted({metric.partition(" at ")[2] for metric in rows.metric if " at " in metric}, key=float)
+        measured = [slope(rows, name) for name in names]
+        grid[0].plot(line, kernels.addition_slope(line, count), color=shade, label=f"p = {count}", linewidth=1.2)
+        grid[0].scatter([float(name) for name in names], measured, color=shade, s=14, zorder=3)
+        apart = max(abs(value - kernels.addition_slope(float(name), count)) for name, value in zip(names, measured, strict=True))
+        shown = ", ".join(f"{value:.3f} at {name}" for name, value in zip(names, measured, strict=True))
+        lines.append(f"* p = {count}: slope {shown}; largest distance from the closed form {apart:.1e}")
+    grid[0].set(xlabel="salience of a component", ylabel="slope of predictions", title="slope", xlim=(0, 0.51), ylim=(0, 1.03))
+    grid[0].legend(fontsize=7)
+    for axes, (task, title) in zip(grid[1:], sets.items(), strict=True):
+        rows = table[(table.task == task) & (table.model == options["machine"])]
+        values = item_values(rows)
+        error = rows[(rows.split == "test") & rows.metric.str.startswith("squared_error at ")].set_index("metric").value
+        for kernel, shade in zip(values, shades_of(len(values.columns)), strict=True):
+            axes.plot(
+                symbolic.VALUES[values.index], values[kernel], "o-", color=shade, markersize=3, linewidth=1, label=f"s = {kernel}"
+            )
+        axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
+        axes.set(title=title, xlabel="item's value", ylim=(-4.3, 4.3))
+        shown = ", ".join(
+            f"{error[f'squared_error at {kernel}']:.3f} (slope {slope(rows, kernel):.3f}) at s = {kernel}" for kernel in values
+        )
+        lines.append(f"* {title}: mean squared error on new combinations {shown}")
+    grid[1].set_ylabel("learned value")
+    grid[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure, "\n".join(lines)

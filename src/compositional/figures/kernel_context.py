@@ -1,0 +1,138 @@
+"""Phase diagram of context dependence: which representations let a kernel machine generalize, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from compositional.figures import conjunction_values
+from compositional.figures.salience_layers import saliences
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "levels": {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 3},
+        "default": {},
+        "description": "the tasks CD-1, CD-2 and CD-3 with their number",
+    },
+    "grid": {"type": "string", "default": "", "description": "the model with the grid of kernels"},
+    "values": {"type": "string", "default": "", "description": "the model with single representations"},
+    "representations": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "its kernels (similarities as in the metrics), each with its label",
+    },
+    "bars": {
+        "type": "array",
+        "items": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "minItems": 2, "maxItems": 2},
+        "default": [],
+        "description": "pairs of a representation's label and a level, whose conjunction values are shown",
+    },
+    "networks": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "models with layers of infinite networks, drawn as paths, each with its label",
+    },
+}
+REGIONS = ("none", "CD-1", "CD-2 and CD-1", "all three", "other")
+_COLORS = ("#bdbdbd", "#E69F00", "#56B4E9", "#009E73", "#CC79A7")
+
+
+def _split(metrics: pd.Series, prefix: str) -> pd.DataFrame:
+    """Similarities kappa_1 and kappa_2 named in metrics."""
+    return metrics.str.removeprefix(prefix).str.split(" ", expand=True).astype(float)
+
+
+def region(right: np.ndarray) -> np.ndarray:
+    """Number in REGIONS from whether CD-1, CD-2, CD-3 generalize: (n, 3) of bool -> (n,)."""
+    found = np.full(len(right), REGIONS.index("other"))
+    for name, pattern in (("none", (0, 0, 0)), ("CD-1", (1, 0, 0)), ("CD-2 and CD-1", (1, 1, 0)), ("all three", (1, 1, 1))):
+        found[(right == np.array(pattern, dtype=bool)).all(1)] = REGIONS.index(name)
+    return found
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    levels = {number: task for task, number in options["levels"].items()}
+    own = table[(table.model == options["grid"]) & table.metric.str.startswith("accuracy at ")]
+    own = own.assign(level=own.task.map(options["levels"]))
+    accuracy = own[own.split == "test"].pivot(index="metric", columns="level", values="value")
+    fitted = own[own.split == "train"].pivot(index="metric", columns="level", values="value").loc[accuracy.index] == 1
+    similarity = _split(accuracy.index.to_series(), "accuracy at ").to_numpy()
+    single, double = similarity[:, 0], similarity[:, 1] - 2 * similarity[:, 0]
+    kinds = region(((accuracy == 1) & fitted)[[1, 2, 3]].to_numpy())
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.9), layout="constrained", width_ratios=(1.15, 1))
+    left.scatter(single, double, c=kinds, cmap=ListedColormap(_COLORS), vmin=-0.5, vmax=4.5, s=9, marker="s", linewidths=0)
+    for kind, (name, shade) in enumerate(zip(REGIONS, _COLORS, strict=True)):
+        if (kinds == kind).any():
+            left.scatter([], [], color=shade, marker="s", label=f"generalizes on {name}")
+    for (model, label), style in zip(options["networks"].items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
+        rows = saliences(table[(table.model == model) & (table.task == levels[3])])
+        path = rows[rows.layer.between(1, 10)].groupby(["layer", "order"]).value.mean().unstack()
+        left.plot(
+            path[1],
+            path[2],
+            linestyle=style,
+            color="k",
+            linewidth=1,
+            marker="o",
+            markersize=1.5,
+            label=f"{label}, layers 1 to 10",
+        )
+    lines = [
+        "Support vector machines on context dependence. Left: which of CD-1, CD-2 and CD-3 a representation generalizes on "
+        "(accuracy on new combinations exactly 1) by its saliences of single components and of pairs; paths are the layers "
+        "of randomly weighted networks of infinite width. Right: mean absolute value of each type of conjunction.",
+        "",
+        f"* {len(kinds)} representations: "
+        + ", ".join(f"{int((kinds == kind).sum())} {name}" for kind, name in enumerate(REGIONS)),
+        f"* without pairs (salience 0): {int((kinds[np.abs(double) < 1e-6] == 0).sum())} of "
+        f"{int((np.abs(double) < 1e-6).sum())} generalize on none",
+    ]
+    beyond = int(((accuracy > 0) & (accuracy < 1) & fitted).to_numpy().sum())
+    lines.append(
+        f"* machines that do not fit their training set (a singular kernel): {int((~fitted).to_numpy().sum())} of {fitted.size}"
+    )
+    lines.append(f"* accuracies strictly between 0 and 1 (by symmetry there should be none): {beyond} of {accuracy.size}")
+    for kernel, label in options["representations"].items():
+        point = [float(part) for part in kernel.split()]
+        at = point[0], point[1] - 2 * point[0]
+        left.scatter(*at, color="k", marker="*", s=60, zorder=4)
+        left.annotate(label, at, xytext=(5, 4), textcoords="offset points", fontsize=8)
+        reached = {
+            number: table[
+                (table.task == task)
+                & (table.split == "test")
+                & (table.model == options["values"])
+                & (table.metric == f"accuracy at {kernel}")
+            ].value.item()
+            for number, task in sorted(levels.items())
+        }
+        lines.append(
+            f"* {label} ({at[0]:.4f}, {at[1]:.4f}): accuracy "
+            + ", ".join(f"CD-{number} {value:.2f}" for number, value in reached.items())
+        )
+    left.set(xlabel="salience of single components", ylabel="salience of pairs", xlim=(0, 0.335), ylim=(-0.005, None))
+    left.legend(fontsize=6.5, loc="upper right")
+    groups = {}
+    names = {label: kernel for kernel, label in options["representations"].items()}
+    for label, level in options["bars"]:
+        rows = table[(table.model == options["values"]) & (table.task == levels[level]) & (table.split == "all")]
+        rows = rows[rows.metric.str.endswith(f" at {names[label]}")]
+        groups[f"{label}, CD-{level}"] = conjunction_values.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
+    conjunction_values.bars(right, groups, conjunction_values.shades_of(len(groups)))
+    right.set_ylabel("mean |value|")
+    right.legend(fontsize=7)
+    lines += [
+        f"* values, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in own.mean().items())
+        for label, own in groups.items()
+    ]
+    return figure, "\n".join(lines)

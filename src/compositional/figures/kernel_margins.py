@@ -1,0 +1,63 @@
+"""Two items, two components: how far kernel machines are right on invariance and partial exposure, and not on equivalence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional import kernels
+from compositional.figures.conjunction_values import shades_of
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "invariance": {"type": "string", "default": "invariance", "description": "the task of this problem"},
+    "partial_exposure": {"type": "string", "default": "partial_exposure", "description": "the task of this problem"},
+    "equivalence": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "tasks of transitive equivalence, each with its title",
+    },
+}
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9), layout="constrained")
+    lines = [
+        "Left: output times label on new combinations against the salience of a component, ridge regression (dots) and the "
+        "closed forms k / (1 - k) and 2 k^2 / (1 - 2 k^2) (lines). Right: accuracy of support vector machines on new pairs "
+        "of transitive equivalence: no sum of values of seen conjunctions can tell, so chance (0.5) is all that a kernel "
+        "machine can reach.",
+        "",
+    ]
+    line = np.linspace(0, 0.5, 101)
+    forms = {"invariance": kernels.invariance_margin, "partial_exposure": kernels.partial_exposure_margin}
+    for (problem, form), shade in zip(forms.items(), shades_of(2), strict=True):
+        rows = table[(table.task == options[problem]) & (table.split == "test") & table.metric.str.startswith("output of ")]
+        parts = rows.metric.str.extract(r"output of (?P<first>\d) \d at (?P<kernel>\S+)").astype(float)
+        margin = (rows.value * (2 * parts["first"] - 1)).groupby(parts.kernel).agg(["min", "max"])
+        left.plot(line, form(line), color=shade, label=problem.replace("_", " "))
+        left.scatter(margin.index, margin["min"], color=shade, s=12, zorder=3)
+        apart = max(np.abs(margin[edge] - form(margin.index.to_numpy())).max() for edge in margin)
+        lines.append(f"* {problem}: {len(margin)} kernels, largest distance from the closed form {apart:.1e}")
+    left.set(xlabel="salience of a component", ylabel="output x label", xlim=(0, 0.51), ylim=(0, 1.03))
+    left.legend(fontsize=7)
+    for (task, title), shade in zip(options["equivalence"].items(), shades_of(len(options["equivalence"])), strict=True):
+        rows = table[(table.task == task) & table.metric.str.startswith("accuracy at ")]
+        at = rows.metric.str.removeprefix("accuracy at ").astype(float)
+        curves = {split: own.set_index(at[own.index]).value.sort_index() for split, own in rows.groupby("split")}
+        right.plot(curves["test"].index, curves["test"], "o-", color=shade, markersize=3, label=f"{title}, new pairs")
+        right.plot(curves["train"].index, curves["train"], color=shade, linestyle=":", label=f"{title}, training")
+        lines.append(
+            f"* transitive equivalence, {title}: training {curves['train'].min():.3f} or more, new pairs at most "
+            f"{curves['test'].max():.3f}"
+        )
+    right.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+    right.set(xlabel="salience of a component", ylabel="accuracy", xlim=(0, 0.51), ylim=(-0.03, 1.05))
+    right.legend(fontsize=7)
+    return figure, "\n".join(lines)

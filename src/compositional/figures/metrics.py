@@ -1,0 +1,159 @@
+"""Compositionality measures of representations: against lambda, and against accuracy on recombinations, a pair of panels each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import spearmanr
+
+from compositional.figures import style
+
+SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
+PARAMETERS = {
+    "measures": {
+        "type": "object",
+        "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        "default": {},
+        "description": "title -> metrics as they are called in the table; a run is shown with the first one that it has",
+    },
+    "logarithmic": {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": [],
+        "description": "titles of measures with a logarithmic axis",
+    },
+    "columns": {"type": "integer", "minimum": 1, "default": 4, "description": "measures side by side"},
+}
+KEY = ["task", "model", "regularizer", "lambda", "seed"]
+_MARKERS = "os^Dv"
+
+
+def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
+    """One row a run: the measure's value, its shuffled mean and quantiles where it has them, and test accuracy."""
+    kinds = {"value": "", "shuffled": " (shuffled)", "low": " (2.5 %)", "high": " (97.5 %)"}
+    found = pd.DataFrame(columns=[*KEY, *kinds])
+    for metric in metrics:
+        series = {kind: table[table.metric == f"{metric}{suffix}"].set_index(KEY).value for kind, suffix in kinds.items()}
+        own = pd.DataFrame(series).dropna(subset="value").reset_index()
+        known = found.set_index(["task", "model"]).index
+        new = own[~own.set_index(["task", "model"]).index.isin(known)]
+        found = pd.concat([found, new], ignore_index=True) if len(found) else new
+    accuracy = style.accuracies(table, "test").set_index(KEY).value.rename("accuracy")
+    return found.join(accuracy, on=KEY)
+
+
+def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
+    positive = sorted(set(rows["lambda"]) - {0.0})
+    threshold = positive[0] if positive else 1.0
+    axes.set_xscale("symlog", linthresh=threshold, linscale=1.0)
+    null = rows.groupby("lambda").agg(low=("low", "min"), high=("high", "max"), shuffled=("shuffled", "mean")).dropna()
+    axes.fill_between(null.index, null.low, null.high, color="0.9", linewidth=0, zorder=0)
+    axes.plot(null.index, null.shuffled, color="0.6", linestyle=":", linewidth=1, zorder=1)
+    for model, own in rows.groupby("model"):
+        marker = _MARKERS[models.index(model) % len(_MARKERS)]
+        for name in sorted(set(own.regularizer) - {"none"}) or ["none"]:
+            line = own[own.regularizer.isin(["none", name])]
+            shade = style.color(name)
+            axes.scatter(line["lambda"], line.value, s=9, color=shade, marker=marker, alpha=0.4, linewidths=0)
+            means = line.groupby("lambda").value.mean()
+            label = f"{name} ({model})" if len(models) > 1 else name
+            axes.plot(means.index, means, color=shade, marker=marker, markersize=3.5, linewidth=1.2, label=label)
+    axes.set_xlim(left=-0.5 * threshold)
+    shown = positive[:: max(1, len(positive) // 4)]
+    axes.set_xticks([0, *shown], ["0", *(f"{value:g}" for value in shown)])
+    axes.tick_params(labelsize=8)
+    axes.xaxis.minorticks_off()
+
+
+def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
+    axes.scatter(rows.accuracy, rows.shuffled, s=10, color="0.8", marker="_", linewidths=1, zorder=0)
+    for (model, name), own in rows.groupby(["model", "regularizer"]):
+        marker = _MARKERS[models.index(model) % len(_MARKERS)]
+        axes.scatter(own.accuracy, own.value, s=14, color=style.color(name), marker=marker, alpha=0.7, linewidths=0)
+    axes.set_xlim(-0.03, 1.03)
+    axes.tick_params(labelsize=8)
+    rhos = [f"{_correlation(own):+.2f}" for _, own in rows.groupby("model")]
+    axes.set_title(f"rho {' / '.join(rhos)}", fontsize=8, loc="right")
+
+
+def _correlation(rows: pd.DataFrame) -> float:
+    known = rows.dropna(subset=["value", "accuracy"])
+    if known.value.nunique() < 2 or known.accuracy.nunique() < 2:
+        return np.nan
+    return float(spearmanr(known.value, known.accuracy).statistic)
+
+
+def _caption(measures: dict[str, pd.DataFrame]) -> str:
+    lines = [
+        "Measures of what the networks represent: against lambda (first panel of each pair; lines are means over seeds) and "
+        "against accuracy on combinations never seen (second). Every dot is a run; lambda = 0 (black in the second panels) is "
+        "the plain network. Gray: the same measure after shuffling which vector belongs to which input, the mean (dotted; in "
+        "the second panels a dash a run) and a band that holds 95 % of it. rho: Spearman's rank correlation of the measure with "
+        "accuracy, a number a model in alphabetical order, over all its runs. Runs of one lambda are not independent of each "
+        "other, so it describes this grid and is no test. Diverged runs are left out.",
+        "",
+    ]
+    for title, rows in measures.items():
+        lines.append(f"* {title}")
+        for (task, model), own in rows.groupby(["task", "model"]):
+            plain = own[own.regularizer == "none"].value
+            shuffled = f", shuffled {own.shuffled.mean():.3f}" if own.shuffled.notna().any() else ""
+            start = f"{plain.mean():.3f} at lambda = 0{shuffled}; " if len(plain) else ""
+            parts = []
+            for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
+                by_lambda = regularized.groupby("lambda").value.mean()
+                accuracy = regularized.groupby("lambda").accuracy.mean()
+                if accuracy.notna().any():
+                    best = accuracy.idxmax()
+                    span = f"{by_lambda.min():.3f} to {by_lambda.max():.3f}"
+                    parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}, its most accurate lambda (range {span})")
+            rho = _correlation(own)
+            parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({len(own)} runs)")
+            lines.append(f"  - {task}, {model}: {start}{'; '.join(parts)}")
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS.
+
+    Raises:
+        ValueError: no run has a measure that was asked for, or the table holds several tasks.
+    """
+    if len(tasks := sorted(set(table.task))) > 1:
+        raise ValueError(
+            f"metrics: a figure of measures is of one task, the table holds {', '.join(tasks)}; make one figure a task"
+        )
+    measures = {title: _values(table, metrics) for title, metrics in options["measures"].items()}
+    for title, rows in measures.items():
+        if rows.empty:
+            raise ValueError(f"metrics: no run has {' or '.join(map(repr, options['measures'][title]))}, asked for as {title!r}")
+    columns = min(options["columns"], len(measures))
+    lines = -(-len(measures) // columns)
+    figure, grid = plt.subplots(
+        2 * lines, columns, figsize=(2.4 * columns, 3.9 * lines + 0.3), squeeze=False, layout="constrained"
+    )
+    models = sorted(set(table.model))
+    for axes in grid.flat:
+        axes.set_visible(False)
+    for index, (title, rows) in enumerate(measures.items()):
+        top, bottom = grid[2 * (index // columns) : 2 * (index // columns) + 2, index % columns]
+        _against_lambda(top, rows, models)
+        _against_accuracy(bottom, rows, models)
+        for axes in (top, bottom):
+            axes.set_visible(True)
+            axes.grid(axis="y", color="0.94")
+            axes.set_axisbelow(True)
+            if title in options["logarithmic"]:
+                axes.set_yscale("log")
+        bottom.set_ylim(top.get_ylim())
+        top.set_title(title, fontsize=10)
+        top.set_xlabel("lambda", fontsize=8)
+        bottom.set_xlabel("accuracy, recombinations", fontsize=8)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=4)
+    return figure, _caption(measures)

@@ -1,0 +1,117 @@
+"""Networks on addition: values of items by training set, how additive outputs are, and what training does to similarities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional import symbolic
+from compositional.figures import style
+from compositional.figures.conjunction_values import shades_of
+from compositional.figures.kernel_addition import item_values
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "sets": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "training sets: the task, and its title",
+    },
+    "models": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "networks in order, each with its label",
+    },
+    "along": {"type": "string", "default": "", "description": "what changes from network to network"},
+    "largest_loss": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 0.001,
+        "description": "runs with a larger training loss are left out, and counted in the caption",
+    },
+    "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
+}
+_MARKS = ("o", "s", "^", "D", "v")
+
+
+def values_of(rows: pd.DataFrame) -> pd.Series:
+    """Mean learned value of each item over the runs of one task and model; trained items are left out."""
+    return item_values(rows.assign(metric=rows.metric + " at 0"))["0"]
+
+
+def _mean(rows: pd.DataFrame, split: str, metric: str) -> float:
+    return rows[(rows.split == split) & (rows.metric == metric)].value.mean()
+
+
+def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> float:
+    """Of inputs that share one component, mean of both components."""
+    return (_mean(rows, split, f"{kind} of first in penultimate") + _mean(rows, split, f"{kind} of second in penultimate")) / 2
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    sets, models = style.present(options["sets"], table.task), style.present(options["models"], table.model)
+    keys = ["task", "model", "seed"]
+    loss = table[(table.split == "train") & (table.metric == "loss")].set_index(keys).value
+    kept = table.set_index(keys).index.isin(loss.index[loss <= options["largest_loss"]])
+    figure, grid = plt.subplots(2, 4, figsize=(10.6, 5), layout="constrained")
+    shades = shades_of(len(models))
+    lines = [
+        f"{options['problem']} Top: an item's learned value against its true one, mean of seeds (dashed: right values; items "
+        "seen with all others are left out). Bottom: additivity index of the outputs; squared error on new combinations; "
+        "similarity of hidden representations of inputs that share one item (0: nothing shared, 1: identical), before (open) "
+        "and after training; and its standard deviation over such pairs of inputs.",
+        "",
+    ]
+    if dropped := int((~loss.le(options["largest_loss"])).sum()):
+        lines.append(
+            f"* {dropped} of {len(loss)} runs end with a training loss above {options['largest_loss']:g} and are left out"
+        )
+    measured: dict[str, dict[str, list[float]]] = {}
+    for axes, (task, title) in zip(grid[0], sets.items(), strict=False):
+        for (model, label), shade in zip(models.items(), shades, strict=True):
+            rows = table[(table.task == task) & (table.model == model) & kept]
+            if rows.empty:
+                continue
+            values = values_of(rows)
+            axes.plot(symbolic.VALUES[values.index], values, "o-", color=shade, markersize=3, linewidth=1, label=label)
+            own = {
+                "additivity index": _mean(rows, "all", "additivity"),
+                "squared error, new": _mean(rows, "test", "loss"),
+                "similarity": _similarity(rows, "all"),
+                "before": _similarity(rows, "initialization"),
+                "spread of similarity": _similarity(rows, "all", "similarity_spread"),
+            }
+            for name, value in own.items():
+                measured.setdefault(task, {}).setdefault(name, []).append(value)
+            lines.append(
+                f"* {title}, {label} ({rows.seed.nunique()} seeds): additivity {own['additivity index']:.3f}, squared error "
+                f"on new combinations {own['squared error, new']:.3f}, value of item 4 {values.get(8, float('nan')):.2f}, "
+                f"similarity of overlapping inputs {own['before']:.3f} before and {own['similarity']:.3f} after training, its "
+                "spread "
+                f"{own['spread of similarity']:.3f}".replace("value of item 4 nan, ", "")
+            )
+        axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
+        axes.set(title=title, xlabel="item's value", ylim=(-4.4, 4.4))
+    grid[0, 0].set_ylabel("learned value")
+    grid[0, -1].legend(fontsize=7, loc="upper left")
+    names = list(models.values())
+    for axes, quantity in zip(
+        grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
+    ):
+        for (task, title), mark in zip(sets.items(), _MARKS, strict=False):
+            own = measured[task]
+            (line,) = axes.plot(names[: len(own[quantity])], own[quantity], marker=mark, markersize=4, linewidth=1, label=title)
+            if quantity == "similarity":
+                axes.plot(
+                    names[: len(own["before"])], own["before"], mark, color=line.get_color(), markersize=5, fillstyle="none"
+                )
+        axes.set(ylabel=quantity, xlabel=options["along"])
+        axes.grid(axis="y", color="0.92")
+    grid[1, 0].legend(fontsize=7)
+    return figure, "\n".join(lines)

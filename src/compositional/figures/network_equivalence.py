@@ -1,0 +1,86 @@
+"""Networks on transitive equivalence along training: rich ones infer the classes, lazy ones do not, as kernel machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures import style
+
+SOURCE = "history.csv"
+PARAMETERS = {
+    "panels": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["title", "task", "models"],
+            "properties": {
+                "title": {"type": "string"},
+                "task": {"type": "string"},
+                "models": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+        },
+        "default": [],
+        "description": "title, task, and the models to show, each with its label",
+    },
+    "last_step": {"type": "integer", "minimum": 1, "default": 1000, "description": "where the axis ends"},
+    "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
+}
+_LINES = {
+    "train": ("-", "0.35", "training pairs"),
+    "validation": ("-", "#56B4E9", "trained pairs, new images"),
+    "test": ("-", "#D55E00", "new pairs"),
+}
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table: a row a panel, a column a model."""
+    panels = [panel | {"models": style.present(panel["models"], table.model)} for panel in options["panels"]]
+    columns = max(len(panel["models"]) for panel in panels)
+    figure, grid = plt.subplots(
+        len(panels),
+        columns,
+        figsize=(2.5 * columns + 1.6, 2.3 * len(panels) + 0.3),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
+    )
+    lines = [
+        f"{options['problem']} Accuracy along training; thick lines are means over seeds, thin ones single runs; dotted: "
+        "chance. Stated are final means with 95 % intervals.",
+        "",
+    ]
+    for row, panel in zip(grid, panels, strict=True):
+        for axes in row[len(panel["models"]) :]:
+            axes.set_visible(False)
+        for axes, (model, label) in zip(row, panel["models"].items(), strict=False):
+            own = table[(table.task == panel["task"]) & (table.model == model) & (table.metric == "accuracy")]
+            said = []
+            for split, (line, shade, name) in _LINES.items():
+                if split not in set(own.split):
+                    continue
+                curve = own[own.split == split].pivot(index="step", columns="seed", values="value")
+                axes.plot(curve.index, curve, line, color=shade, linewidth=0.5, alpha=0.5)
+                axes.plot(curve.index, curve.mean(axis=1), line, color=shade, linewidth=1.8, label=name)
+                done = curve.mean(axis=1)
+                right = done.index[done >= 0.999]
+                half = style.interval(curve.iloc[-1].to_numpy())
+                said.append(
+                    f"{name} {done.iloc[-1]:.3f} ± {half:.3f} at step {done.index[-1]}"
+                    + (
+                        f" (all right first at {right[0]})"
+                        if len(right)
+                        else f" (at most {done.max():.3f}, at step {done.idxmax()}; least {done.min():.3f})"
+                    )
+                )
+            lines.append(f"* {panel['title']}, {label} ({own.seed.nunique()} seeds): {', '.join(said)}")
+            axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+            axes.set(title=f"{panel['title']}\n{label}", xlim=(0, min(options["last_step"], own.step.max())), ylim=(-0.03, 1.05))
+            axes.set_xlabel("step")
+        row[0].set_ylabel("accuracy")
+    grid[0, 0].legend(fontsize=7, loc="lower right")
+    return figure, "\n".join(lines)

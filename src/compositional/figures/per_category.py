@@ -1,0 +1,107 @@
+"""Accuracy by category of the test set: where a regularizer helps, and where it stops."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures import style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "methods": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+        },
+        "default": {},
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all there is",
+    },
+    "category": {
+        "type": "string",
+        "default": r"^accuracy of (?P<category>.+)$",
+        "description": "regular expression that a metric must match; its group `category` names the category",
+    },
+    "split": {"type": "string", "default": "test", "description": "the member of the task that has the categories"},
+    "groups": {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        "default": {},
+        "description": "label -> categories: shown first, in this order; the others are grouped by what stands before a slash",
+    },
+}
+
+
+def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[str], list[int]]:
+    """Categories in order, and where a new block begins: the groups, then the rest by what stands before "/".
+
+    Numbers in names count as numbers.
+    """
+
+    def natural(name: str) -> list:
+        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+    blocks = [[name for name in own if name in categories] for own in groups.values()]
+    rest = sorted(set(categories) - {name for own in groups.values() for name in own}, key=natural)
+    # "a" belongs to "a/b"; what has no parts stands together.
+    parents = [name.split("/")[0] for name in rest]
+    kinds = [parent if any(name.startswith(f"{parent}/") for name in rest) else "" for parent in parents]
+    blocks += [[name for name, own in zip(rest, kinds, strict=True) if own == kind] for kind in dict.fromkeys(kinds)]
+    blocks = [block for block in blocks if block]
+    return [name for block in blocks for name in block], list(np.cumsum([len(block) for block in blocks])[:-1])
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS.
+
+    Raises:
+        ValueError: no metric names a category.
+    """
+    rows = table[table.split == options["split"]]
+    rows = rows.assign(category=rows.metric.str.extract(options["category"], expand=True)["category"]).dropna(subset="category")
+    if rows.empty:
+        raise ValueError(f"per_category: no metric of {options['split']!r} matches {options['category']!r}")
+    parts = style.methods(rows, options["methods"])
+    tasks = sorted(set(rows.task))
+    placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
+    shades = dict(zip(parts, plt.get_cmap("viridis")(np.linspace(0, 0.8, len(parts))), strict=True))
+    height = max(len(names) for names, _ in placed.values()) * (0.12 * len(parts) + 0.14) + 1.4
+    figure, panels = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), height), squeeze=False, layout="constrained")
+    lines = [
+        f"Accuracy on the members of {options['split']} by category. Dots are seeds, bars means with 95 % intervals (Student's "
+        f"t). "
+        "Numbers: means over seeds.",
+        "",
+    ]
+    for axes, task in zip(panels[0], tasks, strict=True):
+        names, begins = placed[task]
+        lines.append(f"* {task}")
+        for index, (method, all_rows) in enumerate(parts.items()):
+            own = all_rows[all_rows.task == task]
+            offset = 0.8 * ((index + 0.5) / len(parts) - 0.5)
+            first = True
+            for place, category in enumerate(names):
+                values = own[own.category == category].value.to_numpy()
+                if len(values):
+                    style.seeds_and_mean(
+                        axes, values, place + offset, shades[method], height=0.1 / len(parts), name=method if first else None
+                    )
+                    first = False
+            means = own.groupby("category").value.mean().reindex(names).dropna()
+            if len(means):
+                lines.append(f"  - {method}: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items()))
+        for begin in begins:
+            axes.axhline(begin - 0.5, color="0.6", linewidth=0.8)
+        axes.set(title=task, xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")
+        axes.set_yticks(range(len(names)), names)
+        axes.grid(axis="x", color="0.92")
+        axes.set_axisbelow(True)
+    found = {name: handle for axes in panels[0] for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(found.values(), found.keys(), loc="outside lower center", fontsize=8, ncols=min(3, len(found)))
+    return figure, "\n".join(lines)

@@ -1,0 +1,87 @@
+"""Accuracies of the baseline and of every generation's networks, ranked by training accuracy, beside what needs no network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.synthesis import tables
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "kept": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.5,
+        "description": "share of the networks, the best by training accuracy, that the caption speaks of as selected",
+    },
+}
+_LINES = {"train": ("#D55E00", "training"), "validation": ("#0072B2", "validation")}
+
+
+def _half(group: pd.DataFrame, kept: float) -> pd.DataFrame:
+    """The networks with the highest training accuracy."""
+    return group.sort_values(["train", "seed"], ascending=[False, True]).head(max(1, round(kept * len(group))))
+
+
+def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
+    baseline = found[found.generation == 0]
+    lines = [
+        "Accuracy by rank of training accuracy: the baseline's runs, and the networks of every generation's programs. "
+        "Thin lines: single loops; thick: their mean at each rank. Horizontal lines: the majority class, the rule that answers "
+        "yes exactly for shapes in shapes, and the mean of the baseline, all on the validation puzzles. ± after a mean over "
+        "loops is the half width of its 95 % interval.",
+        "",
+        "* no network: " + ", ".join(f"{name} {value:.3f}" for name, value in known.items()),
+        f"* baseline, {len(baseline)} runs: train {baseline.train.mean():.3f} (sd {baseline.train.std():.3f}), validation "
+        f"{baseline.validation.mean():.3f} (sd {baseline.validation.std():.3f}, greatest {baseline.validation.max():.3f}); "
+        f"selected by training accuracy: validation {_half(baseline, kept).validation.mean():.3f}",
+    ]
+    inside = known.get("shape in shape", float("nan"))
+    for generation, rows in found[found.generation > 0].groupby("generation"):
+        loops = rows.groupby("loop")
+        best = pd.concat([_half(group, kept).assign(loop=loop) for loop, group in loops]).groupby("loop")
+        ratio = loops.validation.std() / baseline.validation.std()
+        lines += [
+            f"* generation {generation}, {loops.ngroups} loops of {len(rows) / loops.ngroups:g} networks: train "
+            f"{tables.loop_interval(loops.train.mean())}, validation {tables.loop_interval(loops.validation.mean())}",
+            f"  - spread of validation accuracy (sd within a loop) {tables.loop_interval(loops.validation.std())}, "
+            f"{tables.loop_interval(ratio)} times the baseline's",
+            f"  - selected by training accuracy: train {tables.loop_interval(best.train.mean())}, validation "
+            f"{tables.loop_interval(best.validation.mean())}; minus the baseline's mean "
+            f"{tables.loop_interval(best.validation.mean() - baseline.validation.mean())}",
+            f"  - {int((rows.validation > inside).sum())} of {len(rows)} networks are above the shape-in-shape rule, "
+            f"greatest validation accuracy {rows.validation.max():.3f}",
+        ]
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; a panel for the baseline and one a generation."""
+    found, known = tables.networks(table), tables.references(table)
+    generations = sorted(set(found.generation))
+    mean = found[found.generation == 0].validation.mean()
+    figure, grid = plt.subplots(
+        1, len(generations), figsize=(2.6 * len(generations) + 1.6, 3.2), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axes, generation in zip(grid[0], generations, strict=True):
+        ranked = found[found.generation == generation].sort_values(["train", "validation"], ascending=False)
+        ranked = ranked.assign(rank=ranked.groupby("loop").cumcount() + 1)
+        for split, (shade, label) in _LINES.items():
+            loops = ranked.pivot(index="rank", columns="loop", values=split)
+            for loop in loops:
+                axes.plot(loops.index, loops[loop], color=shade, linewidth=0.7, alpha=0.5, marker=".", markersize=3)
+            shown = loops.mean(axis=1)
+            if loops.shape[1] == 1 and len(loops) > 15:  # as in the paper: a moving average over six networks
+                shown = shown.rolling(6, center=True).mean()
+            axes.plot(shown.index, shown, color=shade, linewidth=2, label=label)
+        tables.draw_references(axes, known)
+        axes.axhline(mean, color="#009E73", linestyle="--", linewidth=1, label=f"baseline, mean ({mean:.3f})")
+        axes.set(title=f"generation {generation}" if generation else "baseline", xlabel="rank by training accuracy")
+    grid[0, 0].set_ylabel("accuracy")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
+    return figure, _caption(found, known, options["kept"])

@@ -1,0 +1,121 @@
+"""What a regularizer costs: gain on recombinations against loss in distribution and against time a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures import style
+
+SOURCE = ("metrics.csv", "run.json")
+PARAMETERS: dict = {}
+COLUMNS = {"loss": "loss in distribution", "time": "seconds a step, over the plain run's"}
+_TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
+KEY = ["task", "model", "seed"]
+
+
+def _effects(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a regularized run: gain, loss and ratio of times against the plain run of the same seed."""
+    seconds, steps = (
+        table[table.metric == metric].set_index([*KEY, "regularizer", "lambda"]).value for metric in ("wall_seconds", "steps")
+    )
+    runs = pd.DataFrame({"seconds": seconds / steps})
+    for name, split in (("test", "test"), ("own", "in_distribution")):
+        runs[name] = style.accuracies(table, split).set_index([*KEY, "regularizer", "lambda"]).value
+    runs = runs.reset_index()
+    plain = runs[runs.regularizer == "none"]
+    # The time of a single run is noisy, and which seed it was does not matter: plain runs are averaged.
+    usual = plain.groupby(["task", "model"]).seconds.mean().rename("usual").reset_index()
+    found = runs[runs.regularizer != "none"].merge(plain[[*KEY, "test", "own"]], on=KEY, suffixes=("", "_plain"))
+    found = found.merge(usual, on=["task", "model"])
+    return found.assign(gain=found.test - found.test_plain, loss=found.own_plain - found.own, time=found.seconds / found.usual)
+
+
+def _summary(values: pd.Series) -> tuple[float, float]:
+    known = values.dropna().to_numpy()
+    return (float(known.mean()), style.interval(known)) if len(known) else (np.nan, 0.0)
+
+
+def _caption(effects: pd.DataFrame) -> str:
+    lines = [
+        "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
+        "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, named "
+        "beside it: means over seeds of paired differences with 95 % intervals (Student's t); lines join a regularizer's "
+        "lambdas. Up and to the left is better. Time is wall-clock time spent in training steps, evaluation not included; runs "
+        "of a family train together, so a run's share is its pack's time divided by the runs in it, and depends on how many "
+        "these are and on what else the machine did. Diverged runs are left out.",
+        "",
+    ]
+    for (task, model), own in effects.groupby(["task", "model"]):
+        lines.append(f"* {task}, {model}")
+        for name, regularized in own.groupby("regularizer"):
+            means = regularized.groupby("lambda")[["gain", "loss", "time"]].mean()
+            if means.gain.notna().any():
+                best = means.gain.idxmax()
+                gain, half = _summary(regularized[regularized["lambda"] == best].gain)
+                loss, time = means["loss"][best], means.time.mean()
+                lines.append(
+                    f"  - {name}: largest gain {gain:+.3f} +- {half:.3f} at lambda {best:g}, with a loss of {loss:+.3f}; "
+                    f"a step takes {time:.2f} times the plain run's (mean over lambdas)"
+                )
+            if lost := int(regularized.gain.isna().sum()):
+                lines.append(f"  - {name}: {lost} runs diverged")
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    effects = _effects(table)
+    problems = sorted(set(zip(effects.task, effects.model, strict=True)))
+    figure, grid = plt.subplots(len(problems), 2, figsize=(8.6, 2.9 * len(problems)), squeeze=False, layout="constrained")
+    for panels, (task, model) in zip(grid, problems, strict=True):
+        own = effects[(effects.task == task) & (effects.model == model)]
+        for axes, (column, title) in zip(panels, COLUMNS.items(), strict=True):
+            for name, regularized in own.groupby("regularizer"):
+                points = []
+                for strength, runs in regularized.groupby("lambda"):
+                    (across, wide), (gain, high) = _summary(runs[column]), _summary(runs.gain)
+                    if np.isfinite(gain):
+                        points.append((across, gain, wide, high, strength))
+                if not points:
+                    continue
+                x, y, xerr, yerr, strengths = np.array(points).T
+                axes.errorbar(
+                    x,
+                    y,
+                    xerr=xerr,
+                    yerr=yerr,
+                    color=style.color(name),
+                    marker="o",
+                    markersize=4,
+                    linewidth=0.8 if column == "loss" else 0,
+                    elinewidth=0.5,
+                    label=name,
+                )
+                named = {int(np.argmax(y)), len(y) - 1}
+                for place in (point for index, point in enumerate(zip(x, y, strengths, strict=True)) if index in named):
+                    axes.annotate(
+                        f"{place[2]:g}",
+                        place[:2],
+                        xytext=(3, 3),
+                        textcoords="offset points",
+                        fontsize=7,
+                        color=style.color(name),
+                    )
+            axes.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+            axes.axvline(0 if column == "loss" else 1, color="0.7", linewidth=0.8, zorder=0)
+            axes.set(xlabel=title)
+            if column == "loss":
+                limits = axes.get_xlim()
+                axes.set_xscale("symlog", linthresh=0.05)
+                axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize=8)
+                axes.xaxis.minorticks_off()
+                axes.set_xlim(limits)
+            axes.grid(color="0.94")
+        panels[0].set(ylabel="gain on recombinations", title=f"{task}, {model}")
+        panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    return figure, _caption(effects)

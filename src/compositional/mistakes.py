@@ -1,0 +1,30 @@
+"""What is wrong with a predicted sequence, in words."""
+
+from __future__ import annotations
+
+KINDS = ("right", "empty", "cut short", "goes on", "repeats", "other order", "wrong symbols", "wrong length")
+
+
+def kind(target: str, prediction: str) -> str:
+    """The first of KINDS that describes the prediction (symbols between spaces):
+
+    right; empty; cut short (a beginning of the target); goes on (begins with the whole target); repeats (longer than the target,
+    ending in one phrase at least three times over); other order (the target's symbols, each as often); wrong symbols (right
+    length); wrong length (all others).
+    """
+    wanted, found = target.split(), prediction.split()
+    if found == wanted:
+        return "right"
+    if not found:
+        return "empty"
+    if found == wanted[: len(found)]:
+        return "cut short"
+    if found[: len(wanted)] == wanted:
+        return "goes on"
+    if len(found) > len(wanted) and any(
+        found[-n:] == found[-2 * n : -n] == found[-3 * n : -2 * n] for n in range(1, len(found) // 3 + 1)
+    ):
+        return "repeats"
+    if sorted(found) == sorted(wanted):
+        return "other order"
+    return "wrong symbols" if len(found) == len(wanted) else "wrong length"

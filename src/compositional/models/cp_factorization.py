@@ -1,0 +1,59 @@
+"""A tensor as a sum of outer products (CP), with as many as any tensor could need (Razin, Maman, Cohen, ICML 2021).
+
+The norm of a component grows in proportion to its power 2 - 2 / order, so components are learned one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import factorization
+from compositional.tensors import Batch
+
+Weights = dict[str, Tensor]
+
+KIND = "tensor"
+REPRESENTATIONS = ()
+PARAMETERS = {
+    "components": {
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "default": None,
+        "description": "outer products; null: the product of all dimensions but the largest, enough for any tensor",
+    },
+    "deviation": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 0.001,
+        "description": "standard deviation of initial weights",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run, for tensors of task["shape"]: a matrix (dimension, components) a mode."""
+    shape = task["shape"]
+    components = parameters["components"] or math.prod(shape) // max(shape)
+    return {
+        f"mode{mode}": factorization.normal(source, (dimension, components), parameters["deviation"])
+        for mode, dimension in enumerate(shape)
+    }
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
+    """All entries (R, E): one product of two matrices whose rows are pairs (and more) of modes."""
+    modes = [weights[f"mode{mode}"] for mode in range(len(weights))]
+    half = len(modes) // 2
+    left, right = (reduce(factorization.khatri_rao, side) for side in (modes[:half], modes[half:]))
+    return factorization.product(left, right.transpose(1, 2)).flatten(1)
+
+
+def observe(parameters: dict, weights: Weights, task: dict) -> dict[str, Tensor]:
+    """The largest norms of components (products of the norms of their vectors), by name, (R,) each."""
+    norms = torch.stack([weights[f"mode{mode}"].norm(dim=1) for mode in range(len(weights))])
+    return factorization.ranked("component_norm", norms.prod(0))

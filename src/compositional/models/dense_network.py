@@ -1,0 +1,60 @@
+"""Fully connected ReLU network on one-hot components, one output; its initial scale makes it learn lazily or richly.
+
+Lippl and Stachenfeld (ICLR 2025), appendix on ReLU networks: weights N(0, sigma^2 2 / fan_in), biases uniform in
++-sigma / sqrt(fan_in). Small sigma: rich, the representation is learned; sigma 1: lazy, it hardly moves, as in a kernel machine.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import packed, randomness
+from compositional.combinations import Batch
+
+Weights = dict[str, Tensor]
+
+KIND = "combination"
+REPRESENTATIONS = ("penultimate",)
+PARAMETERS = {
+    "hidden_layers": {"type": "integer", "minimum": 1, "default": 1, "description": "hidden layers"},
+    "width": {"type": "integer", "minimum": 1, "default": 1000, "description": "units of each hidden layer"},
+    "scale": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 1.0,
+        "description": "sigma, by which the usual initialization is multiplied",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run, for components of task["sizes"] items.
+
+    Raises:
+        ValueError: the task has several training sets.
+    """
+    if task["sets"] > 1:
+        raise ValueError(f"a network trains on one training set, this task has {task['sets']}: give it sets: 1")
+    layers, scale = parameters["hidden_layers"], parameters["scale"]
+    widths = [sum(task["sizes"]), *[parameters["width"]] * layers, 1]
+    weights = {}
+    for name, inputs, outputs in zip([*map("hidden{}".format, range(layers)), "output"], widths, widths[1:], strict=False):
+        normal = torch.from_numpy(source.standard_normal((inputs, outputs), dtype=np.float32))
+        weights[f"{name}.weight"] = normal * (scale * math.sqrt(2 / inputs))
+        bound = scale / math.sqrt(inputs)
+        weights[f"{name}.bias"] = randomness.uniform_tensor(source, (outputs,), -bound, bound)
+    return weights
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tensor:
+    """Outputs (R, B, 1)."""
+    hidden = batch.one_hot()
+    for layer in range(parameters["hidden_layers"]):
+        hidden = packed.padded_linear(hidden, weights[f"hidden{layer}.weight"], weights[f"hidden{layer}.bias"]).relu()
+    hidden = tap("penultimate", hidden, None)
+    return packed.padded_linear(hidden, weights["output.weight"], weights["output.bias"])

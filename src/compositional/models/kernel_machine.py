@@ -1,0 +1,209 @@
+"""Kernel machines on compositionally structured kernels: support vector machines and kernel ridge regression (scikit-learn).
+
+A run fits a whole family of kernels, one machine each: kernels named by their similarities, a regular grid over them, or the
+layers of a randomly weighted network of infinite width. Its weights are the kernels and the machines' dual coefficients, so
+evaluation treats it as any model; its outputs have a column a machine. Nothing is random. Source: Lippl and Stachenfeld
+(ICLR 2025), sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVC, SVR
+from torch import Tensor
+
+from compositional import conjunctions, kernels
+from compositional.combinations import Batch, CombinationSplit
+
+Weights = dict[str, Tensor]
+
+KIND = "combination"
+REPRESENTATIONS = ()
+PARAMETERS = {
+    "machine": {
+        "enum": ["svr", "svc", "ridge"],
+        "default": "svr",
+        "description": "support vector regression (epsilon 0.1), classification, or ridge regression without bias (penalty "
+        "1e-10)",
+    },
+    "penalty": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 1e10,
+        "description": "C of a support vector machine: the price of violating its margin",
+    },
+    "iterations": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 100000,
+        "description": "most iterations of a support vector machine, which does not end on its own where the kernel is singular",
+    },
+    "similarities": {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}},
+        "default": [],
+        "description": "kernels, each as similarities of inputs that agree in 1, ..., C - 1 of C components (0 and 1 for none "
+        "and all)",
+    },
+    "grid": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "points an axis of a grid of kernels besides: two components kappa_1 in [0, 1/2]; three components "
+        "kappa_2 in [0, 2/3] and kappa_1 / kappa_2 in [0, 1/2]; those that are no kernels are left out",
+    },
+    "activation": {
+        "enum": ["none", "relu", "leaky_relu", "step", "rectified_quadratic", "gaussian"],
+        "default": "none",
+        "description": "kernels of the layers of an infinitely wide random network besides, with this activation",
+    },
+    "layers": {"type": "integer", "minimum": 0, "default": 20, "description": "hidden layers of that network"},
+    "shares": {
+        "type": "array",
+        "items": {"type": "number", "minimum": 0, "maximum": 1},
+        "default": [],
+        "description": "of each component in the squared norm of that network's input; empty: all alike",
+    },
+    "values": {
+        "type": "boolean",
+        "default": False,
+        "description": "whether the metrics hold every output and the value of every conjunction, of each machine",
+    },
+}
+
+
+def _grid(components: int, points: int) -> np.ndarray:
+    """Similarities (K, C + 1) of a regular grid."""
+    if components == 2:
+        return np.array([[0, first, 1] for first in np.linspace(0, 0.5, points)])
+    if components != 3:
+        raise ValueError(f"grid is for 2 or 3 components, this task has {components}")
+    pairs = [(share * second, second) for second in np.linspace(0, 2 / 3, points) for share in np.linspace(0, 0.5, points)]
+    # At kappa_2 = 0 all shares are one kernel.
+    candidates = np.array([[0, first, second, 1] for first, second in dict.fromkeys(pairs)])
+    return candidates[kernels.is_positive_semidefinite(kernels.equivariant(candidates), 3)]
+
+
+def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
+    """The kernels to fit, (2, ..., 2) by name: "0.1 0.25" after the similarities, or "layer 3".
+
+    Raises:
+        ValueError: similarities that do not fit the task, or that no representation can have.
+    """
+    found = {}
+    for given in parameters["similarities"]:
+        if len(given) != components - 1:
+            raise ValueError(f"similarities {given} must be {components - 1} numbers for a task of {components} components")
+        similarity = kernels.equivariant([0, *given, 1])
+        if not kernels.is_positive_semidefinite(similarity, components):
+            raise ValueError(f"similarities {given} are no kernel: a salience is negative")
+        found[" ".join(f"{value:.8g}" for value in given)] = similarity
+    if parameters["grid"]:
+        for similarities in _grid(components, parameters["grid"]):
+            found[" ".join(f"{value:.8g}" for value in similarities[1:-1])] = kernels.equivariant(similarities)
+    if parameters["activation"] != "none":
+        shares = parameters["shares"] or [1 / components] * components
+        if len(shares) != components:
+            raise ValueError(f"shares {shares} must be {components} numbers for a task of {components} components")
+        layers = kernels.network_kernels(shares, parameters["activation"], parameters["layers"])
+        found |= {f"layer {layer}": similarity for layer, similarity in enumerate(layers)}
+    if not found:
+        raise ValueError("a kernel machine needs kernels: similarities, grid or activation")
+    return found
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """No machine fitted: kernels (K, 2^C), dual coefficients (sets, K, Z) over all Z combinations, biases (sets, K)."""
+    similarity = np.stack(list(family(parameters, len(task["sizes"])).values())).reshape(-1, 2 ** len(task["sizes"]))
+    machines = (task["sets"], len(similarity))
+    return {
+        "similarity": torch.from_numpy(similarity).to(torch.float32),
+        "dual": torch.zeros(*machines, int(np.prod(task["sizes"]))),
+        "bias": torch.zeros(*machines),
+    }
+
+
+def _fit_one(parameters: dict, gram: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, float]:
+    """Dual coefficients (n,) and bias of one machine on its training examples."""
+    if parameters["machine"] == "ridge":
+        return KernelRidge(alpha=1e-10, kernel="precomputed").fit(gram, targets).dual_coef_, 0.0
+    kind = SVC if parameters["machine"] == "svc" else SVR
+    machine = kind(kernel="precomputed", C=parameters["penalty"], max_iter=parameters["iterations"]).fit(gram, targets)
+    dual = np.zeros(len(targets))
+    dual[machine.support_] = machine.dual_coef_[0]
+    return dual, float(machine.intercept_[0])
+
+
+def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
+    """Fit every machine of the family to each of the task's training sets; shapes as in `initialize`."""
+    weights = initialize(parameters, task, np.random.default_rng(0))
+    targets = train.labels.cpu().numpy().astype(np.float64)
+    places = np.ravel_multi_index(train.combinations.T, task["sizes"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations' limit, a documented option
+        for index, similarity in enumerate(family(parameters, len(task["sizes"])).values()):
+            for number in range(task["sets"]):
+                own = train.sets == number
+                items = train.combinations[own]
+                dual, bias = _fit_one(parameters, kernels.gram(similarity, items, items), targets[own])
+                weights["dual"][number, index, places[own]] = torch.from_numpy(dual).to(torch.float32)
+                weights["bias"][number, index] = bias
+    return weights
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tensor:
+    """Decision values (R, B, K) of every machine of the example's training set."""
+    device = batch.items.device
+    every = torch.cartesian_prod(*(torch.arange(size, device=device) for size in batch.sizes)).view(-1, len(batch.sizes))
+    powers = 2 ** torch.arange(len(batch.sizes) - 1, -1, -1, device=device)
+    agree = ((batch.items.unsqueeze(2) == every) * powers).sum(-1)  # (R, B, Z)
+    outputs = []
+    # In double precision: large coefficients of either sign nearly cancel.
+    for similarity, dual, bias, own, sets in zip(
+        *(weights[key] for key in ("similarity", "dual", "bias")), agree, batch.sets, strict=True
+    ):
+        gram = similarity.double()[:, own]  # (K, B, Z)
+        outputs.append((gram * dual.double()[sets].transpose(0, 1)).sum(-1).T + bias.double()[sets])
+    return torch.stack(outputs).to(torch.float32)
+
+
+def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], outputs: dict[str, Tensor]) -> dict:
+    """Metrics of one run by machine: {(split, metric): value}, the metric ending in "at <kernel>", and "of set <n>" if several.
+
+    Saliences are of the kernels, under split "kernel". The additivity index and values of conjunctions are over all
+    combinations, under "all"; see compositional.conjunctions.
+
+    Args:
+        outputs: (n, K) of every split.
+    """
+    found: dict[tuple[str, str], float] = {}
+    components = len(task["sizes"])
+    for column, (name, similarity) in enumerate(family(parameters, components).items()):
+        for pattern, value in conjunctions.by_pattern(kernels.salience(similarity, components), task["components"]).items():
+            found["kernel", f"salience of {pattern} at {name}"] = value
+        for number in range(task["sets"]):
+            suffix = f"{name} of set {number}" if task["sets"] > 1 else name
+            collected = []
+            for member, split in splits.items():
+                own = np.flatnonzero(split.sets == number)
+                rows = torch.from_numpy(own).unsqueeze(0)
+                batch = split.batch(rows.to(split.device))
+                column_of = outputs[member][rows[0]][None, :, column : column + 1]
+                found[member, f"accuracy at {suffix}"] = batch.column_correct(column_of).double().mean().item()
+                found[member, f"squared_error at {suffix}"] = batch.column_losses(column_of, "squared").double().mean().item()
+                collected.append((split.combinations[own], column_of.flatten().double().cpu().numpy(), member == "train"))
+            if parameters["values"]:
+                for member, (items, values, _) in zip(splits, collected, strict=True):
+                    for item, value in zip(items, values, strict=True):
+                        found[member, f"output of {' '.join(map(str, item))} at {suffix}"] = float(value)
+                items, values = (np.concatenate([part[index] for part in collected]) for index in (0, 1))
+                trained = np.concatenate([np.full(len(part[1]), part[2]) for part in collected])
+                for metric, value in conjunctions.describe(items, values[:, None], trained, task["components"]).items():
+                    found["all", f"{metric} at {suffix}"] = value
+    return found

@@ -1,0 +1,161 @@
+"""Convolution and transformer on patches: the baseline of Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340).
+
+Pixels of a patch become channels (Shi et al., CVPR 2016, backwards), residual blocks of convolutions mix neighboring patches, a
+pre-norm transformer with fixed position embedding (Beyer et al., "Better plain ViT baselines", 2022) mixes all of them; the mean
+over patches goes to the scores. The same network without the last layer encodes puzzles for `graph_structured`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import packed, randomness
+from compositional.puzzles import Batch
+
+Weights = dict[str, Tensor]
+
+KIND = "puzzle"
+REPRESENTATIONS = ("features",)
+PARAMETERS = {
+    "patch": {"type": "integer", "minimum": 1, "default": 16, "description": "pixels a side of a patch"},
+    "width": {
+        "type": "integer",
+        "minimum": 8,
+        "multipleOf": 4,
+        "default": 256,
+        "description": "channels, of the transformer too",
+    },
+    "residual_blocks": {"type": "integer", "minimum": 0, "default": 3, "description": "convolutional blocks"},
+    "depth": {"type": "integer", "minimum": 0, "default": 2, "description": "layers of the transformer"},
+    "heads": {"type": "integer", "minimum": 1, "default": 4, "description": "attention heads"},
+    "head_width": {"type": "integer", "minimum": 1, "default": 128, "description": "width of an attention head"},
+    "hidden_width": {"type": "integer", "minimum": 1, "default": 512, "description": "hidden units of the transformer's layers"},
+}
+
+
+def uniform(source: np.random.Generator, shape: tuple[int, ...], inputs: int) -> Tensor:
+    """PyTorch's default for layers with so many inputs: uniform in +-1/sqrt(inputs)."""
+    bound = 1 / math.sqrt(inputs)
+    return randomness.uniform_tensor(source, shape, -bound, bound)
+
+
+def affine(source: np.random.Generator, name: str, inputs: int, outputs: int, bias: bool = True) -> Weights:
+    """Weights of a linear layer."""
+    weights = {f"{name}.weight": uniform(source, (inputs, outputs), inputs)}
+    return weights | ({f"{name}.bias": uniform(source, (outputs,), inputs)} if bias else {})
+
+
+def _norm(name: str, shape: tuple[int, ...]) -> Weights:
+    return {f"{name}.weight": torch.ones(shape), f"{name}.bias": torch.zeros(shape)}
+
+
+def sincos(positions: Tensor, width: int) -> Tensor:
+    """Fixed embedding of positions (n, 2): sines and cosines of both at width / 4 frequencies from 1 to 1/10000, (n, width)."""
+    rates = 10000.0 ** -(torch.arange(width // 4, dtype=torch.float64, device=positions.device) / (width // 4 - 1))
+    angles = [positions[:, axis : axis + 1].double() * rates for axis in (0, 1)]
+    return torch.cat([part for angle in angles for part in (angle.sin(), angle.cos())], 1).float()
+
+
+def grid(parameters: dict, task: dict) -> int:
+    """Patches a side.
+
+    Raises:
+        ValueError: the images cannot be cut into such patches.
+    """
+    _, height, width = task["image_shape"]
+    if height != width or height % parameters["patch"]:
+        raise ValueError(f"images of {height} x {width} pixels cannot be cut into patches of {parameters['patch']} pixels a side")
+    return height // parameters["patch"]
+
+
+def initialize_encoder(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run up to the mean over patches, for images of task["image_shape"]."""
+    width, side = parameters["width"], grid(parameters, task)
+    inner = parameters["heads"] * parameters["head_width"]
+    weights = affine(source, "patch", task["image_shape"][0] * parameters["patch"] ** 2, width)
+    for index in range(parameters["residual_blocks"]):
+        name = f"block{index}"
+        weights[f"{name}.convolution.weight"] = uniform(source, (width, width, 3, 3), 9 * width)
+        weights |= _norm(f"{name}.norm", (width, side, side))
+        weights |= affine(source, f"{name}.first", width, width, bias=False)
+        weights |= affine(source, f"{name}.second", width, width, bias=False)
+    for index in range(parameters["depth"]):
+        name = f"layer{index}"
+        weights |= _norm(f"{name}.attention_norm", (width,))
+        weights |= affine(source, f"{name}.attention_in", width, 3 * inner, bias=False)
+        weights |= affine(source, f"{name}.attention_out", inner, width, bias=False)
+        weights |= _norm(f"{name}.norm", (width,))
+        weights |= affine(source, f"{name}.first", width, parameters["hidden_width"])
+        weights |= affine(source, f"{name}.second", parameters["hidden_width"], width)
+    return weights
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run, for images of task["image_shape"]."""
+    return initialize_encoder(parameters, task, source) | affine(source, "output", parameters["width"], task["classes"] - 1)
+
+
+def linear(hidden: Tensor, weights: Weights, name: str) -> Tensor:
+    """The linear layer `name`, with or without bias."""
+    return packed.linear(hidden, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+
+def _normalized(hidden: Tensor, weights: Weights, name: str) -> Tensor:
+    """Layer normalization over the axes that the layer's weights have."""
+    weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    shared = (len(weight), *[1] * (hidden.dim() - weight.dim()), *weight.shape[1:])
+    return functional.layer_norm(hidden, weight.shape[1:]) * weight.view(shared) + bias.view(shared)
+
+
+def _channelwise(images: Tensor, weights: Weights, name: str) -> Tensor:
+    """A 1x1 convolution without bias: (R, B, C, H, W) -> (R, B, C', H, W)."""
+    runs, count, channels, height, width = images.shape
+    kernels = weights[f"{name}.weight"].transpose(1, 2).unsqueeze(1).expand(-1, count, -1, -1)
+    return torch.matmul(kernels, images.reshape(runs, count, channels, -1)).unflatten(-1, (height, width))
+
+
+def encode(parameters: dict, weights: Weights, batch: Batch) -> Tensor:
+    """Mean over patches of their representations: (R, B, width)."""
+    width, patch = parameters["width"], parameters["patch"]
+    patches = functional.pixel_unshuffle(batch.images.flatten(0, 1), patch).unflatten(0, batch.images.shape[:2])
+    side = patches.shape[-1]
+    hidden = linear(patches.flatten(3).transpose(2, 3), weights, "patch").transpose(2, 3).unflatten(-1, (side, side))
+    for index in range(parameters["residual_blocks"]):
+        name = f"block{index}"
+        inner = packed.conv2d(hidden, weights[f"{name}.convolution.weight"], None, padding=1)
+        inner = _channelwise(_normalized(inner, weights, f"{name}.norm"), weights, f"{name}.first")
+        hidden = hidden + _channelwise(functional.gelu(inner), weights, f"{name}.second")
+    line = torch.arange(side, device=hidden.device)
+    places = torch.cartesian_prod(line, line).flip(1)  # column, row
+    tokens = hidden.flatten(3).transpose(2, 3) + sincos(places, width)
+    for index in range(parameters["depth"]):
+        name = f"layer{index}"
+        mixed = linear(_normalized(tokens, weights, f"{name}.attention_norm"), weights, f"{name}.attention_in")
+        shape = (*tokens.shape[:3], parameters["heads"], parameters["head_width"])
+        queries, keys, values = (part.reshape(shape).transpose(2, 3).flatten(0, 1) for part in mixed.chunk(3, -1))
+        attended = functional.scaled_dot_product_attention(queries, keys, values)
+        attended = attended.transpose(1, 2).flatten(2).unflatten(0, tokens.shape[:2])
+        tokens = tokens + linear(attended, weights, f"{name}.attention_out")
+        inner = linear(_normalized(tokens, weights, f"{name}.norm"), weights, f"{name}.first")
+        tokens = tokens + linear(functional.gelu(inner), weights, f"{name}.second")
+    return tokens.mean(2)
+
+
+def scores(hidden: Tensor, weights: Weights) -> Tensor:
+    """Class scores (R, B, C) from the C - 1 outputs of the layer "output"; the first class's score is 0.
+
+    The zeros are a column of the product: a product with a single column may differ in the last bit between one run and many.
+    """
+    weight, bias = weights["output.weight"], weights["output.bias"]
+    return packed.linear(hidden, functional.pad(weight, (1, 0)), functional.pad(bias, (1, 0)))
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
+    """Class scores (R, B, classes)."""
+    features = tap("features", encode(parameters, weights, batch), None)
+    return scores(features, weights)

@@ -1,0 +1,99 @@
+"""Syntactic attention (Russin, Jo, O'Reilly, Bengio, "Compositional generalization in a deep seq2seq model by separating syntax
+and semantics", 2019): *where* to look is found from a word's surroundings alone, *what* to write from the word alone.
+
+Semantics of a word is its embedding, without context. Its syntax is a bidirectional LSTM's view of all words but itself: the
+forward state before it beside the backward state after it. The decoder's LSTM is driven by the syntax that its last state
+attends to and sees no output words; the same attention reads the semantics, from which a linear map gives the output. The
+original trains on single examples; here the gradient is the mean of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import packed, randomness
+from compositional.recurrent import Weights, encode, initialize_linear, initialize_lstm
+from compositional.regularization import dropout
+from compositional.sequences import CHUNK, Batch
+
+KIND = "sequence"
+REPRESENTATIONS = ("word_embedding", "encoder_states")
+PARAMETERS = {
+    "semantic_width": {"type": "integer", "minimum": 1, "default": 120, "description": "width of the semantic embedding"},
+    "syntactic_width": {"type": "integer", "minimum": 1, "default": 120, "description": "width of the syntactic embedding"},
+    "encoder_width": {"type": "integer", "minimum": 1, "default": 100, "description": "encoder units per direction"},
+    "decoder_width": {"type": "integer", "minimum": 1, "default": 200, "description": "decoder units"},
+    "dropout": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.5,
+        "description": "share of the units of embeddings and of attended values that is dropped in training",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run."""
+    words, semantic, syntactic = len(task["source_words"]), parameters["semantic_width"], parameters["syntactic_width"]
+    encoder, decoder = parameters["encoder_width"], parameters["decoder_width"]
+    weights = {
+        "semantic_embedding": randomness.uniform_tensor(source, (words, semantic), -1, 1),
+        "syntactic_embedding": randomness.uniform_tensor(source, (words, syntactic), -1, 1),
+    }
+    for direction in ("forward", "backward"):
+        weights |= initialize_lstm(source, syntactic, encoder, f"encoder.{direction}")
+    weights |= initialize_lstm(source, 2 * encoder, decoder, "decoder")
+    weights |= initialize_linear(source, 2 * encoder, decoder, "start")
+    weights |= initialize_linear(source, 2 * encoder, decoder, "key")
+    return weights | initialize_linear(source, semantic, len(task["target_words"]), "output")
+
+
+def surroundings(states: Tensor, width: int) -> Tensor:
+    """States of both directions side by side (R, B, S, 2 H), each moved on by a word: what stands at a word has not seen it.
+
+    Zeros come in from either end, and behind an input's end if the states there are zero.
+    """
+    ahead, back = states.split(width, -1)
+    return torch.cat([functional.pad(ahead, (0, 0, 1, 0))[:, :, :-1], functional.pad(back, (0, 0, 0, 1))[:, :, 1:]], -1)
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
+    """Logits (R, N, symbols) in chunk order; teacher forcing or not makes no difference here."""
+    mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
+    semantics = tap("word_embedding", packed.embedding(batch.inputs, weights["semantic_embedding"]), mask)
+    words = tap("word_embedding", packed.embedding(batch.inputs, weights["syntactic_embedding"]), mask)
+    states, ends = encode(weights, dropout(tap, words, rate), batch)
+    # Beyond an input's end the encoder's states mean nothing.
+    states = states * mask.unsqueeze(-1)
+    syntax = tap("encoder_states", surroundings(states, parameters["encoder_width"]), mask)
+    keys = packed.linear(syntax, weights["key.weight"], weights["key.bias"])
+    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(2)
+    # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
+    gates_of = packed.linear(dropout(tap, syntax, rate), weights["decoder.input"])
+    hidden = packed.linear(ends, weights["start.weight"], weights["start.bias"]).tanh()
+    cell = torch.zeros_like(hidden)
+    bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
+    looks = []
+    for size in layout.sizes:
+        hidden, cell = hidden[:, :size], cell[:, :size]
+        key, block, gate = keys[:, :size].flatten(0, 1), blocked[:, :size].flatten(0, 1), gates_of[:, :size].flatten(0, 1)
+        look = torch.baddbmm(block, hidden.reshape(-1, 1, hidden.shape[-1]), key.transpose(1, 2)).softmax(-1)
+        looks.append(look.view(*hidden.shape[:2], -1))
+        attended = torch.bmm(look, gate).view(*hidden.shape[:2], -1)
+        gates = torch.baddbmm(bias, hidden, recurrent) + attended
+        into, keep, out, candidate = gates.chunk(4, -1)
+        cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
+        hidden = out.sigmoid() * cell.tanh()
+    where = packed.reorder(torch.cat(looks, 1), layout.to_chunks.to(mask.device), layout.to_steps.to(mask.device))
+    semantics = dropout(tap, semantics, rate)
+    rows = [
+        torch.bmm(look.flatten(0, 1), values.flatten(0, 1)).unflatten(0, look.shape[:2]).flatten(1, 2)
+        for look, values in zip(layout.chunks(where), semantics.split(CHUNK, 1), strict=True)
+    ]
+    return packed.linear(torch.cat(rows, 1), weights["output.weight"], weights["output.bias"])

@@ -1,0 +1,94 @@
+"""Encoder-decoder transformer (Vaswani et al., NeurIPS 2017) with relative positions and normalization after each block.
+
+Settings for SCAN and COGS after Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021): no absolute positions, no
+label smoothing, no early stopping. Word embeddings have unit variance. Input words that occur on both sides have two embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import attention, packed
+from compositional.attention import Weights, normalize, project
+from compositional.regularization import dropout
+from compositional.sequences import Batch
+
+KIND = "sequence"
+REPRESENTATIONS = ("word_embedding", "encoder_states")
+PARAMETERS = {
+    "encoder_layers": {"type": "integer", "minimum": 1, "default": 3, "description": "layers of the encoder"},
+    "decoder_layers": {"type": "integer", "minimum": 1, "default": 3, "description": "layers of the decoder"},
+    "width": {"type": "integer", "minimum": 2, "default": 128, "description": "width of all states; a multiple of `heads`"},
+    "heads": {"type": "integer", "minimum": 1, "default": 8, "description": "heads of every attention"},
+    "feedforward_factor": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 2,
+        "description": "hidden units of a feed-forward block, in multiples of `width`",
+    },
+    "dropout": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.5,
+        "description": "share of units dropped in training: of embeddings, of every block's output, of hidden layers",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run.
+
+    Raises:
+        ValueError: the width is no multiple of the number of heads.
+    """
+    width, heads = parameters["width"], parameters["heads"]
+    if width % heads or width % 2:
+        raise ValueError(f"transformer: width {width} must be even and a multiple of the {heads} heads")
+    weights: Weights = {}
+    for side, words in (("input", task["source_words"]), ("output", task["target_words"])):
+        weights[f"{side}_embedding"] = torch.from_numpy(source.standard_normal((len(words), width), dtype=np.float32))
+    hidden = parameters["feedforward_factor"] * width
+    for side in ("encoder", "decoder"):
+        for layer in range(parameters[f"{side}_layers"]):
+            name = f"{side}.{layer}"
+            blocks = [("past" if side == "decoder" else "inputs", True)] + ([("across", False)] if side == "decoder" else [])
+            for block, relative in blocks:
+                weights |= attention.initialize_attention(source, width, heads, f"{name}.{block}", relative)
+                weights |= attention.initialize_normalization(width, f"{name}.{block}.norm")
+            weights |= attention.initialize_projection(source, width, hidden, f"{name}.feedforward.hidden")
+            weights |= attention.initialize_projection(source, hidden, width, f"{name}.feedforward.output")
+            weights |= attention.initialize_normalization(width, f"{name}.feedforward.norm")
+    return weights | attention.initialize_projection(source, width, len(task["target_words"]), "output")
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
+    """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
+    rate, heads, mask = parameters["dropout"], parameters["heads"], batch.input_mask
+
+    def add(name: str, values: Tensor, change: Tensor) -> Tensor:
+        return normalize(weights, f"{name}.norm", values + dropout(tap, change, rate))
+
+    def feed_forward(name: str, values: Tensor) -> Tensor:
+        hidden = dropout(tap, project(weights, f"{name}.hidden", values).relu(), rate)
+        return add(name, values, project(weights, f"{name}.output", hidden))
+
+    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), mask)
+    states = dropout(tap, words, rate)
+    for layer in range(parameters["encoder_layers"]):
+        name = f"encoder.{layer}.inputs"
+        states = add(name, states, attention.attend_inputs(weights, name, states, mask, heads))
+        states = feed_forward(f"encoder.{layer}.feedforward", states)
+    encoded = tap("encoder_states", states, mask)
+    states = dropout(tap, packed.embedding(batch.previous, weights["output_embedding"]), rate)
+    for layer in range(parameters["decoder_layers"]):
+        name = f"decoder.{layer}.past"
+        states = add(name, states, attention.attend_past(weights, name, states, batch.layout, heads))
+        name = f"decoder.{layer}.across"
+        states = add(name, states, attention.attend_across(weights, name, states, encoded, mask, batch.layout, heads))
+        states = feed_forward(f"decoder.{layer}.feedforward", states)
+    return project(weights, "output", states)

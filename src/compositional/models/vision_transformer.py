@@ -1,0 +1,119 @@
+"""Vision transformer (Dosovitskiy et al., ICLR 2021), in the variant of Lippl and Stachenfeld (ICLR 2025): patches of 8 x 8.
+
+Patches pass a layer normalization, a linear map and another normalization; a class token and learned positions are added; blocks
+of attention and a GELU network of one hidden layer, each after a normalization and around a shortcut; the output reads the class
+token. Dropout acts in training, with noise of each example's own (`composites.uniform_noise`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import count
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import packed, randomness
+from compositional.composites import Batch, uniform_noise
+
+Weights = dict[str, Tensor]
+
+KIND = "composite"
+REPRESENTATIONS = ("penultimate",)
+PARAMETERS = {
+    "patch": {"type": "integer", "minimum": 1, "default": 8, "description": "height and width of a patch"},
+    "width": {"type": "integer", "minimum": 1, "default": 256, "description": "width of a token"},
+    "depth": {"type": "integer", "minimum": 1, "default": 4, "description": "blocks"},
+    "heads": {"type": "integer", "minimum": 1, "default": 6, "description": "attention heads"},
+    "head_width": {"type": "integer", "minimum": 1, "default": 64, "description": "width of a head"},
+    "hidden_width": {"type": "integer", "minimum": 1, "default": 256, "description": "hidden units of a block's network"},
+    "dropout": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.1,
+        "description": "share of activations that training silences: embeddings, attention, and both layers of the networks",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run, for images of task["image_shape"] = (channels, height, width): PyTorch's defaults, positions N(0, 1).
+
+    Raises:
+        ValueError: the image is not made of whole patches.
+    """
+    channels, height, width = task["image_shape"]
+    patch, size = parameters["patch"], parameters["width"]
+    if height % patch or width % patch:
+        raise ValueError(f"images of {height} x {width} are not made of whole patches of {patch} x {patch}")
+    inner, inputs = parameters["heads"] * parameters["head_width"], channels * patch**2
+    weights: Weights = {}
+
+    def linear(name: str, inputs: int, outputs: int, bias: bool = True) -> None:
+        bound = 1 / math.sqrt(inputs)
+        weights[f"{name}.weight"] = randomness.uniform_tensor(source, (inputs, outputs), -bound, bound)
+        if bias:
+            weights[f"{name}.bias"] = randomness.uniform_tensor(source, (outputs,), -bound, bound)
+
+    def norm(name: str, features: int) -> None:
+        weights[f"{name}.scale"], weights[f"{name}.shift"] = torch.ones(features), torch.zeros(features)
+
+    norm("patch.norm", inputs)
+    linear("embedding", inputs, size)
+    norm("embedding.norm", size)
+    tokens = 1 + (height // patch) * (width // patch)
+    weights["position"] = torch.from_numpy(source.standard_normal((tokens, size), dtype=np.float32))
+    weights["class_token"] = torch.from_numpy(source.standard_normal((1, size), dtype=np.float32))
+    for block in range(parameters["depth"]):
+        norm(f"block{block}.attention.norm", size)
+        linear(f"block{block}.attention.queries_keys_values", size, 3 * inner, bias=False)
+        linear(f"block{block}.attention.output", inner, size)
+        norm(f"block{block}.network.norm", size)
+        linear(f"block{block}.network.hidden", size, parameters["hidden_width"])
+        linear(f"block{block}.network.output", parameters["hidden_width"], size)
+    norm("norm", size)
+    linear("output", size, task["classes"])
+    return weights
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
+    """Outputs (R, B, classes); with dropout if the batch brings noise."""
+    streams = count(1)
+
+    def dropped(values: Tensor) -> Tensor:
+        if batch.noise is None or not parameters["dropout"]:
+            return values
+        kept = uniform_noise(batch.noise, next(streams), values.shape[2:]) >= parameters["dropout"]
+        return values * kept / (1 - parameters["dropout"])
+
+    def norm(name: str, values: Tensor) -> Tensor:
+        normal = functional.layer_norm(values, values.shape[-1:])
+        return normal * weights[f"{name}.scale"][:, None, None] + weights[f"{name}.shift"][:, None, None]
+
+    def linear(name: str, values: Tensor) -> Tensor:
+        return packed.linear(values.contiguous(), weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+    patch, heads = parameters["patch"], parameters["heads"]
+    images = batch.images.unfold(3, patch, patch).unfold(4, patch, patch)  # (R, B, C, rows, columns, patch, patch)
+    patches = images.permute(0, 1, 3, 4, 5, 6, 2).flatten(4).flatten(2, 3)
+    tokens = norm("embedding.norm", linear("embedding", norm("patch.norm", patches)))
+    first = weights["class_token"].unsqueeze(1).expand(-1, tokens.shape[1], -1, -1)
+    tokens = dropped(torch.cat([first, tokens], 2) + weights["position"].unsqueeze(1))
+    for block in range(parameters["depth"]):
+        name = f"block{block}.attention"
+        mixed = linear(f"{name}.queries_keys_values", norm(f"{name}.norm", tokens)).unflatten(-1, (3, heads, -1))
+        queries, keys, values = mixed.permute(3, 0, 1, 4, 2, 5)  # (R, B, heads, tokens, head width) each
+        # One product a run: its arithmetic cannot depend on how many there are.
+        scores = torch.stack([q @ k.transpose(-1, -2) for q, k in zip(queries, keys, strict=True)])
+        shares = dropped((scores / math.sqrt(parameters["head_width"])).softmax(-1))
+        attended = torch.stack([own @ value for own, value in zip(shares, values, strict=True)])
+        tokens = tokens + dropped(linear(f"{name}.output", attended.transpose(2, 3).flatten(3)))
+        name = f"block{block}.network"
+        hidden = dropped(functional.gelu(linear(f"{name}.hidden", norm(f"{name}.norm", tokens))))
+        tokens = tokens + dropped(linear(f"{name}.output", hidden))
+    last = tap("penultimate", norm("norm", tokens)[:, :, 0], None)
+    return linear("output", last)

@@ -1,0 +1,140 @@
+"""Which examples a task's representations are measured on, and what these are made of.
+
+SCAN, whatever the split: the 72 commands verb x direction x manner x count ("jump opposite left twice"), every combination
+once. Pairs of images: a few examples of every pair of classes, from the evaluation members. Other tasks: examples of the
+test set, without factors; their inputs are compared by edit distance (sequences) or pixel by pixel (images).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rapidfuzz.distance import Levenshtein
+from scipy.spatial.distance import pdist
+
+from compositional import compositionality
+from compositional.datasets import scan
+from compositional.sequences import SequenceSplit
+from compositional.training import Problem
+
+EXAMPLES = 200  # of the test set, for tasks without factors
+PER_COMBINATION = 4
+MANNERS = ("", "opposite", "around")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Items to show to a network.
+
+    items: what a person calls them. batches: pairs (places of the batch's rows among the items, batch). factors: (n, F) or None;
+    names: of the factors. distances: condensed distances of the inputs where there are no factors.
+    """
+
+    items: list[str]
+    batches: list[tuple[np.ndarray, Any]]
+    factors: np.ndarray | None
+    names: tuple[str, ...]
+    distances: np.ndarray | None
+
+    def labels(self) -> list[str]:
+        """What the rows of `factor_means` are called: the items, each combination of factors once."""
+        if self.factors is None:
+            return self.items
+        _, first = np.unique(self.factors, axis=0, return_index=True)
+        return [self.items[place] for place in first]
+
+
+def _scan(problem: Problem, runs: int) -> Probe | None:
+    """The commands of one phrase; nothing for tasks whose inputs are not commands, but contain them."""
+    values = {"verb": scan.ACTIONS, "direction": scan.TURNS, "manner": MANNERS, "count": scan.REPEATS}
+    factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
+    lists = [list(own) for own in values.values()]
+    commands = []
+    for verb, direction, manner, count in ([words[place] for words, place in zip(lists, row, strict=True)] for row in factors):
+        commands.append(" ".join(word for word in (verb, manner, direction, count) if word))
+    actions = dict(scan.commands())
+    train = problem.splits["train"]
+    special = 3  # <pad>, <start>, <end>
+    if not set(words_of(commands)) <= set(train.source.words[special:]) <= set(words_of(actions)):
+        return None
+    split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
+    batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
+    return Probe(commands, batches, factors, tuple(values), None)
+
+
+def words_of(sentences: Iterable[str]) -> Iterator[str]:
+    """Every word of every sentence."""
+    return (word for sentence in sentences for word in sentence.split())
+
+
+def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
+    """Up to PER_COMBINATION examples of every pair of classes; nothing if a pair occurs in no evaluation member."""
+    from datasets import DatasetDict
+
+    stored = DatasetDict.load_from_disk(str(folder))
+    members = [name for name in ("validation", "test") if name in stored]
+    if not members or not {"label", "right_label"} <= set(stored[members[0]].column_names):
+        return None
+    batches, found = [], []
+    for name in members:
+        classes = np.stack([np.array(stored[name][column][:]) for column in ("label", "right_label")], 1)
+        _, first, inverse = np.unique(classes, axis=0, return_index=True, return_inverse=True)
+        rows = np.sort(np.concatenate([np.flatnonzero(inverse == index)[:PER_COMBINATION] for index in range(len(first))]))
+        places = np.arange(len(rows)) + sum(map(len, found))
+        chosen = torch.from_numpy(rows).to(problem.device).expand(runs, -1)
+        batches.append((places, problem.splits[name].batch(chosen)))
+        found.append(classes[rows])
+    factors = np.concatenate(found)
+    if len(np.unique(factors, axis=0)) < np.prod([len(np.unique(column)) for column in factors.T]):
+        return None
+    items = [f"{left} {right}" for left, right in factors]
+    return Probe(items, batches, factors, ("left", "right"), None)
+
+
+def _examples(problem: Problem, runs: int) -> Probe:
+    split = problem.splits["test"]
+    batches, start = [], 0
+    rows_of = []
+    for rows, batch in split.evaluation_batches(runs, EXAMPLES, EXAMPLES):
+        batches.append((np.arange(start, start + len(rows)), batch))
+        start += len(rows)
+        rows_of += rows.tolist()
+    if problem.about["kind"] == "sequence":
+        sentences = split.input_sentences()
+        items = [sentences[row] for row in rows_of]
+        words = [item.split() for item in items]
+        distances = [Levenshtein.distance(words[i], words[j]) for i in range(len(words)) for j in range(i + 1, len(words))]
+        return Probe(items, batches, None, (), np.array(distances, dtype=float))
+    pixels = np.concatenate([batch.images[0].flatten(1).cpu().numpy() for _, batch in batches])
+    return Probe([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
+
+
+def of(problem: Problem, folder: Path, runs: int) -> Probe:
+    """The probe of a task, its batches for `runs` networks at once; `folder` holds the split.
+
+    Raises:
+        ValueError: there is none for this kind of task.
+    """
+    kind = problem.about["kind"]
+    if kind not in ("sequence", "image"):
+        raise ValueError(f"representations are measured of sequence and image tasks, {problem.task!r} is a task of kind {kind!r}")
+    probe = None
+    if problem.about["dataset"] == "scan":
+        probe = _scan(problem, runs)
+    elif kind == "image":
+        probe = _pairs(problem, folder, runs)
+    return probe or _examples(problem, runs)
+
+
+def factor_means(probe: Probe, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """One row a combination where there are factors: representations, factors, and condensed distances of the inputs."""
+    if probe.factors is None:
+        return representations, None, probe.distances
+    rows, factors = compositionality.means(representations, probe.factors)
+    return rows, factors, compositionality.factor_distances(factors)

@@ -1,0 +1,59 @@
+"""Stage represent: what the trained runs of one family represent, from their saved weights. No run is trained for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+from threadpoolctl import threadpool_limits
+
+from compositional import devices, files, representations
+from compositional.stages.problem import load_problem, trained
+
+REPRESENTATIONS_HEADER = ("split", "metric", "value")
+VECTORS_HEADER = ("representation", "item", "dimension", "value")
+
+
+def represent_pack(
+    split: Path, folders: list[Path], *, family: dict[str, Any], code: str, device: str, jobs_per_gpu: int, log: TextIO
+) -> None:
+    """Measure runs of one family together. In each one's folder:
+
+    representations.csv    measures (compositional.representations), their shuffled values beside them
+    activations.safetensors   every representation of the probe's items, (items, D), to compare runs by
+    vectors.csv            the vectors that pictures show: words, and the probe's items
+
+    Beside them representation.json records where they come from; `code` is the fingerprint of what measures.
+    A diverged run has "nan" everywhere, since its last finite weights are no result.
+    """
+    device = devices.resolve(device, jobs_per_gpu)
+    print(devices.describe(device), file=log)
+    problem = load_problem(split, family, device)
+    # One thread, whatever the machine: sums in another order would have other last bits.
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        for group, weights in trained(problem, folders, record="representation.json", code=code):
+            for folder, findings in zip(group, representations.measure(problem, weights, split), strict=False):
+                _write(folder, findings)
+                print(folder, f"{len(findings.measures)} measures", file=log)
+
+
+def _write(folder: Path, findings: representations.Findings) -> None:
+    diverged = json.loads((folder / "run.json").read_text())["status"] == "diverged"
+    rows = [(name, metric, "nan" if diverged else float(value)) for (name, metric), value in findings.measures.items()]
+    files.write_csv(folder / "representations.csv", REPRESENTATIONS_HEADER, rows)
+    vectors = [
+        (name, item, dimension, "nan" if diverged else float(value))
+        for name, (items, values) in findings.vectors.items()
+        for item, vector in zip(items, values, strict=True)
+        for dimension, value in enumerate(vector)
+    ]
+    files.write_csv(folder / "vectors.csv", VECTORS_HEADER, vectors)
+    lost = np.nan if diverged else 1.0
+    kept = {name: np.ascontiguousarray(values * lost) for name, values in findings.activations.items()}
+    with files.replacing(folder / "activations.safetensors") as temporary:
+        save_file(kept, temporary)

@@ -1,0 +1,197 @@
+"""What programs compute: undirected multigraphs, grown by a cursor.
+
+Semantics after Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340). A state is a graph, a cursor (a node and
+a port) and a stack of nodes. Every edge has a port, the same at both ends, and a node has at most one edge at a port. Every
+primitive changes the state and then goes on with its (last) argument; what it cannot do it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import networkx
+
+from compositional.synthesis.programs import Library, Term, hole
+
+PORTS = 10
+
+
+class Edge(NamedTuple):
+    """An undirected edge. Nodes and edges are numbered together in order of creation."""
+
+    ident: int
+    left: int
+    right: int
+    port: int
+
+
+class State(NamedTuple):
+    """nodes and edges by identifier; the cursor's position and port; the stack, its top last; the one node without an edge."""
+
+    nodes: tuple[int, ...] = (0,)
+    edges: tuple[Edge, ...] = ()
+    position: int = 0
+    port: int = 0
+    stack: tuple[int, ...] = ()
+    isolated: int | None = None  # a node added and not yet connected: until it is, no other can be added
+
+    @property
+    def connected(self) -> bool:
+        """Whether no added node waits for its first edge."""
+        return self.isolated is None
+
+    @property
+    def valid(self) -> bool:
+        """Whether the graph is a result: connected, with more than one node."""
+        return self.isolated is None and len(self.nodes) > 1
+
+    def neighbor(self, node: int, port: int) -> int | None:
+        """The node at the other end of the edge at a port."""
+        for edge in self.edges:
+            if edge.port == port and node in (edge.left, edge.right):
+                return edge.right if node == edge.left else edge.left
+        return None
+
+
+Transformer = Callable[[State], State]
+
+
+def _connect(state: State) -> State:
+    if not state.stack:
+        return state
+    here, there = state.position, state.stack[-1]
+    if here == there or any(edge.port == state.port and not {here, there}.isdisjoint(edge[1:3]) for edge in state.edges):
+        return state
+    edge = Edge(len(state.nodes) + len(state.edges), here, there, state.port)
+    isolated = None if state.isolated in (here, there) else state.isolated
+    return State(state.nodes, (*state.edges, edge), here, state.port, state.stack, isolated)
+
+
+def _add(state: State) -> State:
+    if not state.stack or not state.connected:
+        return state
+    node = len(state.nodes) + len(state.edges)
+    return State((*state.nodes, node), state.edges, node, state.port, state.stack, node)
+
+
+def _pop(state: State) -> State:
+    # A node that waits for an edge must keep something on the stack that it can be connected to.
+    rest = state.stack[:-1]
+    if not state.connected and all(node == state.position for node in rest):
+        return state
+    return State(state.nodes, state.edges, state.position, state.port, rest, state.isolated)
+
+
+def _move(state: State) -> State:
+    neighbor = state.neighbor(state.position, state.port)
+    return state if neighbor is None else state._replace(position=neighbor)
+
+
+def _push(state: State) -> State:
+    return State(state.nodes, state.edges, state.position, state.port, (*state.stack, state.position), state.isolated)
+
+
+def _turned(step: int) -> Transformer:
+    def turn(state: State) -> State:
+        port = (state.port + step) % PORTS
+        return State(state.nodes, state.edges, state.position, port, state.stack, state.isolated)
+
+    return turn
+
+
+# States are made anew rather than by _replace, which is several times slower.
+_STEPS: dict[str, Transformer] = {
+    "next_port": _turned(1),
+    "prev_port": _turned(-1),
+    "move": _move,
+    "add": _add,
+    "push": _push,
+    "pop": _pop,
+    "connect": _connect,
+}
+
+
+def _func(inner: Transformer, then: Transformer) -> Transformer:
+    def run(state: State) -> State:
+        result = inner(state)
+        if result.connected:  # else its graph is dropped; cursor and stack are restored in any case
+            state = state._replace(nodes=result.nodes, edges=result.edges, isolated=None)
+        return then(state)
+
+    return run
+
+
+def _if_positions_equal(first: Transformer, second: Transformer, same: Transformer, other: Transformer, then: Transformer):
+    def run(state: State) -> State:
+        branch = same if first(state).position == second(state).position else other
+        return then(branch(state))
+
+    return run
+
+
+def primitive(head: str, arguments: tuple[Transformer, ...]) -> Transformer:
+    """The transformer that a primitive makes of its arguments."""
+    if head == "identity":
+        return lambda state: state
+    if head == "func":
+        return _func(*arguments)
+    if head == "if_positions_equal":
+        return _if_positions_equal(*arguments)
+    step, (then,) = _STEPS[head], arguments
+    return lambda state: then(step(state))
+
+
+def combine(library: Library, head: str, arguments: tuple[Transformer, ...]) -> Transformer:
+    """The transformer that a primitive or an invention makes of its arguments."""
+
+    def build(term: Term) -> Transformer:
+        index = hole(term)
+        if index is not None:
+            return arguments[index]
+        return combine(library, term.head, tuple(build(argument) for argument in term.arguments))
+
+    return build(library.bodies[head]) if head in library.bodies else primitive(head, arguments)
+
+
+def transformer(library: Library, term: Term) -> Transformer:
+    """What a well-typed program does to a state."""
+    return combine(library, term.head, tuple(transformer(library, argument) for argument in term.arguments))
+
+
+def run(library: Library, term: Term) -> State:
+    """The state that a program makes of a single node."""
+    return transformer(library, term)(State())
+
+
+def simple(state: State) -> networkx.Graph:
+    """The graph with several edges between two nodes merged, without ports."""
+    graph = networkx.Graph()
+    graph.add_nodes_from(state.nodes)
+    graph.add_edges_from((edge.left, edge.right) for edge in state.edges)
+    return graph
+
+
+class Classes:
+    """Graphs up to isomorphism of their simple graphs: `of` gives each class a number."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple, int] = {}  # as labelled graphs, to look most of them up quickly
+        self._by_degrees: dict[tuple, list[tuple[networkx.Graph, int]]] = {}
+        self._count = 0
+
+    def of(self, state: State) -> int:
+        """The number of the state's class; equal if and only if the simple graphs are isomorphic."""
+        places = {node: place for place, node in enumerate(state.nodes)}
+        pairs = frozenset(frozenset((places[edge.left], places[edge.right])) for edge in state.edges)
+        labelled = (len(state.nodes), pairs)
+        if labelled not in self._seen:
+            graph = simple(state)
+            key = tuple(sorted(degree for _, degree in graph.degree))
+            known = self._by_degrees.setdefault(key, [])
+            number = next((number for other, number in known if networkx.vf2pp_is_isomorphic(graph, other)), None)
+            if number is None:
+                number, self._count = self._count, self._count + 1
+                known.append((graph, number))
+            self._seen[labelled] = number
+        return self._seen[labelled]

@@ -1,0 +1,177 @@
+"""Populations of programs: explored by search, compressed by learning a library. Everything here is deterministic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import stitch_core
+
+from compositional.synthesis import graphs
+from compositional.synthesis.grammar import Grammar, enumerate_terms, reestimate
+from compositional.synthesis.programs import Library, Term, hole, parse
+
+
+@dataclass(frozen=True)
+class Individual:
+    """A program and what it computes; `origin` is its number in the generation before, None if it is new."""
+
+    term: Term
+    state: graphs.State
+    origin: int | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to explore and compress.
+
+    population: graphs wanted. programs: how many are enumerated in one exploration. max_nodes, max_edges: larger graphs are
+    left out. pseudocount, max_range: of re-estimation (max_range bounds the log probabilities' range). iterations, max_arity: of
+    library learning, one invention an iteration.
+    """
+
+    population: int
+    programs: int
+    max_nodes: int
+    max_edges: int
+    pseudocount: float
+    max_range: float
+    iterations: int
+    max_arity: int
+
+
+def explore(library: Library, members: list[Individual], search: Search) -> tuple[list[Individual], dict]:
+    """Fill a population up with graphs that are new to it, by falling probability of their programs.
+
+    The grammar is uniform for an empty population, else re-estimated from its programs. A program of less mass than a member's
+    whose graph is isomorphic takes that member's place, also when the population is full.
+
+    Returns:
+        The population (members first, in their order) and a report: what was enumerated, new, replaced, and the grammar.
+    """
+    grammar = Grammar.uniform(library)
+    if members:
+        grammar = reestimate(grammar, (member.term for member in members), search.pseudocount).flattened(search.max_range)
+    classes = graphs.Classes()
+    places = {classes.of(member.state): place for place, member in enumerate(members)}
+    members, fresh, replaced, count, valid = list(members), 0, 0, 0, 0
+    made: list[graphs.Transformer] = []
+    for term, _, arguments in enumerate_terms(grammar):
+        made.append(graphs.combine(library, term.head, tuple(made[place] for place in arguments)))
+        state = made[-1](graphs.State())
+        count += 1
+        if state.valid and len(state.nodes) <= search.max_nodes and len(state.edges) <= search.max_edges:
+            valid += 1
+            place = places.get(number := classes.of(state))
+            if place is not None:
+                if library.mass(term) < library.mass(members[place].term):
+                    members[place] = replace(members[place], term=term, state=state)
+                    replaced += 1
+            elif len(members) < search.population:
+                places[number] = len(members)
+                members.append(Individual(term, state))
+                fresh += 1
+        if count >= search.programs:
+            break
+    report = {"programs": count, "valid": valid, "new": fresh, "replaced": replaced}
+    return members, report | {"log_probabilities": dict(grammar.log_probabilities)}
+
+
+def _canonical(body: Term) -> tuple[Term, list[int]]:
+    """A body with its holes numbered in order of appearance, and the old number of each."""
+    order = list(dict.fromkeys(int(head[1:]) for head in body.heads() if head.startswith("#")))
+    places = {old: Term(f"#{new}") for new, old in enumerate(order)}
+
+    def renumber(term: Term) -> Term:
+        index = hole(term)
+        return places[index] if index is not None else Term(term.head, tuple(map(renumber, term.arguments)))
+
+    return renumber(body), order
+
+
+def compress(library: Library, terms: list[Term], iterations: int, max_arity: int) -> tuple[Library, list[Term]]:
+    """Learn inventions that make programs shorter (Stitch: Bowers et al., POPL 2023) and write the programs with them.
+
+    An invention that says the same as an earlier one is not added again; programs use the earlier one.
+
+    Raises:
+        RuntimeError: a rewritten program is not the same program (this would be an error of the library).
+    """
+    result = stitch_core.compress(
+        [str(term) for term in terms],
+        iterations=iterations,
+        max_arity=max_arity,
+        threads=1,  # more would not be deterministic
+        previous_abstractions=0,
+        abstraction_prefix="new_",
+        # Holes and bodies are whole programs, so that there is one type.
+        no_curried_bodies=True,
+        no_curried_metavars=True,
+    )
+    learned = Library({name: str(body) for name, body in library.bodies.items()})
+    known = {learned.expand(body): name for name, body in learned.bodies.items()}
+    names: dict[str, tuple[str, list[int]]] = {}
+
+    def renamed(term: Term) -> Term:
+        arguments = tuple(renamed(argument) for argument in term.arguments)
+        name, order = names.get(term.head, (term.head, range(len(arguments))))
+        return Term(name, tuple(arguments[index] for index in order))
+
+    for abstraction in result.abstractions:
+        body, order = _canonical(renamed(parse(abstraction.body)))
+        expanded = learned.expand(body)
+        if expanded not in known:
+            known[expanded] = f"fn_{len(learned)}"
+            learned.add(known[expanded], body)
+        names[abstraction.name] = known[expanded], order
+    rewritten = [renamed(parse(text)) for text in result.rewritten]
+    for before, after in zip(terms, rewritten, strict=True):
+        learned.check(after)
+        if learned.expand(after) != library.expand(before):
+            raise RuntimeError(f"compression changed {before} into {after}")
+    return learned, rewritten
+
+
+def refill(library: Library, members: list[Individual], search: Search) -> tuple[Library, list[Individual], list[dict]]:
+    """Compress and explore in turn until the population is full; an empty one is explored first.
+
+    Returns:
+        The library, the population, and a report of every exploration.
+
+    Raises:
+        ValueError: a round brought no new graph and no invention, so that more rounds would bring none either.
+    """
+    reports: list[dict] = []
+    while len(members) < search.population or not reports:
+        before = (len(library), len(members))
+        if members:
+            terms = [member.term for member in members]
+            library, terms = compress(library, terms, search.iterations, search.max_arity)
+            members = [replace(member, term=term) for member, term in zip(members, terms, strict=True)]
+        members, report = explore(library, members, search)
+        reports.append(report | {"inventions": len(library)})
+        if (len(library), len(members)) == before:
+            raise ValueError(
+                f"{search.programs} programs were enumerated and no new graph found: the population has {len(members)} of "
+                f"{search.population}. Raise `programs` (or max_nodes and max_edges), or lower `population`."
+            )
+    return library, members, reports
+
+
+def describe(library: Library, member: Individual) -> dict:
+    """A member as JSON: its program, size, mass, graph and origin."""
+    return {
+        "program": str(member.term),
+        "size": member.term.size,
+        "mass": library.mass(member.term),
+        "graph": {"nodes": list(member.state.nodes), "edges": [list(edge) for edge in member.state.edges]},
+        "origin": member.origin,
+    }
+
+
+def restore(library: Library, described: list[dict]) -> Iterator[Individual]:
+    """Members from their descriptions; each remembers its number."""
+    for number, member in enumerate(described):
+        term = parse(member["program"])
+        library.check(term)
+        yield Individual(term, graphs.run(library, term), number)

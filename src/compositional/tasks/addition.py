@@ -1,0 +1,26 @@
+"""Symbolic addition: the sum of two items' values, over five kinds of training sets. See compositional.symbolic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import symbolic
+
+KIND = "combination"
+DATASET = "symbols"
+PARAMETERS = symbolic.ADDITION
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """Members train and test; `sets` of them if the training set is dispersed. Reads no file.
+
+    Raises:
+        ValueError: several sets of a training set that is not random.
+    """
+    count = parameters["sets"]
+    if count > 1 and parameters["trained_items"]:
+        raise ValueError(f"sets is for the dispersed training set (trained_items: []); it is {count}")
+    first = parameters["shuffle"]
+    return symbolic.build([symbolic.addition(parameters | {"shuffle": seed}) for seed in range(first, first + count)])

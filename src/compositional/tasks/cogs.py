@@ -1,0 +1,40 @@
+"""COGS: sentences into logical forms; the test set is the generalization set, in 21 categories of what is new in it.
+
+18 categories put known words into roles never seen (lexical), 3 put known structures into new places or depths (structural). The
+members: train, validation (dev), in_distribution (the published test.tsv) and test (the published gen.tsv).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import sentences
+from compositional.datasets import cogs
+
+KIND = "sequence"
+DATASET = "cogs"
+PARAMETERS = {
+    "exposure_examples": {
+        "enum": [1, 100],
+        "default": 1,
+        "description": "training sentences that show each of the 12 words of the lexical categories (100: train_100.tsv)",
+    },
+}
+STRUCTURAL = ("cp_recursion", "pp_recursion", "obj_pp_to_subj_pp")
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """24,155 (or 25,343) training pairs, 3,000 for validation, 3,000 in distribution, 21,000 to generalize to."""
+    members = {
+        "train": "train.tsv" if parameters["exposure_examples"] == 1 else "train_100.tsv",
+        "validation": "dev.tsv",
+        "in_distribution": "test.tsv",
+    }
+    found: dict = {name: [row[:2] for row in cogs.load(raw / file)] for name, file in members.items()}
+    found["test"] = [
+        (sentence, form, f"{'structural' if category in STRUCTURAL else 'lexical'}/{category}")
+        for sentence, form, category in cogs.load(raw / "gen.tsv")
+    ]
+    return sentences.task(found, "in_distribution")

@@ -1,0 +1,18 @@
+"""Context dependence: the context says which of two features determines the response. See compositional.symbolic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import symbolic
+
+KIND = "combination"
+DATASET = "symbols"
+PARAMETERS = symbolic.CONTEXT_DEPENDENCE
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """Members train and test. Reads no file."""
+    return symbolic.build([symbolic.context_dependence(parameters)])

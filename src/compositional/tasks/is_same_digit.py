@@ -1,0 +1,21 @@
+"""Do two of scikit-learn's digits on a canvas show the same one? IsSameClass without a download; see compositional.same_class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import same_class
+from compositional.datasets import digits
+
+KIND = "image"
+DATASET = "digits"
+PARAMETERS = same_class.PARAMETERS
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """Members train and test of `compositional.same_class.build`, from disjoint thirds of the images."""
+    members = {name: (images[:, None], labels) for name, (images, labels) in digits.load(raw).items()}
+    pixels = members["train"][0] / 255
+    return same_class.build(members, ([float(pixels.mean())], [float(pixels.std())]), parameters)

@@ -1,0 +1,18 @@
+"""Partial exposure: the sign of the first of two items, where training shows all combinations but one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import symbolic
+
+KIND = "combination"
+DATASET = "symbols"
+PARAMETERS: dict = {}
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """Members train and test. Reads no file."""
+    return symbolic.build([symbolic.partial_exposure()])

@@ -1,0 +1,125 @@
+"""Puzzles together with a population of programs: one generation of one loop of evolution. Run number i trains program i.
+
+The first generation is found by search alone. Every other one is built from the runs of the generation before: the better half
+of its programs by training accuracy, compressed, and new ones found by a search that the kept ones guide.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional.grid import Run
+from compositional.synthesis import population
+from compositional.synthesis.programs import Library
+
+KIND = "puzzle"
+DATASET = "raven"
+# The parameters that say what a generation is built from: a task with the puzzles and, from the second value of `along` on,
+# the runs of the task before it in its series.
+BUILT_FROM = {"task": "puzzles", "along": "generation", "model": "network", "seeds": "population"}
+PARAMETERS = {
+    "puzzles": {"type": "string", "default": "raven", "description": "the task that the puzzles are taken from"},
+    "loop": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the loop: its networks are its own"},
+    "generation": {"type": "integer", "minimum": 1, "default": 1, "description": "1 is the first"},
+    "network": {"type": "string", "default": "graph_structured", "description": "the model that programs are trained as"},
+    "population": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 50,
+        "description": "programs of a generation, all of different graphs",
+    },
+    "kept": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.5,
+        "description": "share of the programs that lives on, the best by training accuracy (ties: by training loss)",
+    },
+    "programs": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 1000000,
+        "description": "programs enumerated in one exploration",
+    },
+    "library": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "inventions that the first generation starts with, such as {fn_0: (push (add (connect #0)))}",
+    },
+    "max_nodes": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 32,
+        "description": "larger graphs are left out; at most the model's",
+    },
+    "max_edges": {"type": "integer", "minimum": 1, "default": 64, "description": "the same for edges"},
+    "pseudocount": {"type": "number", "exclusiveMinimum": 0, "default": 0.001, "description": "of re-estimation"},
+    "max_range": {
+        "type": "number",
+        "minimum": 0,
+        "default": 0.5,
+        "description": "range to which the re-estimated log probabilities are squeezed; 0: uniform",
+    },
+    "inventions": {"type": "integer", "minimum": 0, "default": 3, "description": "most new ones in one compression"},
+    "max_arity": {"type": "integer", "minimum": 0, "default": 2, "description": "most arguments of an invention"},
+}
+
+
+def rank(metrics: Sequence[Path]) -> list[int]:
+    """Seeds of runs from the best to the worst by training accuracy, ties by training loss; diverged ones last.
+
+    Raises:
+        ValueError: a file holds no training accuracy.
+    """
+    keys = []
+    for path in metrics:
+        with path.open(newline="") as stream:
+            values = {row["metric"]: float(row["value"]) for row in csv.DictReader(stream) if row["split"] == "train"}
+        if not {"accuracy", "loss"} <= values.keys():
+            raise ValueError(f"{path} holds no accuracy and loss of the training set; remove it and run again")
+        seed = Run.of_folder(path.parent).seed
+        # The numbers of a diverged run are none.
+        keys.append((1, 0.0, 0.0, seed) if values.get("diverged") else (0, -values["accuracy"], values["loss"], seed))
+    return [seed for *_, seed in sorted(keys)]
+
+
+def build(raw: Path, parameters: dict, splits: Sequence[Path], metrics: Sequence[Path]) -> tuple[DatasetDict, dict]:
+    """The puzzles of `splits[0]`, and a description that holds the population and the library.
+
+    Args:
+        splits: folders of the task with the puzzles and, after the first generation, of the generation before.
+        metrics: metrics.csv of all runs of the generation before.
+    """
+    members = DatasetDict.load_from_disk(str(splits[0]))
+    puzzles = json.loads((splits[0] / "task.json").read_text())
+    search = population.Search(
+        population=parameters["population"],
+        programs=parameters["programs"],
+        max_nodes=parameters["max_nodes"],
+        max_edges=parameters["max_edges"],
+        pseudocount=parameters["pseudocount"],
+        max_range=parameters["max_range"],
+        iterations=parameters["inventions"],
+        max_arity=parameters["max_arity"],
+    )
+    library, kept = Library(parameters["library"]), []
+    if parameters["generation"] > 1:
+        before = json.loads((splits[1] / "task.json").read_text())
+        library = Library(dict(before["library"]))
+        everyone = list(population.restore(library, before["population"]))
+        kept = [everyone[seed] for seed in rank(metrics)[: max(1, round(parameters["kept"] * len(metrics)))]]
+    library, individuals, explorations = population.refill(library, kept, search)
+    about = {key: puzzles[key] for key in ("in_distribution", "classes", "class_names", "image_shape", "references")}
+    about |= {
+        "disjoint": [{"columns": ["image"], "members": ["validation"]}],
+        "library": [[name, str(body)] for name, body in library.bodies.items()],
+        "population": [population.describe(library, individual) for individual in individuals],
+        "explorations": explorations,
+    }
+    return members, about

@@ -1,0 +1,57 @@
+"""SCAN jump as episodes for a meta-learner: each example shows what the four primitives mean here, and asks for one command.
+
+After Lake, "Compositional generalization through meta sequence-to-sequence learning" (NeurIPS 2019), and Lake and Baroni (Nature
+2023): the input is "jump means I_RUN , walk means I_JUMP , ... do <command>", the order of the support random. In training the
+primitives are assigned to the actions by one of the 23 permutations that are not the true one; the test set has the true one,
+with the test commands of `scan_jump`. Any sequence model trained on it is a meta-learner. It meta-trains on the full grammar,
+every verb in every command: what it must generalize to is the assignment.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import randomness, sentences
+from compositional.datasets import scan
+
+KIND = "sequence"
+DATASET = "scan"
+PARAMETERS = {
+    "episodes": {
+        "type": "integer",
+        "minimum": 16,
+        "default": 100000,
+        "description": "training episodes: a permutation of the primitives and one command each",
+    },
+}
+
+
+def _episode(assigned: dict[str, str], order: list[str], command: str, actions: str) -> tuple[str, str]:
+    """One example: `actions` are those of the true assignment."""
+    replaced = {scan.ACTIONS[verb]: action for verb, action in assigned.items()}
+    support = " , ".join(f"{verb} means {assigned[verb]}" for verb in order)
+    return f"{support} do {command}", " ".join(replaced.get(action, action) for action in actions.split())
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """The drawn training episodes and 7,706 test episodes. Reads no file."""
+    source = randomness.generator(randomness.derive("scan_jump_episodes"))
+    verbs, pairs = list(scan.ACTIONS), scan.commands()
+    true, *others = (dict(zip(verbs, actions, strict=True)) for actions in permutations(scan.ACTIONS.values()))
+
+    def order() -> list[str]:
+        return [verbs[index] for index in source.permutation(len(verbs))]
+
+    train = [
+        _episode(others[assignment], order(), *pairs[pair])
+        for assignment, pair in zip(
+            source.integers(len(others), size=parameters["episodes"]),
+            source.integers(len(pairs), size=parameters["episodes"]),
+            strict=True,
+        )
+    ]
+    _, held_out = scan.add_primitive("jump", 1)
+    return sentences.task({"train": train, "test": [_episode(true, order(), *pair) for pair in held_out]}, "train")

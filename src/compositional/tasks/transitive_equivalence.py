@@ -1,0 +1,18 @@
+"""Transitive equivalence: whether two items are of one class, to be inferred through third items. See compositional.symbolic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional import symbolic
+
+KIND = "combination"
+DATASET = "symbols"
+PARAMETERS = symbolic.TRANSITIVE_EQUIVALENCE
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """Members train and test. Reads no file."""
+    return symbolic.build([symbolic.transitive_equivalence(parameters)])

@@ -1,0 +1,48 @@
+"""A real browser for tests: Debian's Chromium, installed where it is missing, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+# No sandbox: root has none. The rest keeps the browser's own services from asking for the network.
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+
+class UnavailableError(RuntimeError):
+    """No browser can be had here; the message says why."""
+
+
+def find() -> str:
+    """The browser's program, installed if need be.
+
+    Raises:
+        UnavailableError: there is none, and this is no Debian, or not root's session, or the package cannot be had.
+    """
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found:
+        return found
+    if os.getuid() != 0 or shutil.which("apt-get") is None:
+        raise UnavailableError("there is no Chromium, and only root can install Debian's package")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+        done = subprocess.run(["apt-get", *command], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            raise UnavailableError(f"apt-get {command[0]} failed: {done.stderr.strip()[-300:]}")
+    return shutil.which("chromium") or "chromium"
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A running browser without a window."""
+    program = find()
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()

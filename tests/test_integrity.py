@@ -1,0 +1,100 @@
+"""Damaged files are found and made again, with the same bytes, whatever stage they are from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from compositional import files, integrity, provenance
+
+pytestmark = pytest.mark.workflow
+RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
+OTHER = "results/runs/digits_concat/cnn/none/lambda=0/seed=1"
+FIGURE = "results/figures/ablation.pdf"
+ARROW = "results/splits/digits_concat/test/data-00000-of-00001.arrow"
+
+
+def damage(path) -> None:
+    payload = bytearray(path.read_bytes())
+    payload[len(payload) // 2] ^= 1
+    path.write_bytes(payload)
+
+
+def test_a_damaged_file_of_each_stage_is_made_again(archived_project):
+    names = [ARROW, f"{RUN}/weights.safetensors", f"{OTHER}/history.csv", f"{RUN}/metrics.csv", "results/tables/ablation.csv"]
+    names += [FIGURE, "results/figures/ablation.png"]
+    before = archived_project.read(*names)
+    for name in names:
+        damage(archived_project.folder / name)
+    (archived_project.folder / OTHER / "run.json").write_text("no record")
+    output = archived_project.snakemake(FIGURE, overlay="overlay.yaml")
+    for name in [*names, f"{OTHER}/run.json"]:
+        if name != f"{OTHER}/history.csv":  # its record could not be read
+            assert f"damaged, made again: {name}" in output
+    assert archived_project.read(*names) == before
+    assert "Nothing to be done" in archived_project.snakemake(FIGURE, overlay="overlay.yaml")
+
+
+def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_call(archived_project):
+    path = archived_project.folder / f"{RUN}/metrics.csv"
+    before, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    damage(path)
+    os.utime(path, ns=times)
+    for name in ("results/tables/ablation.csv", FIGURE):
+        (archived_project.folder / name).unlink()
+    output = archived_project.snakemake(FIGURE, overlay="overlay.yaml", succeeds=False)
+    assert "metrics.csv was altered or damaged after it was made" in output
+    assert "Traceback" not in output
+    archived_project.snakemake(FIGURE, overlay="overlay.yaml")
+    assert path.read_bytes() == before
+
+
+def test_damage_is_found_by_record(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.txt").write_text("a")
+    record = tmp_path / f"data{provenance.SUFFIX}"
+    with provenance.recording(record, [tmp_path / "data"], code="c"):
+        pass
+    assert integrity.damaged(record) == []
+    integrity.verify(tmp_path / "data")
+    later = record.stat().st_mtime_ns + 10**9
+    os.utime(tmp_path / "data/a.txt", ns=(later, later))
+    assert integrity.damaged(record) == []  # touched, not changed
+    (tmp_path / "data/a.txt").write_text("b")
+    os.utime(tmp_path / "data/a.txt", ns=(0, 0))
+    assert integrity.damaged(record) == []
+    assert integrity.damaged(record, everything=True) == [tmp_path / "data/a.txt"]
+    with pytest.raises(integrity.DamagedFileError, match="Call the same command again"):
+        integrity.verify(tmp_path / "data")
+    assert integrity.damaged(record) == [tmp_path / "data/a.txt"]  # verify marked it
+    (tmp_path / "data/a.txt").unlink()
+    assert integrity.damaged(record) == [tmp_path / "data/a.txt"]
+    record.write_text("{")
+    assert integrity.damaged(record) == [record]
+    assert integrity.damaged(tmp_path / "none.json") == []
+
+
+def test_a_failed_job_leaves_no_record(tmp_path):
+    with pytest.raises(OSError, match="full"), provenance.recording(tmp_path / "r.json", [], code="c"):
+        raise OSError("disk full")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    provenance.source.cache_clear()
+    assert provenance.source() == {}
+    (tmp_path / "inner/archived").mkdir()
+    (tmp_path / "inner/a.txt").write_text("a")
+    about = {"commit": "c", "date": "d", "dirty": False, "files": {"a.txt": files.sha256(tmp_path / "inner/a.txt")}}
+    files.write_json(tmp_path / "inner/archived/source.json", about)
+    provenance.source.cache_clear()
+    assert provenance.source() == {"commit": "c", "date": "d", "dirty": False}
+    (tmp_path / "inner/a.txt").write_text("b")
+    provenance.source.cache_clear()
+    assert provenance.source() == {"commit": "c", "date": "d", "dirty": True}
+    provenance.source.cache_clear()

@@ -1,0 +1,462 @@
+"""The language study: its tasks, layers, regularizer, decoding and scores."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import defaults
+from torch import nn
+
+from compositional import attention, decoding, evaluation, mistakes, packed, sources, splitting, training
+from compositional.configuration import Configuration
+from compositional.datasets import scan
+from compositional.regularization import Tap, dropout, silent_tap
+from compositional.regularizers import consistency
+from compositional.sequences import Layout, SequenceSplit, Vocabulary
+from compositional.tasks import cogs, geoquery, iwslt
+
+# Lines and bytes of the published files at github brendenlake/SCAN, as recorded by the Hugging Face library `datasets`.
+PUBLISHED = {
+    "scan_turn_left": {"train": (21890, 3974537), "test": (1208, 173679)},
+    "scan_around_right": {"train": (15225, 2558693), "test": (4476, 1243177)},
+    "scan_length": {"train": (16990, 2723418), "test": (3920, 1356970)},
+}
+
+
+def build(task: str, raw=None, **options):
+    return import_module(f"compositional.tasks.{task}").build(raw, defaults(f"tasks.{task}") | options)
+
+
+def lines(member) -> list[str]:
+    return [f"IN: {command} OUT: {actions}\n" for command, actions in zip(member["input"], member["output"], strict=True)]
+
+
+@pytest.mark.parametrize("task", PUBLISHED)
+def test_scan_splits_have_the_published_lines_and_bytes(task):
+    members, about = build(task)
+    assert {name: (len(member), sum(map(len, lines(member)))) for name, member in members.items()} == PUBLISHED[task]
+    assert splitting.audit(members, about["disjoint"])[0]["in_training"] == 0
+    assert {line for member in members.values() for line in lines(member)} <= {f"IN: {a} OUT: {b}\n" for a, b in scan.commands()}
+
+
+def test_simple_split_is_a_draw_of_all_commands():
+    members, _ = build("scan_simple")
+    assert {name: len(member) for name, member in members.items()} == {"train": 16728, "test": 4182}
+    drawn = sorted(members["train"]["input"]) + sorted(members["test"]["input"])
+    assert Counter(drawn) == Counter(command for command, _ in scan.commands())
+    assert set(build("scan_simple", draw=1)[0]["test"]["input"]) != set(members["test"]["input"])
+
+
+def test_episodes_follow_their_support_and_withhold_the_true_assignment():
+    members, about = build("scan_jump_episodes", episodes=400)
+    truth = dict(scan.commands())
+    for name, member in members.items():
+        for source, actions in list(zip(member["input"], member["output"], strict=True))[:400]:
+            support, command = source.split(" do ")
+            assigned = dict(pair.split(" means ") for pair in support.split(" , "))
+            assert (assigned == scan.ACTIONS) == (name == "test")
+            true = {scan.ACTIONS[verb]: action for verb, action in assigned.items()}
+            assert actions == " ".join(true.get(action, action) for action in truth[command].split())
+    assert len(members["test"]) == 7706
+    assert splitting.audit(members, about["disjoint"])[0]["in_training"] == 0
+
+
+@pytest.fixture
+def cogs_files(tmp_path):
+    """COGS in small: files of the published form."""
+    rows = {
+        "train.tsv": ["A rose was helped .\trose ( x _ 1 )\tin_distribution", "shark\tLAMBDA a . shark ( a )\tprimitive"],
+        "train_100.tsv": ["The shark ate .\tshark\tin_distribution"] * 3,
+        "dev.tsv": ["A cake ate .\tcake\tin_distribution"],
+        "test.tsv": ["A girl ate .\tgirl\tin_distribution"],
+        "gen.tsv": ["The shark .\tshark\tprim_to_subj_common", "A a a .\trose\tpp_recursion", "B .\tcake\tpp_recursion"],
+    }
+    for name, content in rows.items():
+        (tmp_path / name).write_text("\n".join(content) + "\n")
+    return tmp_path
+
+
+def test_cogs_has_its_categories_by_group(cogs_files):
+    members, _ = build("cogs", cogs_files)
+    assert members["test"]["category"] == ["lexical/prim_to_subj_common", "structural/pp_recursion", "structural/pp_recursion"]
+    assert members["train"].column_names == ["input", "output"]
+    assert {name: len(member) for name, member in members.items()} == {
+        "train": 2,
+        "validation": 1,
+        "in_distribution": 1,
+        "test": 3,
+    }
+    assert len(build("cogs", cogs_files, exposure_examples=100)[0]["train"]) == 3
+    assert len(cogs.STRUCTURAL) == 3
+
+
+def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
+    schema = Path(__file__).parent.parent / "config" / "schema.yaml"
+    empty = {"device": "cpu", "jobs_per_gpu": 1, "sources": ["mirror"], "mirror": None, "pack_size": {"default": 1}}
+    empty |= {"checkpoint_seconds": 1, "models": {}, "regularizers": {}, "studies": {}}
+    tasks = {"cogs_100": {"module": "cogs", "exposure_examples": 100}}
+    configuration = Configuration(empty | {"tasks": tasks}, schema)
+    assert configuration.raw_files("cogs") == ["dev.tsv", "gen.tsv", "test.tsv", "train.tsv"]
+    assert configuration.raw_files("cogs_100") == ["dev.tsv", "gen.tsv", "test.tsv", "train_100.tsv"]
+
+
+def test_a_file_known_by_its_git_identity_is_checked(tmp_path, monkeypatch):
+    from compositional.datasets import cogs as dataset
+
+    # `git hash-object` of a file that holds "hello\n".
+    monkeypatch.setitem(dataset.FILES["train_100.tsv"], "git_blob", "ce013625030ba8dba906f756967f9e9ca394464a")
+    monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
+    (tmp_path / "cogs").mkdir()
+    (tmp_path / "cogs" / "train_100.tsv").write_text("hello\n")
+    sources.fetch("cogs", "train_100.tsv", tmp_path / "here", ["mirror"], str(tmp_path))
+    assert (tmp_path / "here").read_text() == "hello\n"
+    (tmp_path / "cogs" / "train_100.tsv").write_text("hullo\n")
+    with pytest.raises(sources.DownloadError, match="git blob"):
+        sources.fetch("cogs", "train_100.tsv", tmp_path / "there", ["mirror"], str(tmp_path))
+    assert not (tmp_path / "there").exists()
+
+
+def test_geoquery_fills_in_the_names_of_places(tmp_path):
+    def sentence(text, place, where):
+        return {"question-split": where, "text": text, "variables": {"var0": place}}
+
+    templates = [
+        {
+            "logic": ["( A , _capital ( var0 ) )"],
+            "query-split": "train",
+            "sentences": [sentence("capital of var0", "new york", "train"), sentence("var0 's capital", "iowa", "test")],
+        },
+        {"logic": ["( A , _size ( var0 ) )"], "query-split": "test", "sentences": [sentence("size of var0", "ohio", "train")]},
+        {"logic": ["( A , _rivers ( A ) )"], "query-split": "dev", "sentences": [sentence("rivers", "", "dev")]},
+    ]
+    (tmp_path / "geography-logic.txt").write_text(json.dumps(templates))
+    by_query, about = build("geoquery", tmp_path)
+    assert by_query["train"]["input"] == ["capital of new york", "iowa 's capital"]
+    assert by_query["train"]["output"][0] == "( A , _capital ( new york ) )"
+    assert by_query["test"]["input"] == ["size of ohio"]
+    assert about["in_distribution"] == "train"
+    by_question, _ = geoquery.build(tmp_path, {"split": "question", "entities": "variables"})
+    assert by_question["test"]["input"] == ["var0 's capital"]
+
+
+@pytest.fixture
+def iwslt_files(tmp_path):
+    """IWSLT in small: parallel files of the published form and names."""
+    words = {"en": ["walking", "talking", "house", "houses", "walk"], "vi": ["đi_bộ", "nói", "nhà", "những_nhà", "bộ"]}
+    source = np.random.default_rng(0)
+    for name, count in (("train", 400), ("tst2012", 20), ("tst2013", 20)):
+        drawn = [source.integers(5, size=source.integers(1, 6)) for _ in range(count)]
+        for language, vocabulary in words.items():
+            text = "\n".join(" ".join(vocabulary[word] for word in row) for row in drawn) + "\n"
+            (tmp_path / f"{name}.{language}").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_iwslt_subwords_join_to_the_text_again(iwslt_files):
+    members, about = build("iwslt", iwslt_files, subwords=300)
+    for member, name in (("validation", "tst2012"), ("test", "tst2013")):
+        for column, language in (("input", "en"), ("output", "vi")):
+            text = (iwslt_files / f"{name}.{language}").read_text(encoding="utf-8").splitlines()
+            assert [decoding.join_subwords(row) for row in members[member][column]] == text
+    assert about["decoding"] == {"beam": 5, "bleu": True}
+    shorter, _ = build("iwslt", iwslt_files, subwords=300, longest=3)
+    assert 0 < len(shorter["train"]) < len(members["train"])
+    (iwslt_files / "tst2013.vi").write_text("một\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"tst2013\.en has 20 lines, tst2013\.vi has 1"):
+        iwslt.build(iwslt_files, defaults("tasks.iwslt"))
+
+
+def test_bleu_of_known_sentences():
+    same = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁e")]
+    assert decoding._bleu(same) == pytest.approx(100)
+    # Of 5 words 4 are right, of 4 pairs 3, of 3 triples 2, of 2 quadruples 1; no brevity penalty.
+    other = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁f")]
+    assert decoding._bleu(other) == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+
+
+def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
+    from PIL import Image
+
+    from compositional.datasets import mini_imagenet
+
+    source = np.random.default_rng(0)
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for name in ("train", "validation", "test"):
+        pixels = source.integers(256, size=(24, 90, 120, 3), dtype=np.uint8)
+        rows = [{"image": Image.fromarray(image), "label": index % 3} for index, image in enumerate(pixels)]
+        (raw / f"{name}.npz").write_bytes(mini_imagenet.pack(rows))
+    assert mini_imagenet.pack(rows) == (raw / "test.npz").read_bytes()
+    options = {"train_images": 20, "validation_images": 8, "test_images": None}
+    splitting.make_split("mini", "tasks.mini_imagenet", options, raw, tmp_path / "split")
+    about = json.loads((tmp_path / "split" / "task.json").read_text())
+    assert about["items"] == {"train": 20, "validation": 8, "test": 24}
+    assert about["image_shape"] == [3, 84, 84]
+    assert about["raw_sha256"]["train.npz"] == hashlib.sha256((raw / "train.npz").read_bytes()).hexdigest()
+    model = import_module("compositional.models.resnet18")
+    small = defaults("models.resnet18") | {"widths": [4, 8], "blocks": [1, 1]}
+    settings = defaults("training") | {"steps": 2, "batch_size": 8, "record_every": 2, "curve_examples": 16}
+    settings |= {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.01, "learning_rate": 0.1, "decay": 0.1, "decay_every": 1}
+    splits = import_module("compositional.images").load(tmp_path / "split", "cpu")
+    case = training.Problem("mini", about, splits, "resnet18", model, small, None, {}, settings, "cpu")
+    state = training.start(case, 0, 0.0)
+    training.train(case, [state], evaluation.measure)
+    assert state.diverged_at is None
+    assert {split for _, split, metric, _ in state.history if metric == "accuracy"} == {"train", "validation", "test"}
+
+
+def test_weight_decay_and_drops_of_the_rate_against_pytorch(problem):
+    options = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.05, "learning_rate": 0.1, "decay": 0.1, "decay_every": 2}
+    case = problem("cnn", steps=4, record_every=4, loss="cross_entropy", clip=None, **options)
+    state = training.start(case, 3, 0.0)
+    training.train(case, [state], evaluation.measure)
+    weights = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    optimizer = torch.optim.SGD(weights.values(), lr=0.1, momentum=0.9, weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
+    rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
+    for step in range(4):
+        batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])
+        named = {name: tensor[None] for name, tensor in weights.items()}
+        outputs = case.model.forward(case.model_parameters, named, batch, silent_tap)
+        optimizer.zero_grad()
+        batch.losses(outputs, "cross_entropy").mean().backward()
+        optimizer.step()
+        schedule.step()
+    ours = training.weight_layout(case).views(state.tensors["weights"][None])
+    for name, tensor in weights.items():
+        torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_large_vocabularies_look_up_the_same_rows_with_the_same_gradient():
+    torch.manual_seed(0)
+    vocabulary = packed.SMALL_VOCABULARY + 6
+    tokens = torch.randint(vocabulary, (3, 7, 5))
+    table = torch.randn(3, vocabulary, 4, requires_grad=True)
+    found = packed.embedding(tokens, table)
+    expected = torch.stack([rows[index] for rows, index in zip(table, tokens, strict=True)])
+    assert torch.equal(found, expected)
+    weight = torch.randn_like(found)
+    (ours,) = torch.autograd.grad((found * weight).sum(), table)
+    (theirs,) = torch.autograd.grad((expected * weight).sum(), table)
+    torch.testing.assert_close(ours, theirs)
+    alone = table[1:2].detach().requires_grad_()
+    (lone,) = torch.autograd.grad((packed.embedding(tokens[1:2], alone) * weight[1:2]).sum(), alone)
+    assert torch.equal(lone[0], ours[1])
+
+
+def test_shift_turns_distances_into_keys():
+    scores = torch.arange(15.0).view(1, 3, 5)  # row i, distance index c
+    expected = torch.tensor([[[row * 5 + 2 - row + key for key in range(3)] for row in range(3)]], dtype=torch.float32)
+    assert torch.equal(attention.shift(scores), expected)
+
+
+def test_attention_without_positions_equals_pytorch():
+    torch.manual_seed(0)
+    width, heads = 8, 2
+    reference = nn.MultiheadAttention(width, heads, batch_first=True)
+    states, mask = torch.randn(3, 5, width), torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
+    expected, _ = reference(states, states, states, key_padding_mask=~mask)
+    weights = attention.initialize_attention(np.random.default_rng(0), width, heads, "a", relative=True)
+    for part, weight, bias in zip(
+        ("query", "key", "value"), reference.in_proj_weight.chunk(3), reference.in_proj_bias.chunk(3), strict=True
+    ):
+        weights |= {f"a.{part}.weight": weight.T, f"a.{part}.bias": bias}
+    weights |= {"a.output.weight": reference.out_proj.weight.T, "a.output.bias": reference.out_proj.bias}
+    weights["a.position"] = torch.zeros(width, width)
+    stacked = {name: tensor[None] for name, tensor in weights.items()}
+    found = attention.attend_inputs(stacked, "a", states[None], mask[None], heads)
+    torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_relative_scores_are_those_of_the_paper():
+    torch.manual_seed(0)
+    length, width = 4, 6
+    weights = attention.initialize_attention(np.random.default_rng(1), width, 1, "a", relative=True)
+    weights |= {"a.content_bias": torch.randn(1, width), "a.position_bias": torch.randn(1, width)}
+    queries, keys = torch.randn(length, width), torch.randn(length, width)
+
+    def position(distance):
+        frequency = torch.exp(torch.arange(0, width, 2.0) * (-math.log(10000) / width))
+        return torch.cat([(distance * frequency).sin(), (distance * frequency).cos()]) @ weights["a.position"]
+
+    scores = torch.stack(
+        [
+            torch.stack(
+                [
+                    (queries[i] + weights["a.content_bias"][0]) @ keys[j]
+                    + (queries[i] + weights["a.position_bias"][0]) @ position(i - j)
+                    for j in range(length)
+                ]
+            )
+            for i in range(length)
+        ]
+    )
+    # With the identity as values, attention shows its weights.
+    values = torch.eye(length, width)
+    stacked = {name: tensor[None] for name, tensor in weights.items()}
+    parts = tuple(part[None, None] for part in (queries, keys, values))
+    found = attention._self_attend(stacked, "a", parts, torch.zeros(1, 1, 1, length, dtype=torch.bool), 1)
+    torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
+
+
+def test_the_transformer_does_not_see_the_future_or_padding(problem):
+    case = problem("transformer")
+    split = case.splits["train"]
+    _, batch = split.evaluation_batches(1, 32, 32)[0]
+    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
+    step = batch.layout.positions[:, 1]
+    changed = batch.previous.clone()
+    changed[:, step >= 2] = 3
+    inputs = torch.where(batch.input_mask, batch.inputs, 5)
+    altered = replace(batch, previous=changed, inputs=inputs)
+    again = case.model.forward(case.model_parameters, weights, altered, silent_tap)
+    torch.testing.assert_close(again[:, step < 2], logits[:, step < 2], atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(again[:, step >= 2], logits[:, step >= 2], atol=1e-3)
+
+
+def test_syntax_of_a_word_has_not_seen_the_word(problem):
+    case = problem("syntactic_attention")
+    batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
+    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+
+    def syntax(inputs):
+        shown = []
+        case.model.forward(
+            case.model_parameters,
+            weights,
+            replace(batch, inputs=inputs),
+            lambda name, values, mask: shown.append((name, values)) or values,
+        )
+        return dict(shown)["encoder_states"]
+
+    before = syntax(batch.inputs)
+    changed = batch.inputs.clone()
+    changed[:, :, 1] = (changed[:, :, 1] + 1).clamp(min=3) % len(case.about["source_words"])
+    after = syntax(changed)
+    assert torch.equal(before[:, :, 1], after[:, :, 1])
+    assert not torch.allclose(before[:, :, 0], after[:, :, 0])
+
+
+def test_dropout_keeps_the_mean_in_training_and_everything_in_evaluation():
+    generator = torch.Generator().manual_seed(0)
+    tap = Tap(None, None, lambda shape: torch.randn(2, *shape, generator=generator))
+    values = torch.ones(2, 100, 200)
+    dropped = dropout(tap, values, 0.3)
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.7])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.01)
+    assert torch.equal(dropout(silent_tap, values, 0.3), values)
+
+
+def test_contrast_of_states_by_hand():
+    # Two states of word 1 in the same direction, one of word 2 opposite, one of padding that must not count.
+    states = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [-3.0, 0.0], [7.0, 7.0]]])
+    words, valid = torch.tensor([[1, 1, 2, 1]]), torch.tensor([[True, True, True, False]])
+    # Each state of word 1 sees a positive with similarity 1 and a negative with -1; word 2 has no positive.
+    expected = math.log(1 + math.exp(-2 / 0.5))
+    assert consistency.contrast(states, words, valid, 0.5).tolist() == pytest.approx([expected], rel=1e-4)
+
+
+def test_divergence_by_hand():
+    left, right = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
+    middle = [0.7, 0.3]
+    expected = sum(p * math.log(p / m) / 2 for row in ([0.5, 0.5], [0.9, 0.1]) for p, m in zip(row, middle, strict=True))
+    assert consistency.divergence(left, right).item() == pytest.approx(expected, rel=1e-5)
+    assert consistency.divergence(left, left).item() == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "kind"),
+    [
+        ("a b c", "right"),
+        ("", "empty"),
+        ("a b", "cut short"),
+        ("a b c d", "goes on"),
+        ("a a a a a", "repeats"),
+        ("a d c d c d c", "repeats"),
+        ("b a c", "other order"),
+        ("a b d", "wrong symbols"),
+        ("b", "wrong length"),
+    ],
+)
+def test_mistakes_have_a_kind(prediction, kind):
+    assert mistakes.kind("a b c", prediction) == kind
+    assert kind in mistakes.KINDS
+
+
+class Chain:
+    """A "model" whose next symbol depends on the last one alone, by a table of probabilities."""
+
+    def __init__(self, table: torch.Tensor) -> None:
+        self.table = table
+
+    def forward(self, parameters, weights, batch, tap):
+        return self.table.log()[batch.previous]
+
+
+def chain_problem(probabilities: dict[str, dict[str, float]]):
+    vocabulary = Vocabulary.of(["a b c"])
+    table = torch.full((len(vocabulary), len(vocabulary)), 1e-9)
+    for last, following in probabilities.items():
+        for symbol, probability in following.items():
+            table[vocabulary.words.index(last), vocabulary.words.index(symbol)] = probability
+    split = SequenceSplit(["a", "b"], ["a b c", "c"], vocabulary, vocabulary, "cpu")
+    case = training.Problem(
+        "chain", {"kind": "sequence"}, {"train": split, "test": split}, "chain", Chain(table), {}, None, {}, {}, "cpu"
+    )
+    return case, {"none": torch.zeros(2, 1)}
+
+
+def test_beam_search_finds_what_greedy_search_misses():
+    # Greedy takes a (0.6) and then has nothing good; b <end> has the largest probability.
+    case, weights = chain_problem(
+        {"<start>": {"a": 0.6, "b": 0.4}, "a": {"a": 0.34, "c": 0.33, "<end>": 0.33}, "b": {"<end>": 1.0}, "c": {"<end>": 1.0}}
+    )
+    greedy = decoding.predictions(case, weights, "test", None, beam=1)
+    beam = decoding.predictions(case, weights, "test", None, beam=3)
+    assert [row[2] for row in beam[0]] == ["b", "b"]
+    # It never ends, and has room for 4 + 0 + 5 symbols.
+    assert [row[2] for row in greedy[1]] == [" ".join("a" * 9)] * 2
+    assert [row[:2] for row in beam[0]] == [("a", "a b c"), ("b", "c")]
+
+
+def test_a_beam_of_one_is_greedy(problem):
+    case = problem("lstm_attention", steps=60, record_every=60)
+    state = training.start(case, 0, 0.0)
+    training.train(case, [state], evaluation.measure)
+    weights = training.weight_layout(case).views(state.tensors["weights"][None])
+    _, batch = case.splits["test"].evaluation_batches(1, 64, 64)[0]
+    greedy = decoding.decode_greedily(case, weights, batch, 20)
+    beam = decoding.decode_by_beam(case, weights, batch, 20, 1)
+    assert torch.equal(greedy, beam)
+
+
+def test_scores_hold_beam_accuracy_and_bleu():
+    case, weights = chain_problem({"<start>": {"c": 1.0}, "c": {"<end>": 1.0}})
+    case.about["decoding"] = {"beam": 2, "bleu": True}
+    (first, _) = decoding.scores(case, weights)
+    assert first["test", "accuracy_beam"] == 0.5
+    assert set(first) == {("test", "accuracy_beam"), ("test", "bleu")}
+    case.about.pop("decoding")
+    assert decoding.scores(case, weights) == [{}, {}]
+
+
+def test_categories_are_counted_apart_and_by_group():
+    right = torch.tensor([[True, False, True, True], [False, False, False, True]])
+    categories = np.array(["lexical/a", "lexical/b", "lexical/a", "structural/c"])
+    first, second = evaluation._by_category(right, categories)
+    assert first == {"lexical": 2 / 3, "lexical/a": 1.0, "lexical/b": 0.0, "structural": 1.0, "structural/c": 1.0}
+    assert second["lexical"] == 0.0
+
+
+def test_layout_of_equal_lengths_is_row_by_row():
+    assert Layout((2, 2)).positions[:3].tolist() == [[0, 0], [0, 1], [1, 0]]

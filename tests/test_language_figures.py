@@ -1,0 +1,185 @@
+"""The figures of representations and methods, drawn from small tables: numbers of their captions, bytes, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import defaults
+
+from compositional.figures import comparison, embeddings, metrics, per_category, style, tradeoff
+from compositional.files import write_csv
+from compositional.stages.plot import plot
+
+HEADER = ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value")
+
+
+def options(figure: str, **given) -> dict:
+    return defaults(f"figures.{figure}") | given
+
+
+def table(rows: list[tuple]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=HEADER)
+
+
+@pytest.fixture
+def runs() -> pd.DataFrame:
+    """Entropy gains at 0.1 and loses everything at 10, where a run diverged; three seeds; 20 steps."""
+    rows = []
+    for seed in range(3):
+        for regularizer, strength, test, own, seconds in (
+            ("none", 0.0, 0.1, 1.0, 2.0),
+            ("entropy", 0.1, 0.9, 0.98, 3.0),
+            ("entropy", 10.0, 0.0, 0.0, 5.0),
+        ):
+            key = ("scan_jump", "lstm_attention", regularizer, strength, seed)
+            lost = strength == 10 and seed == 2
+            rows += [
+                (*key, "test", "accuracy", np.nan if lost else test + 0.01 * seed),
+                (*key, "train", "accuracy", np.nan if lost else own),
+                (*key, "train", "steps", 20),
+                (*key, "train", "wall_seconds", seconds),
+                (*key, "probe", "ccgp in encoder_states", test / 2),
+                (*key, "probe", "ccgp in encoder_states (shuffled)", 0.25),
+                (*key, "probe", "ccgp in encoder_states (2.5 %)", 0.2),
+                (*key, "probe", "ccgp in encoder_states (97.5 %)", 0.3),
+            ]
+    return table(rows)
+
+
+def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
+    _, caption = tradeoff.draw(runs, options("tradeoff"))
+    assert "* scan_jump, lstm_attention" in caption
+    # Gain 0.8 in every seed, loss 0.02; times 3 / 2 and 5 / 2, all seeds alike.
+    assert "entropy: largest gain +0.800 +- 0.000 at lambda 0.1, with a loss of +0.020" in caption
+    assert "a step takes 2.00 times the plain run's" in caption
+    assert "entropy: 1 runs diverged" in caption
+
+
+def test_comparison_has_every_method_in_the_order_asked_for_and_published_numbers(runs):
+    published = {"scan_jump": {"CGPS": {"mean": 0.988, "deviation": 0.014, "source": "Li et al. 2019"}}}
+    methods = {"LSTM + entropy": "lstm_attention/entropy/lambda=0.1", "LSTM": "lstm_attention/none/lambda=0"}
+    figure, caption = comparison.draw(runs, options("comparison", methods=methods, published=published))
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["LSTM + entropy", "LSTM", "CGPS (published)"]
+    half = style.interval(np.array([0.9, 0.91, 0.92]))
+    assert f"LSTM + entropy: 0.910 +- {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
+    assert "published, CGPS: 0.988 +- 0.014 (Li et al. 2019)" in caption
+    _, everything = comparison.draw(runs, options("comparison"))
+    assert "lstm_attention + entropy 10: 0.005" in everything
+    assert "(2 seeds, 1 diverged)" in everything
+
+
+def test_comparison_says_which_method_is_missing(runs):
+    with pytest.raises(ValueError, match=r"'CGPS' \(primitive_attention/entropy/lambda=0\.1\)"):
+        comparison.draw(runs, options("comparison", methods={"CGPS": "primitive_attention/entropy/lambda=0.1"}))
+
+
+def test_metrics_caption_has_values_null_and_correlation(runs):
+    wanted = {"CCGP": ["ccgp in penultimate", "ccgp in encoder_states"]}
+    figure, caption = metrics.draw(runs, options("metrics", measures=wanted))
+    assert "0.050 at lambda = 0, shuffled 0.250" in caption
+    assert "entropy 0.450 at 0.1, its most accurate lambda (range 0.000 to 0.450)" in caption
+    assert "rho with accuracy +0.9" in caption
+    assert figure.axes[0].get_title() == "CCGP"
+
+
+def test_metrics_refuses_what_is_not_there(runs):
+    with pytest.raises(ValueError, match="no run has 'salience'"):
+        metrics.draw(runs, options("metrics", measures={"salience": ["salience"]}))
+    other = runs.assign(task="digits_concat")
+    with pytest.raises(ValueError, match="digits_concat, scan_jump; make one figure a task"):
+        metrics.draw(pd.concat([runs, other]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
+
+
+@pytest.fixture
+def vectors() -> pd.DataFrame:
+    """Four words on a rectangle in three dimensions; the regularized model's vary along the plain model's third axis alone."""
+    plain = np.array([[-2.0, -1.0, 0.0], [-2.0, 1.0, 0.0], [2.0, -1.0, 0.0], [2.0, 1.0, 0.0]])
+    other = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+    rows = []
+    for regularizer, strength, values in (("none", 0.0, plain), ("entropy", 0.1, other), ("entropy", 1.0, plain / 10 + 5)):
+        for item, vector in zip(("jump", "walk", "look", "run"), values, strict=True):
+            rows += [
+                ("scan_jump", "lstm_attention", regularizer, strength, 0, "word_embedding", item, dimension, value)
+                for dimension, value in enumerate(vector)
+            ]
+    return pd.DataFrame(
+        rows, columns=["task", "model", "regularizer", "lambda", "seed", "representation", "item", "dimension", "value"]
+    )
+
+
+def test_embeddings_have_the_plain_models_axes(vectors):
+    figure, caption = embeddings.draw(vectors, options("embeddings", groups={"jump": ["jump"]}))
+    assert "plain, lambda 0: share 1.000, root mean square distance from the center 2.236" in caption
+    assert "entropy, lambda 0.1: share 0.000" in caption
+    assert "entropy, lambda 1: share 1.000, root mean square distance from the center 0.224" in caption
+    drawn = [np.concatenate([part.get_offsets() for part in axes.collections]) for axes in figure.axes]
+    # The same shape, ten times smaller, whatever the constant in front.
+    np.testing.assert_allclose(drawn[2], drawn[0] / 10, atol=1e-9)
+    assert sorted(np.abs(drawn[0][:, 0])) == pytest.approx([2, 2, 2, 2])
+
+
+def test_embeddings_needs_one_seed_and_the_plain_run(vectors):
+    with pytest.raises(ValueError, match="lacks the plain run"):
+        embeddings.draw(vectors[vectors.regularizer != "none"], options("embeddings"))
+    with pytest.raises(ValueError, match="one task, model and seed"):
+        embeddings.draw(pd.concat([vectors, vectors.assign(seed=1)]), options("embeddings"))
+    with pytest.raises(ValueError, match="no representation 'penultimate'"):
+        embeddings.draw(vectors, options("embeddings", representations={"penultimate": "last"}))
+
+
+@pytest.fixture
+def categories() -> pd.DataFrame:
+    rows = []
+    for regularizer, strength, gain in (("none", 0.0, 0.0), ("consistency", 1.0, 0.2)):
+        for seed in range(2):
+            key = ("cogs", "transformer", regularizer, strength, seed, "test")
+            rows += [
+                (*key, "accuracy", 0.5),
+                (*key, "accuracy of lexical/active_to_passive", 0.7 + gain + 0.02 * seed),
+                (*key, "accuracy of structural/cp_recursion", 0.0),
+                (*key, "accuracy of length 9", 0.4),
+                (*key, "accuracy of length 10", 0.3),
+            ]
+    return table(rows)
+
+
+def test_per_category_finds_categories_in_the_names_of_metrics(categories):
+    groups = {"first": ["structural/cp_recursion"]}
+    figure, caption = per_category.draw(categories, options("per_category", groups=groups))
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    # Groups first; numbers in names in the order of numbers.
+    assert labels == ["structural/cp_recursion", "length 9", "length 10", "lexical/active_to_passive"]
+    assert (
+        "transformer: structural/cp_recursion 0.000, length 9 0.400, length 10 0.300, lexical/active_to_passive 0.710" in caption
+    )
+    assert "transformer + consistency 1: structural/cp_recursion 0.000, length 9 0.400" in caption
+    with pytest.raises(ValueError, match="no metric of 'validation' matches"):
+        per_category.draw(categories, options("per_category", split="validation"))
+
+
+def test_categories_stand_in_blocks():
+    names, begins = per_category._order(["b/y", "b", "length 10", "a/x", "length 9", "b/x"], {"first": ["b/x"]})
+    assert names == ["b/x", "a/x", "b", "b/y", "length 9", "length 10"]
+    assert begins == [1, 2, 4]
+
+
+def test_in_distribution_is_the_member_of_that_name_then_validation_then_train():
+    rows = [("a", name) for name in ("train", "validation", "in_distribution", "test")] + [("b", "train"), ("b", "test")]
+    own = table([(task, "m", "none", 0.0, 0, split, "accuracy", 0.5) for task, split in rows])
+    found = style.accuracies(own, "in_distribution")
+    assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
+
+
+@pytest.mark.parametrize("module", ["tradeoff", "comparison", "metrics", "per_category"])
+def test_drawn_twice_they_have_the_same_bytes(module, runs, categories, tmp_path):
+    source = categories if module == "per_category" else runs
+    given = {"measures": {"CCGP": ["ccgp in encoder_states"]}} if module == "metrics" else {}
+    write_csv(tmp_path / "table.csv", HEADER, source.itertuples(index=False))
+    read = []
+    for name in ("one", "two"):
+        paths = {kind: tmp_path / f"{name}.{kind}" for kind in ("pdf", "png", "caption")}
+        plot(module, tmp_path / "table.csv", options(module, **given), **paths)
+        read.append([path.read_bytes() for path in paths.values()])
+    assert read[0] == read[1]

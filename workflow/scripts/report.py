@@ -1,0 +1,18 @@
+"""Write the page about a build."""
+
+from pathlib import Path
+
+from compositional import files, report
+from compositional.stages.job import logged
+
+with logged(snakemake.log[0]):
+    page = report.render(
+        Path(snakemake.input.template),
+        Path("results"),
+        figures=snakemake.params.figures,
+        config=snakemake.params.config,
+        call=snakemake.params.call,
+        lock=Path(snakemake.input.lock),
+    )
+    with files.replacing(Path(snakemake.output[0])) as temporary:
+        temporary.write_text(page)
