@@ -8,15 +8,16 @@ from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
+from conftest import defaults
+from test_configuration import SCHEMA, STUDIES, read
 
 from compositional import curves, images, points, randomness, sequences, splitting, training
+from compositional.configuration import Configuration
 from compositional.datasets import scan
 from compositional.declarations import declarations
 from compositional.labels import Labelled
@@ -24,13 +25,11 @@ from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.stages.plot import plot
 
 torch.set_num_threads(1)
-CONFIG = yaml.safe_load((Path(__file__).parents[1] / "config" / "studies" / "gradient_resists.yaml").read_text())
-FIGURES = CONFIG["studies"]["gradient_resists"]["figures"]
-
-
-def defaults(module: str) -> dict:
-    """The default options that a module declares."""
-    return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
+FIGURES = {
+    name: figure
+    for name, figure in Configuration(read("config.yaml", *STUDIES), SCHEMA).figures.items()
+    if figure["study"] == "gradient_resists"
+}
 
 
 def built(task: str, **options):
@@ -305,7 +304,7 @@ def rows_of(task: str, model: str, seed: int, values: dict, step: int | None = N
 
 def small_table(figure: dict) -> pd.DataFrame:
     """A table for a figure of the study with three seeds at most and made-up values."""
-    source = declarations(f"figures.{figure['module']}")["SOURCE"]
+    (source,) = figure["sources"]
     numbers = np.random.default_rng(0)
     table = []
     for grid in figure["grids"]:
@@ -321,9 +320,8 @@ def small_table(figure: dict) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_figures_draw_from_a_small_table_and_are_bit_identical(name, tmp_path):
-    module = FIGURES[name]["module"]
+    module, options = FIGURES[name]["module"], FIGURES[name]["options"]
     small_table(FIGURES[name]).to_csv(tmp_path / "table.csv", index=False)
-    options = defaults(f"figures.{module}") | FIGURES[name].get("options", {})
     written = []
     for attempt in ("one", "two"):
         paths = {kind: tmp_path / attempt / kind for kind in ("figure.pdf", "figure.png", "caption.rst")}

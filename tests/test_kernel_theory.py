@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
+from conftest import defaults
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import comb
+from test_configuration import SCHEMA, STUDIES, read
 from test_workflow import Project
 from torch.nn import functional
 
@@ -40,14 +41,9 @@ from compositional.models import kernel_machine
 from compositional.stages.plot import plot
 
 torch.set_num_threads(1)
-ROOT = Path(__file__).parents[1]
-CONFIG = yaml.safe_load((ROOT / "config" / "studies" / "kernel_theory.yaml").read_text())
-FIGURES = CONFIG["studies"]["kernel_theory"]["figures"]
-
-
-def defaults(module: str) -> dict:
-    """The default options that a module declares."""
-    return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
+CONFIGURATION = Configuration(read("config.yaml", *STUDIES), SCHEMA)
+CONFIG = CONFIGURATION.config
+FIGURES = {name: figure for name, figure in CONFIGURATION.figures.items() if figure["study"] == "kernel_theory"}
 
 
 def problem(task: str, model: str, task_options: dict | None = None, model_options: dict | None = None, **settings):
@@ -774,7 +770,7 @@ def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
 
 def small_table(figure: dict) -> pd.DataFrame:
     """A table for a figure of the study with two seeds at most: kernel machines really fitted, networks' numbers made up."""
-    source = declarations(f"figures.{figure['module']}")["SOURCE"]
+    (source,) = figure["sources"]
     numbers, rows = np.random.default_rng(0), []
     for grid in figure["grids"]:
         task, model = CONFIG["tasks"].get(grid["task"], {}), CONFIG["models"].get(grid["model"], {})
@@ -821,9 +817,9 @@ def small_table(figure: dict) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_figures_draw_from_a_small_table(name, tmp_path):
-    figure = {"module": name} | FIGURES[name]
+    figure = FIGURES[name]
     small_table(figure).to_csv(tmp_path / "table.csv", index=False)
-    options = defaults(f"figures.{figure['module']}") | figure.get("options", {})
+    options = figure["options"]
     paths = {kind: tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "rst")}
     plot(figure["module"], tmp_path / "table.csv", options, **dict(zip(("pdf", "png", "caption"), paths.values(), strict=True)))
     assert paths["pdf"].read_bytes().startswith(b"%PDF")
@@ -880,12 +876,7 @@ def test_the_caption_states_the_saliences_of_the_table(tmp_path):
     ],
 )
 def test_combinations_that_cannot_be_trained_are_refused(task, model, message):
-    read = {}
-    for name in ("config.yaml", "studies/kernel_theory.yaml"):
-        for key, value in yaml.safe_load((ROOT / "config" / name).read_text()).items():
-            read[key] = (read.get(key) or {}) | value if isinstance(value, dict) else value
-    configuration = Configuration(read, ROOT / "config" / "schema.yaml")
-    assert configuration.impossible(task, model, "none") == [message]
+    assert CONFIGURATION.impossible(task, model, "none") == [message]
 
 
 @pytest.mark.workflow

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import defaults
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,11 +39,6 @@ from compositional.tasks import raven_evolved
 torch.set_num_threads(1)
 ROOT = Path(__file__).parents[1]
 FN_0 = "(push (add (connect #0)))"
-
-
-def defaults(module: str) -> dict:
-    """The default options that a module declares."""
-    return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
 
 
 # Puzzles.
