@@ -19,7 +19,6 @@ from test_configuration import SCHEMA, STUDIES, read
 from compositional import curves, images, points, randomness, sequences, splitting, training
 from compositional.configuration import Configuration
 from compositional.datasets import scan
-from compositional.declarations import declarations
 from compositional.labels import Labelled
 from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.stages.plot import plot

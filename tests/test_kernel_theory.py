@@ -34,7 +34,6 @@ from compositional import (
     training,
 )
 from compositional.configuration import Configuration
-from compositional.declarations import declarations
 from compositional.figures import conjunction_values, kernel_context
 from compositional.files import write_csv
 from compositional.models import kernel_machine

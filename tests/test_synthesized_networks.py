@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import defaults
 import yaml
+from conftest import defaults
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_workflow import Project
@@ -26,7 +26,6 @@ from test_workflow import Project
 from compositional import evaluation, packed, plan, puzzles, training
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.datasets import raven
-from compositional.declarations import declarations
 from compositional.grid import Run
 from compositional.models import graph_structured, pixel_shuffle_transformer
 from compositional.regularization import dropout, silent_tap
