@@ -269,6 +269,14 @@ class Noise:
             randomness.normal(self.keys, step, self.numbers.shape[1], self.numbers)
 
 
+def _stop(rows: Tensor, healthy: Tensor) -> None:
+    """Put zeros into the rows (R, P) of runs that are not `healthy` (R,)."""
+    if rows.device.type != "cpu":
+        rows.masked_fill_(~healthy.unsqueeze(1), 0.0)
+    elif not healthy.all():  # on the CPU a look is cheaper than a pass over all weights
+        rows[~healthy] = 0.0
+
+
 class Pack:
     """R runs at the same step, ready to train together."""
 
@@ -346,7 +354,7 @@ class Pack:
                 gradient = gradient * (clip / norm).clamp(max=1).unsqueeze(1)
             if self.problem.settings["weight_decay"]:
                 gradient = gradient + self.problem.settings["weight_decay"] * self.flat
-            gradient = torch.where(healthy.unsqueeze(1), gradient, 0.0)
+            _stop(gradient, healthy)
             rate, first_correction, second_correction = self.scales.unbind()
             if self.problem.settings["optimizer"] == "sgd":
                 change = self.first.mul_(self.problem.settings["momentum"]).add_(gradient)
@@ -360,7 +368,9 @@ class Pack:
                 self.first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
                 self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
                 change = (self.first * first_correction) / ((self.second * second_correction).sqrt() + _EPSILON)
-            self.flat.sub_(torch.where(healthy.unsqueeze(1), change * rate, 0.0))
+            change = change * rate
+            _stop(change, healthy)
+            self.flat.sub_(change)
             self.totals[:2] += torch.stack([task_loss, penalty])
 
     def _run_step(self) -> None:
