@@ -34,6 +34,21 @@ def test_families_cost_what_was_measured(tmp_path):
     assert overall(tmp_path, 9999.0)[1] == pytest.approx(150)
 
 
+def test_runs_of_families_that_have_not_begun_cost_what_runs_cost_and_not_what_steps_do(tmp_path):
+    announce(tmp_path, WORK | {"long": {"family": "long", "runs": 3, "steps": 30_000}})
+    assert overall(tmp_path, 1010.0) == (0, None, 8)
+    report(tmp_path, "slow_a", done=100, trained=100, seconds=50)  # 50 s a run
+    # Left: slow_a 50 s, slow_b 2 x 50 s, fast 50 s, long 3 x 50 s.
+    assert overall(tmp_path, 1010.0)[1] == pytest.approx(350)
+
+
+def test_without_anything_measured_no_time_is_named(tmp_path):
+    announce(tmp_path, WORK)
+    assert Progress(io.StringIO(), tmp_path, "of an older build", 80, [State(0, 0.1, 40)], 0)._line("a/lambda=0", 40) == (
+        "training 5 runs: 0 % done (a 50 %)"
+    )
+
+
 def test_a_new_build_forgets_the_old_one(tmp_path):
     announce(tmp_path, WORK)
     report(tmp_path, "fast", done=100, trained=100, seconds=10)

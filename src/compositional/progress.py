@@ -7,6 +7,7 @@ what there is to do. Whoever speaks next adds everything up.
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -26,23 +27,24 @@ def announce(board: Path, work: dict[str, dict]) -> None:
     files.write_json(board / "work.json", work)
 
 
-def overall(board: Path, now: float) -> tuple[float, float, int]:
-    """Share of the training done, seconds left, and number of runs, over all jobs of the build.
+def overall(board: Path, now: float) -> tuple[float, float | None, int]:
+    """Share of the training done, seconds left (None: nothing to go by yet), and number of runs, over all jobs of the build.
 
-    A pack that has not begun is taken to cost per step what others of its family do, or the mean of all.
+    A pack that has not begun is taken to cost per step what others of its family do. If none has begun, its runs are taken to
+    cost as much as the middle one of all runs: whose steps are cheap takes more of them.
     """
     work = json.loads((board / "work.json").read_text())
     reports = {path.stem: json.loads(path.read_text()) for path in board.glob("*.json") if path.stem in work}
     costs = {name: report["seconds"] / report["trained"] for name, report in reports.items() if report["trained"]}
     if not costs:
-        return 0.0, float("nan"), sum(pack["runs"] for pack in work.values())
+        return 0.0, None, sum(pack["runs"] for pack in work.values())
     by_family: dict[str, list[float]] = {}
     for name, cost in costs.items():
         by_family.setdefault(work[name]["family"], []).append(cost)
-    mean = sum(costs.values()) / len(costs)
+    middle = statistics.median(cost * work[name]["steps"] / work[name]["runs"] for name, cost in costs.items())
     done = left = running = 0.0
     for name, pack in work.items():
-        family = by_family.get(pack["family"], [mean])
+        family = by_family.get(pack["family"], [middle * pack["runs"] / pack["steps"]])
         cost = costs.get(name, sum(family) / len(family))
         finished = reports.get(name, {"done": 0})["done"]
         done += cost * finished
@@ -99,4 +101,5 @@ class Progress:
             share, seconds, runs = overall(self.board, time.time())
         except (OSError, ValueError, KeyError):  # asked for outside a build, or another process is writing
             return f"training: {own}"
-        return f"training {runs} runs: {100 * share:.0f} % done, about {seconds / 60:.1f} min left ({own})"
+        left = "" if seconds is None else f", about {seconds / 60:.1f} min left"
+        return f"training {runs} runs: {100 * share:.0f} % done{left} ({own})"
