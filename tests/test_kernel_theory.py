@@ -827,6 +827,19 @@ def test_figures_draw_from_a_small_table(name, tmp_path):
     assert "nan" not in caption
 
 
+def test_a_network_that_was_left_out_leaves_its_place_empty():
+    figure = FIGURES["network_addition_depth"]
+    table = small_table(figure)
+    failed = (table.task == "addition_asymmetric") & (table.model == "dense_depth_1")
+    table.loc[failed & (table.split == "train") & (table.metric == "loss"), "value"] = 1.0
+    drawn, caption = import_module("compositional.figures.network_addition").draw(table, figure["options"])
+    index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
+    places = {line.get_label(): list(line.get_xdata()) for line in index.lines}
+    assert places == {"extrapolation": [0, 1, 2, 3], "asymmetric": [1, 2, 3], "interpolation": [0, 1, 2, 3], "both": [0, 1, 2, 3]}
+    assert [label.get_text() for label in index.get_xticklabels()] == ["1", "2", "3", "4"]
+    assert "* 2 of 32 runs end" in caption
+
+
 def test_conjunctions_of_context_dependence_have_their_types():
     kinds = {
         "context=0": "context",

@@ -72,7 +72,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         lines.append(
             f"* {dropped} of {len(loss)} runs end with a training loss above {options['largest_loss']:g} and are left out"
         )
-    measured: dict[str, dict[str, list[float]]] = {}
+    measured: dict[str, dict[str, dict[str, float]]] = {}  # by task, quantity and network
     for axes, (task, title) in zip(grid[0], sets.items(), strict=False):
         for (model, label), shade in zip(models.items(), shades, strict=True):
             rows = table[(table.task == task) & (table.model == model) & kept]
@@ -88,7 +88,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 "spread of similarity": _similarity(rows, "all", "similarity_spread"),
             }
             for name, value in own.items():
-                measured.setdefault(task, {}).setdefault(name, []).append(value)
+                measured.setdefault(task, {}).setdefault(name, {})[label] = value
             lines.append(
                 f"* {title}, {label} ({rows.seed.nunique()} seeds): additivity {own['additivity index']:.3f}, squared error "
                 f"on new combinations {own['squared error, new']:.3f}, value of item 4 {values.get(8, float('nan')):.2f}, "
@@ -99,19 +99,19 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
         axes.set(title=title, xlabel="item's value", ylim=(-4.4, 4.4))
     grid[0, 0].set_ylabel("learned value")
-    grid[0, -1].legend(fontsize=7, loc="upper left")
-    names = list(models.values())
+    grid[0, -1].legend(fontsize=7, loc="upper left", title=options["along"], title_fontsize=7)
+    names = [label for model, label in models.items() if model in set(table.model)]
     for axes, quantity in zip(
         grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
     ):
         for (task, title), mark in zip(sets.items(), _MARKS, strict=False):
             own = measured[task]
-            (line,) = axes.plot(names[: len(own[quantity])], own[quantity], marker=mark, markersize=4, linewidth=1, label=title)
+            places = [names.index(label) for label in own[quantity]]
+            (line,) = axes.plot(places, own[quantity].values(), marker=mark, markersize=4, linewidth=1, label=title)
             if quantity == "similarity":
-                axes.plot(
-                    names[: len(own["before"])], own["before"], mark, color=line.get_color(), markersize=5, fillstyle="none"
-                )
+                axes.plot(places, own["before"].values(), mark, color=line.get_color(), markersize=5, fillstyle="none")
         axes.set(ylabel=quantity, xlabel=options["along"])
+        axes.set_xticks(range(len(names)), names)
         axes.grid(axis="y", color="0.92")
     grid[1, 0].legend(fontsize=7)
     return figure, "\n".join(lines)
