@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from conftest import defaults
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_configuration import SCHEMA, merged, read
 from test_workflow import Project
 
 from compositional import evaluation, packed, plan, puzzles, training
@@ -602,25 +602,11 @@ def test_networks_are_ranked_by_training_accuracy_then_loss_and_diverged_ones_ar
         raven_evolved.rank(paths)
 
 
-def read(*names: str) -> dict:
-    """The configuration of the given files, merged as Snakemake does."""
-    from snakemake.utils import update_config
-
-    config: dict = {}
-    for name in names:
-        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text()))
-    return config
-
-
 CONFIGS = ("config.yaml", "studies/synthesized_networks.yaml")
 
 
 def configured(change: dict | None = None) -> Configuration:
-    from snakemake.utils import update_config
-
-    config = read(*CONFIGS)
-    update_config(config, change or {})
-    return Configuration(config, ROOT / "config" / "schema.yaml")
+    return Configuration(merged(read(*CONFIGS), change or {}), SCHEMA)
 
 
 def test_a_series_stands_for_its_tasks_and_a_generation_is_built_from_the_one_before():
@@ -636,7 +622,7 @@ def test_a_series_stands_for_its_tasks_and_a_generation_is_built_from_the_one_be
     assert configuration.config["pack_size"][names[4]] == configuration.config["pack_size"]["raven_evolved"]
     turned = read(*CONFIGS)
     turned["tasks"]["raven_evolved"]["series"] = {"generation": 3, "loop": [0, 1, 2]}
-    assert list(Configuration(turned, ROOT / "config" / "schema.yaml").config["tasks"]) == list(configuration.config["tasks"])
+    assert list(Configuration(turned, SCHEMA).config["tasks"]) == list(configuration.config["tasks"])
     last = f"results/runs/{names[2]}/graph_structured/none/lambda=0/seed=0/metrics.csv"
     wanted = plan.wanted_runs(configuration, "results", [last])
     assert {run.task for run in wanted} == set(names[:3])

@@ -48,8 +48,9 @@ def product(left: Tensor, right: Tensor) -> Tensor:
     filled up with zeros.
     """
     (rows, inner), columns = left.shape[1:], right.shape[2]
-    if rows % 4 or inner % 4 or columns % 4:
+    if rows % 4 or inner % 4:
         left = functional.pad(left, (0, -inner % 4, 0, -rows % 4))
+    if inner % 4 or columns % 4:
         right = functional.pad(right, (0, -columns % 4, 0, -inner % 4))
     return torch.bmm(left, right)[:, :rows, :columns]
 

@@ -103,8 +103,7 @@ class TensorSplit:
         runs = len(outputs)
         first = self.factors[0].expand(runs, -1, -1)
         if len(self.factors) == 1:
-            # Of four columns, three of them zeros: a product with a single one may depend on the number of runs.
-            return product(first, functional.pad(outputs.unsqueeze(2), (0, 3)))[..., 0] - self.values
+            return product(first, outputs.unsqueeze(2)).squeeze(2) - self.values
         rows = product(first, outputs.unflatten(1, (first.shape[2], -1)))
         return (rows * self.factors[1]).sum(2) - self.values
 
