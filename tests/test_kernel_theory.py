@@ -783,7 +783,7 @@ def small_table(figure: dict) -> pd.DataFrame:
                 rows.append((*key, 0, split, metric, value))
             continue
         parameters = {name: value for name, value in task.items() if name not in ("module", "training", "problem")}
-        kind = task.get("problem", task.get("module", "pair"))
+        kind = task.get("problem", task.get("module", "pair" if grid["model"] == "cnn" else grid["task"]))
         runs = [(*key, seed) for seed in grid["seeds"][:2]]
         for name, strengths in grid["regularizers"].items():
             runs += [(*key[:2], name, strength, seed) for strength in strengths for seed in grid["seeds"][:2]]
@@ -793,8 +793,8 @@ def small_table(figure: dict) -> pd.DataFrame:
                 for split in ("train", "validation", "test")
                 for metric in ("accuracy", "loss")
             }
-            components = ("left", "right") if kind == "pair" else ("first", "second")
-            if kind != "pair" and source == "metrics.csv":
+            components = {"pair": ("left", "right"), "scan_jump": ("verb", "template")}.get(kind, ("first", "second"))
+            if kind not in ("pair", "scan_jump") and source == "metrics.csv":
                 design = getattr(symbolic, kind)(defaults(f"tasks.{kind}") | {"class_size": 5} | parameters)
                 components = design.components
                 described = conjunctions.describe(
@@ -805,7 +805,7 @@ def small_table(figure: dict) -> pd.DataFrame:
             for split, name, where, quantity in product(
                 ("all", "initialization"),
                 conjunctions.patterns(components),
-                ("penultimate", "convolution"),
+                ("penultimate", "convolution", "encoder_states"),
                 ("salience", "similarity", "similarity_spread"),
             ):
                 found[split, f"{quantity} of {name} in {where}"] = numbers.random()

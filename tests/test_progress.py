@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from compositional.progress import Progress, announce, overall
+from compositional.progress import Overall, Progress, announce, overall
 from compositional.training import State
 
 WORK = {
@@ -25,21 +25,21 @@ def test_families_cost_what_was_measured(tmp_path):
     announce(tmp_path, WORK)
     report(tmp_path, "slow_a", done=100, trained=100, seconds=50)  # 0.5 s a step
     report(tmp_path, "fast", done=100, trained=50, seconds=5)  # 0.1 s a step, finished
-    share, seconds, runs = overall(tmp_path, 1010.0)
-    # Done: 100 x 0.5 + 100 x 0.1 = 60 s; left: 100 x 0.5 + 200 x 0.5 = 150 s, one job running.
-    assert (share, seconds, runs) == (pytest.approx(60 / 210), pytest.approx(150), 5)
+    # Done: half of slow_a's two runs, and fast. Left: 100 x 0.5 + 200 x 0.5 = 150 s, one job running.
+    assert overall(tmp_path, 1010.0) == Overall(5, pytest.approx(2 / 5), pytest.approx(150), 0)
     report(tmp_path, "slow_b", done=0, trained=0, seconds=1)
-    assert overall(tmp_path, 1010.0)[1] == pytest.approx(75)
+    assert overall(tmp_path, 1010.0).seconds == pytest.approx(75)
     # Jobs that fell silent are not running.
-    assert overall(tmp_path, 9999.0)[1] == pytest.approx(150)
+    assert overall(tmp_path, 9999.0).seconds == pytest.approx(150)
 
 
-def test_runs_of_families_that_have_not_begun_cost_what_runs_cost_and_not_what_steps_do(tmp_path):
+def test_runs_of_families_that_have_not_begun_have_no_known_cost(tmp_path):
     announce(tmp_path, WORK | {"long": {"family": "long", "runs": 3, "steps": 30_000}})
-    assert overall(tmp_path, 1010.0) == (0, None, 8)
-    report(tmp_path, "slow_a", done=100, trained=100, seconds=50)  # 50 s a run
-    # Left: slow_a 50 s, slow_b 2 x 50 s, fast 50 s, long 3 x 50 s.
-    assert overall(tmp_path, 1010.0)[1] == pytest.approx(350)
+    assert overall(tmp_path, 1010.0) == Overall(8, 0, None, 8)
+    report(tmp_path, "slow_a", done=100, trained=100, seconds=60)
+    found = overall(tmp_path, 1010.0)
+    assert found == Overall(8, pytest.approx(1 / 8), pytest.approx(180), 4)
+    assert str(found) == "training 8 runs: 12 % done, about 3.0 min left and then 4 runs of kinds not begun"
 
 
 def test_without_anything_measured_no_time_is_named(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from io import StringIO
 from itertools import combinations
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import torch
 from conftest import defaults
 from safetensors.numpy import load_file, save_file
 
-from compositional import evaluation, lexicon, probes, representations, training
+from compositional import conjunctions, evaluation, lexicon, probes, representations, training
 from compositional.collectors import activations, run
 from compositional.compositionality import linear_cka
 from compositional.datasets import scan
@@ -61,14 +62,46 @@ def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp
     probe = probes.of(scan_problem, tmp_path, 2)
     assert len(probe.items) == len(set(probe.items)) == 72
     assert set(probe.items) <= set(COMMANDS)
-    assert probe.names == ("verb", "direction", "manner", "count")
+    assert probe.names == ("verb", "manner", "direction", "count")
     assert len(np.unique(probe.factors, axis=0)) == 72
     named = dict(zip(probe.items, probe.factors.tolist(), strict=True))
-    assert named["jump opposite left twice"] == [list(scan.ACTIONS).index("jump"), 0, 1, 1]
+    assert named["jump opposite left twice"] == [list(scan.ACTIONS).index("jump"), 1, 0, 1]
     # Batches are sorted by length; their places lead back to the items.
     for places, batch in probe.batches:
         decoded = [SOURCE.decode(row) for row in batch.inputs[0].tolist()]
         assert [probe.items[place] for place in places] == decoded[: len(places)]
+
+
+def test_commands_of_one_verb_are_verb_times_template(scan_problem):
+    probe = probes.phrases(scan_problem, 1)
+    assert len(probe.items) == len(set(probe.items)) == 84
+    assert {command for command in COMMANDS if "turn" not in command and "and" not in command and "after" not in command} == set(
+        probe.items
+    )
+    verbs = {tuple(row): item for row, item in zip(probe.factors.tolist(), probe.items, strict=True)}
+    assert verbs[3, 0] == "jump"
+    assert all(verbs[verb, 5].replace(name, "walk") == verbs[0, 5] for verb, name in enumerate(scan.ACTIONS))
+
+
+def test_salience_of_verb_and_template_on_scan(scan_problem):
+    """A network that represents the verb alone, and whose outputs are a sum of a verb's and a template's part."""
+    verbs = torch.tensor([SOURCE.words.index(verb) for verb in scan.ACTIONS])
+
+    def forward(parameters, weights, batch, tap):
+        is_verb = (batch.inputs[..., None] == verbs).float()
+        tap("verbs", is_verb * batch.input_lengths[..., None, None], batch.input_mask)
+        score = 3 * is_verb[..., 3].sum(-1) + batch.input_lengths
+        # The same at every position of an example's target, so that the mean over them is the sum itself.
+        everywhere = score[:, batch.layout.positions[:, 0]]
+        return torch.nn.functional.pad(everywhere[..., None], (0, len(TARGET) - 1))
+
+    assert "jump" in scan_problem.splits["train"].input_sentences()
+    (found,) = conjunctions.measure(replace(scan_problem, model=SimpleNamespace(forward=forward)), {"none": torch.zeros(1, 1)})
+    saliences = {name: found["all", f"salience of {name} in verbs"] for name in ("verb", "template", "verb+template")}
+    assert saliences == pytest.approx({"verb": 1, "template": 0, "verb+template": 0}, abs=1e-6)
+    assert found["all", "additivity"] == pytest.approx(1)
+    # Commands with jump are not among the training examples, and how often I_JUMP is due depends on both.
+    assert 0.5 < found["all", "additivity of the targets"] < 0.99
 
 
 def test_other_tasks_made_of_scan_are_probed_with_their_own_inputs(scan_problem, tmp_path):
@@ -119,7 +152,7 @@ def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
 def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem, tmp_path):
     weights = weights_of(scan_problem, range(1))
     probe = probes.of(scan_problem, tmp_path, 1)
-    shown = representations.activations(scan_problem, weights, probe)["word_embedding"]
+    shown = representations.on_probe(scan_problem, weights, probe)["word_embedding"]
     table = weights["primitive_embedding"][0].numpy()
     for place in (0, 35, 71):
         tokens = [*(SOURCE.words.index(word) for word in probe.items[place].split()), END]
@@ -135,7 +168,7 @@ def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, d
         found = []
         for seeds in (range(2), range(1, 2)):
             weights = weights_of(made, seeds)
-            shown = representations.activations(made, weights, probes.of(made, folder, len(seeds)))
+            shown = representations.on_probe(made, weights, probes.of(made, folder, len(seeds)))
             found.append((shown, representations.swap_consistency(made, weights, types)))
         (together, swapped), (alone, swapped_alone) = found
         for name in together:

@@ -8,14 +8,16 @@ this holds of a network's outputs; salience says how much of a representation's 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations as subsets
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.linear_model import Ridge
 from torch import Tensor
 
-from compositional import kernels
+from compositional import activations, kernels, probes
 from compositional.evaluation import BATCH, calibrated
 from compositional.training import Problem
 
@@ -135,51 +137,86 @@ class _Means:
         return apart
 
 
-def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
-    """Additivity, values of conjunctions and saliences of every run, {(split, metric): value}, under split "all".
+@dataclass(frozen=True)
+class _Examples:
+    """batches: pairs (combinations of a batch's first rows, batch). items (Z, C), counts and trained (Z,) of Z combinations."""
 
-    Taken over examples in distribution and of the test set, which together cover the combinations; a combination counts as
-    trained if it occurs in distribution. Empty for tasks that do not say what their examples are made of.
+    batches: list[tuple[np.ndarray, Any]]
+    items: np.ndarray
+    counts: np.ndarray
+    trained: np.ndarray
+    names: Sequence[str]
 
-    Args:
-        weights: (R, ...) by name. outputs: whether the outputs are analyzed too, or representations alone.
-    """
-    runs = next(iter(weights.values())).shape[0]
+
+def _examples(problem: Problem, runs: int) -> _Examples | None:
+    """Examples whose components are known and cover all combinations, if the task has such."""
+    if problem.about.get("kind") == "sequence":
+        probe = probes.phrases(problem, runs)
+        if probe is None:
+            return None
+        trained = np.isin(probe.items, problem.splits["train"].input_sentences())
+        return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), trained, probe.names)
     members = [problem.splits[name] for name in (problem.about.get("in_distribution"), "test") if name in problem.splits]
     names = problem.about.get("components")
     if not names or len(members) < 2 or problem.about.get("sets", 1) > 1:
-        return [{} for _ in range(runs)]
+        return None
     items, inverse, counts = np.unique(
         np.concatenate([member.combinations for member in members]), axis=0, return_inverse=True, return_counts=True
     )
     trained = np.zeros(len(items), dtype=bool)
     trained[inverse[: len(members[0])]] = True
-    weights = calibrated(problem, weights)
-    shown: dict[str, _Means] = {}
-
-    def collect(name: str, values: Tensor) -> None:
-        shown.setdefault(name, _Means(len(items))).add(places, values.flatten(2))
-
-    def tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
-        collect(name, values)
-        return values
-
-    start = 0
+    batches, start = [], 0
     for member in members:
-        for rows, batch in member.evaluation_batches(runs, BATCH):
-            places = torch.from_numpy(inverse[start + rows.numpy()]).to(member.device)
-            with torch.no_grad():
-                collect("output", problem.model.forward(problem.model_parameters, weights, batch, tap))
+        batches += [(inverse[start + rows.numpy()], batch) for rows, batch in member.evaluation_batches(runs, BATCH)]
         start += len(member)
+    return _Examples(batches, items, counts, trained, names)
+
+
+def _per_example(batch: Any, outputs: Tensor) -> Tensor:
+    """(R, B, D): outputs as they are; of a sequence, the mean over its target's positions."""
+    if batch.kind != "sequence":
+        return outputs
+    mask = batch.target_mask.to(outputs.dtype)
+    return batch.example_losses(outputs * mask.unsqueeze(-1)) / batch.example_losses(mask).unsqueeze(-1)
+
+
+def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
+    """Additivity, values of conjunctions and saliences of every run, {(split, metric): value}, under split "all".
+
+    Taken over examples in distribution and of the test set, which together cover the combinations; a combination counts as
+    trained if it occurs in distribution. Of SCAN, over commands of one verb and a template ("twice", "around left", ...): outputs
+    and representations are means over positions, and a command counts as trained if it is a training example; since the share
+    of an action in a target depends on verb and template together, "additivity of the targets" says what a network that is
+    always right would have. Empty for tasks that do not say what their examples are made of.
+
+    Args:
+        weights: (R, ...) by name. outputs: whether the outputs are analyzed too, or representations alone.
+    """
+    runs = next(iter(weights.values())).shape[0]
+    examples = _examples(problem, runs)
+    if examples is None:
+        return [{} for _ in range(runs)]
+    weights = calibrated(problem, weights)
+    means: dict[str, _Means] = {}
+    for places, batch in examples.batches:
+        values, representations = activations.shown(problem, weights, batch)
+        kept = {name: activations.by_example(*own) for name, own in representations.items()}
+        kept["output"] = _per_example(batch, values)
+        if batch.kind == "sequence":
+            kept["target"] = _per_example(batch, torch.nn.functional.one_hot(batch.targets, values.shape[-1]).to(values.dtype))
+        where = torch.from_numpy(places).to(problem.device)
+        for name, own in kept.items():
+            means.setdefault(name, _Means(len(examples.items))).add(where, own[:, : len(places)])
+    described = {name: means.pop(name) for name in ("output", "target") if name in means}
     results: list[dict[tuple[str, str], float]] = []
     for run in range(runs):
         found = {}
-        if outputs:
-            means = shown["output"].sums[run].cpu().numpy() / counts[:, None]
-            found |= describe(items, means, trained, names)
-        for name, kept in shown.items():
-            if name != "output":
-                own = geometry(items, kept.products(run, counts), names)
-                found |= {f"{metric} in {name}": value for metric, value in own.items()}
+        for name, kept in described.items() if outputs else ():
+            mean = kept.sums[run].cpu().numpy() / examples.counts[:, None]
+            own = describe(examples.items, mean, examples.trained, examples.names)
+            found |= own if name == "output" else {"additivity of the targets": own["additivity"]}
+        for name, kept in means.items():
+            own = geometry(examples.items, kept.products(run, examples.counts), examples.names)
+            found |= {f"{metric} in {name}": value for metric, value in own.items()}
         results.append({("all", metric): value for metric, value in found.items()})
     return results

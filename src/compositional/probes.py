@@ -1,6 +1,6 @@
 """Which examples a task's representations are measured on, and what these are made of.
 
-SCAN, whatever the split: the 72 commands verb x direction x manner x count ("jump opposite left twice"), every combination
+SCAN, whatever the split: the 72 commands verb x manner x direction x count ("jump opposite left twice"), every combination
 once. Pairs of images: a few examples of every pair of classes, from the evaluation members. Other tasks: examples of the
 test set, without factors; their inputs are compared by edit distance (sequences) or pixel by pixel (images).
 """
@@ -50,14 +50,13 @@ class Probe:
         return [self.items[place] for place in first]
 
 
-def _scan(problem: Problem, runs: int) -> Probe | None:
-    """The commands of one phrase; nothing for tasks whose inputs are not commands, but contain them."""
-    values = {"verb": scan.ACTIONS, "direction": scan.TURNS, "manner": MANNERS, "count": scan.REPEATS}
+def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Probe | None:
+    """Every combination of the values as a SCAN command of one phrase: the first value, and words after it. Nothing for tasks
+    whose inputs are not commands, but contain them."""
+    if problem.about["dataset"] != "scan":
+        return None
     factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
-    lists = [list(own) for own in values.values()]
-    commands = []
-    for verb, direction, manner, count in ([words[place] for words, place in zip(lists, row, strict=True)] for row in factors):
-        commands.append(" ".join(word for word in (verb, manner, direction, count) if word))
+    commands = [" ".join(filter(None, words)) for words in product(*values.values())]
     actions = dict(scan.commands())
     train = problem.splits["train"]
     special = 3  # <pad>, <start>, <end>
@@ -66,6 +65,13 @@ def _scan(problem: Problem, runs: int) -> Probe | None:
     split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
     batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
     return Probe(commands, batches, factors, tuple(values), None)
+
+
+def phrases(problem: Problem, runs: int) -> Probe | None:
+    """The 84 SCAN commands verb x template ("jump twice", "jump opposite left", ...): two components, every combination."""
+    places = ["", *(" ".join(filter(None, pair)) for pair in product(MANNERS, scan.TURNS))]
+    templates = tuple(" ".join(filter(None, pair)) for pair in product(places, scan.REPEATS))
+    return _commands(problem, runs, {"verb": tuple(scan.ACTIONS), "template": templates})
 
 
 def words_of(sentences: Iterable[str]) -> Iterator[str]:
@@ -126,7 +132,8 @@ def of(problem: Problem, folder: Path, runs: int) -> Probe:
         raise ValueError(f"representations are measured of sequence and image tasks, {problem.task!r} is a task of kind {kind!r}")
     probe = None
     if problem.about["dataset"] == "scan":
-        probe = _scan(problem, runs)
+        values = {"verb": tuple(scan.ACTIONS), "manner": MANNERS, "direction": tuple(scan.TURNS), "count": tuple(scan.REPEATS)}
+        probe = _commands(problem, runs, values)
     elif kind == "image":
         probe = _pairs(problem, folder, runs)
     return probe or _examples(problem, runs)

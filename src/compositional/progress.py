@@ -7,9 +7,9 @@ what there is to do. Whoever speaks next adds everything up.
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -27,30 +27,44 @@ def announce(board: Path, work: dict[str, dict]) -> None:
     files.write_json(board / "work.json", work)
 
 
-def overall(board: Path, now: float) -> tuple[float, float | None, int]:
-    """Share of the training done, seconds left (None: nothing to go by yet), and number of runs, over all jobs of the build.
+@dataclass(frozen=True)
+class Overall:
+    """Of a whole build: runs, the share of them that is trained, seconds left of the families that have begun (None: nothing to
+    go by yet), and the number of runs of families that have not: nobody knows yet what these cost."""
 
-    A pack that has not begun is taken to cost per step what others of its family do. If none has begun, its runs are taken to
-    cost as much as the middle one of all runs: whose steps are cheap takes more of them.
-    """
+    runs: int
+    share: float
+    seconds: float | None
+    unknown: int
+
+    def __str__(self) -> str:
+        text = f"training {self.runs} runs: {100 * self.share:.0f} % done"
+        if self.seconds is not None:
+            text += f", about {self.seconds / 60:.1f} min left"
+            text += f" and then {self.unknown} runs of kinds not begun" if self.unknown else ""
+        return text
+
+
+def overall(board: Path, now: float) -> Overall:
+    """How far all jobs of the build are. A pack that has not begun is taken to cost per step what others of its family do."""
     work = json.loads((board / "work.json").read_text())
     reports = {path.stem: json.loads(path.read_text()) for path in board.glob("*.json") if path.stem in work}
     costs = {name: report["seconds"] / report["trained"] for name, report in reports.items() if report["trained"]}
-    if not costs:
-        return 0.0, None, sum(pack["runs"] for pack in work.values())
     by_family: dict[str, list[float]] = {}
     for name, cost in costs.items():
         by_family.setdefault(work[name]["family"], []).append(cost)
-    middle = statistics.median(cost * work[name]["steps"] / work[name]["runs"] for name, cost in costs.items())
-    done = left = running = 0.0
+    runs = sum(pack["runs"] for pack in work.values())
+    done = left = 0.0
+    unknown = running = 0
     for name, pack in work.items():
-        family = by_family.get(pack["family"], [middle * pack["runs"] / pack["steps"]])
-        cost = costs.get(name, sum(family) / len(family))
         finished = reports.get(name, {"done": 0})["done"]
-        done += cost * finished
-        left += cost * (pack["steps"] - finished)
+        done += pack["runs"] * finished / pack["steps"]
         running += finished < pack["steps"] and name in reports and now - reports[name]["time"] < SILENT_SECONDS
-    return done / (done + left), left / max(running, 1), sum(pack["runs"] for pack in work.values())
+        if family := by_family.get(pack["family"]):
+            left += costs.get(name, sum(family) / len(family)) * (pack["steps"] - finished)
+        elif finished < pack["steps"]:
+            unknown += pack["runs"]
+    return Overall(runs, done / runs, left / max(running, 1) if costs else None, unknown)
 
 
 class Progress:
@@ -98,8 +112,6 @@ class Progress:
     def _line(self, example: str, done: int) -> str:
         own = f"{example.split('/lambda=')[0]} {100 * done / (self.steps * len(self.states)):.0f} %"
         try:
-            share, seconds, runs = overall(self.board, time.time())
+            return f"{overall(self.board, time.time())} ({own})"
         except (OSError, ValueError, KeyError):  # asked for outside a build, or another process is writing
             return f"training: {own}"
-        left = "" if seconds is None else f", about {seconds / 60:.1f} min left"
-        return f"training {runs} runs: {100 * share:.0f} % done{left} ({own})"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import compositionality, decoding, lexicon, probes, randomness
+from compositional import activations, compositionality, decoding, lexicon, probes, randomness
 from compositional.compositionality import Measure
 from compositional.evaluation import BATCH, calibrated
 from compositional.regularization import silent_tap
@@ -37,31 +36,13 @@ class Findings:
     vectors: dict[str, tuple[list[str], np.ndarray]]
 
 
-def _shown(problem: Problem, weights: dict[str, Tensor], batch: Any) -> dict[str, tuple[Tensor, Tensor | None]]:
-    """Values and mask of every representation; a model's second one of a name is called name_2."""
-    found: dict[str, tuple[Tensor, Tensor | None]] = {}
-    times: Counter[str] = Counter()
-
-    def tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
-        times[name] += 1
-        found[name if times[name] == 1 else f"{name}_{times[name]}"] = values, mask
-        return values
-
-    with torch.no_grad():
-        problem.model.forward(problem.model_parameters, weights, batch, tap)
-    return found
-
-
-def activations(problem: Problem, weights: dict[str, Tensor], probe: probes.Probe) -> dict[str, np.ndarray]:
+def on_probe(problem: Problem, weights: dict[str, Tensor], probe: probes.Probe) -> dict[str, np.ndarray]:
     """Every representation of every item of the probe, (R, items, D); of sequences the mean over an input's positions."""
     parts: dict[str, list[np.ndarray]] = {}
     places = np.concatenate([rows for rows, _ in probe.batches])
     for rows, batch in probe.batches:
-        for name, (values, mask) in _shown(problem, weights, batch).items():
-            if mask is not None:
-                share = mask.to(values.dtype) / mask.sum(-1, keepdim=True)
-                values = (values * share.unsqueeze(-1)).sum(-2)
-            parts.setdefault(name, []).append(values[:, : len(rows)].flatten(2).double().cpu().numpy())
+        for name, shown in activations.shown(problem, weights, batch)[1].items():
+            parts.setdefault(name, []).append(activations.by_example(*shown)[:, : len(rows)].double().cpu().numpy())
     # Back in the probe's own order.
     return {name: np.concatenate(own, 1)[:, np.argsort(places)] for name, own in parts.items()}
 
@@ -75,7 +56,7 @@ def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str])
     order = np.argsort(split.order[rows.numpy()])
     return {
         name: values[:, : len(words), 0].double().cpu().numpy()[:, order]
-        for name, (values, _) in _shown(problem, weights, batch).items()
+        for name, (values, _) in activations.shown(problem, weights, batch)[1].items()
         if name.startswith("word_embedding")
     }
 
@@ -187,7 +168,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
     runs = next(iter(weights.values())).shape[0]
     weights = calibrated(problem, weights)
     probe = probes.of(problem, folder, runs)
-    shown = activations(problem, weights, probe)
+    shown = on_probe(problem, weights, probe)
     if not shown:
         raise ValueError(f"model {problem.model_name!r} shows no representation to measure")
     types: list[Type] = []

@@ -18,59 +18,67 @@ from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
-    "relevant": {"type": "string", "default": "left", "description": "the component that determines the label"},
-    "redundant": {"type": "string", "default": "right", "description": "the other one"},
-    "representation": {"type": "string", "default": "penultimate", "description": "whose salience is shown"},
+    "components": {
+        "type": "object",
+        "additionalProperties": {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string"}},
+        "default": {"digits_concat": ["left", "right", "penultimate"]},
+        "description": "by task: the component that the representation is there for, the one that is redundant in it, and the "
+        "representation whose salience is shown",
+    },
 }
 
 
-def _wide(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
+def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFrame:
     """A row a run that did not diverge: regularizer, lambda, seed, accuracy, additivity and saliences."""
-    first, second, where = (options[key] for key in ("relevant", "redundant", "representation"))
     wanted = {
         ("test", "accuracy"): "accuracy",
         ("all", "additivity"): "additivity",
+        ("all", "additivity of the targets"): "ideal",
         ("all", f"salience of {first} in {where}"): "relevant",
         ("all", f"salience of {second} in {where}"): "redundant",
-        ("all", f"salience of {first}+{second} in {where}"): "conjunction",
         ("initialization", f"salience of {first} in {where}"): "untrained",
     }
+    # Components in either order: a task names them in its own.
+    wanted |= {("all", f"salience of {pair} in {where}"): "conjunction" for pair in (f"{first}+{second}", f"{second}+{first}")}
     rows = table.assign(name=[wanted.get(pair) for pair in zip(table.split, table.metric, strict=True)]).dropna(
         subset=["name", "value"]
     )
-    keys = ["task", "model", "regularizer", "lambda", "seed"]
+    keys = ["regularizer", "lambda", "seed"]
     wide = rows.pivot(index=keys, columns="name", values="value").dropna(subset=["accuracy"])
     return wide.assign(single=(wide.relevant + wide.redundant) / 2).reset_index()
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table, a row a task."""
-    every = _wide(table, options)
-    tasks = sorted(every.task.unique())
-    panels = {
-        "accuracy": "accuracy, new combinations",
-        "relevant": f"salience, {options['relevant']} (relevant)",
-        "redundant": f"salience, {options['redundant']} (redundant)",
-        "conjunction": "salience, conjunction",
-        "additivity": "additivity index",
-    }
+    tasks = sorted(table.task.unique())
     figure, grid = plt.subplots(2 * len(tasks), 3, figsize=(8.6, 5 * len(tasks)), squeeze=False, layout="constrained")
     grid = grid.reshape(len(tasks), 6)
     lines = [
-        f"Salience of the components in the representation {options['representation']!r} and additivity index of the outputs "
-        "of regularized networks against lambda (means of seeds, bars 95 % intervals), and each run's accuracy on new "
-        "combinations against the salience of the relevant component. Saliences of both components and of their conjunction "
-        "sum to 1. Question: does a regularizer that helps raise single-component salience?",
+        "Salience of the components in a representation and additivity index of the outputs of regularized networks against "
+        "lambda (means of seeds, bars 95 % intervals), and each run's accuracy on new combinations against the salience of the "
+        "relevant component. Saliences of both components and of their conjunction sum to 1. Question: does a regularizer that "
+        "helps raise single-component salience?",
         "",
     ]
     for row, task in zip(grid, tasks, strict=True):
-        runs = every[every.task == task]
+        if task not in options["components"]:
+            raise ValueError(f"option components has no entry for task {task!r}, only for {sorted(options['components'])}")
+        first, second, where = options["components"][task]
+        panels = {
+            "accuracy": "accuracy, new combinations",
+            "relevant": f"salience, {first} (relevant)",
+            "redundant": f"salience, {second} (redundant)",
+            "conjunction": "salience, conjunction",
+            "additivity": "additivity index",
+        }
+        runs = _wide(table[table.task == task], first, second, where)
         plain = runs[runs.regularizer == "none"]
+        ideal = f" (of the targets themselves {runs.ideal.mean():.3f})" if "ideal" in runs else ""
         lines.append(
-            f"* {task}, plain ({len(plain)} seeds): accuracy {plain.accuracy.mean():.3f}, salience "
-            f"{plain.relevant.mean():.3f} (relevant), {plain.redundant.mean():.3f} (redundant), "
-            f"{plain.conjunction.mean():.3f} (conjunction); before training {plain.untrained.mean():.3f} (relevant); "
-            f"additivity {plain.additivity.mean():.3f}"
+            f"* {task}, plain ({len(plain)} seeds), in {where}: accuracy {plain.accuracy.mean():.3f}, salience "
+            f"{plain.relevant.mean():.3f} ({first}, relevant), {plain.redundant.mean():.3f} ({second}, redundant), "
+            f"{plain.conjunction.mean():.3f} (conjunction); before training {plain.untrained.mean():.3f} ({first}); "
+            f"additivity {plain.additivity.mean():.3f}{ideal}"
         )
         positive = sorted(set(runs["lambda"]) - {0.0})
         for name in sorted(set(runs.regularizer) - {"none"}):
@@ -131,6 +139,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             if quantity in ("relevant", "redundant", "conjunction"):
                 axes.axhline(0, color="0.8", linewidth=0.8)
             axes.set(xlabel="lambda", ylabel=label)
-        row[0].set_title(task, fontsize=9)
-    grid[0, 0].legend(fontsize=7)
+        row[0].set_title(f"{task}, {where}", fontsize=9)
+        row[0].legend(fontsize=7)
     return figure, "\n".join(lines)
