@@ -105,8 +105,8 @@ def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
     empty |= {"checkpoint_seconds": 1, "models": {}, "regularizers": {}, "studies": {}}
     tasks = {"cogs_100": {"module": "cogs", "exposure_examples": 100}}
     configuration = Configuration(empty | {"tasks": tasks}, schema)
-    assert configuration.raw_files("cogs") == ["dev.tsv", "gen.tsv", "test.tsv", "train.tsv"]
-    assert configuration.raw_files("cogs_100") == ["dev.tsv", "gen.tsv", "test.tsv", "train_100.tsv"]
+    assert configuration.raw_files("cogs") == ["LICENSE", "dev.tsv", "gen.tsv", "test.tsv", "train.tsv"]
+    assert configuration.raw_files("cogs_100") == ["LICENSE", "dev.tsv", "gen.tsv", "test.tsv", "train_100.tsv"]
 
 
 def test_a_file_known_by_its_git_identity_is_checked(tmp_path, monkeypatch):

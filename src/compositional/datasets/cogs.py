@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+LICENSE = {
+    "name": "MIT",
+    "url": "https://github.com/najoungkim/COGS/blob/165a7b669eade971fa47bf568a2e51925360fed8/LICENSE",
+    "redistribution": True,
+}
 FILES = {
+    # The license asks to go with every copy.
+    "LICENSE": {
+        "sha256": "fad4a0b4259dd9f0fd6ce2b472541493bac2fb6e6f5fafee9fab7ec8f31aee4d",
+        "mirror": "cogs/LICENSE",
+        "url": "https://raw.githubusercontent.com/najoungkim/COGS/165a7b669eade971fa47bf568a2e51925360fed8/LICENSE",
+    },
     "train.tsv": {
         "sha256": "220b3804b562c0156ee986eff1bdd15c27e52142549362a64f57baf86e304c78",
         "mirror": "cogs/train.tsv",
