@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.linear_model import Ridge
 from torch import Tensor
 
 from compositional import activations, kernels, probes
@@ -59,20 +58,19 @@ def describe(items: np.ndarray, outputs: np.ndarray, trained: np.ndarray, names:
     """Additivity index and, of a single output, the values of all trained conjunctions.
 
     The index is R^2 of the best conjunction-wise additive fit to the outputs of all combinations, trained or not; values are its
-    coefficients, of least norm (ridge regression with penalty 1e-10, as in the original).
+    coefficients, of least norm (in the original: ridge regression with a penalty of 1e-10, which comes to the same).
 
     Args:
         items: (Z, C). outputs: (Z, D), mean outputs of each combination. trained: (Z,) of bool.
     """
     matrix, labels = features(items, trained, names)
-    machine = Ridge(alpha=1e-10, solver="svd").fit(matrix, outputs)
-    left = ((outputs - machine.predict(matrix).reshape(outputs.shape)) ** 2).sum()
-    spread = ((outputs - outputs.mean(0)) ** 2).sum()
+    centered, deviations = matrix - matrix.mean(0), outputs - outputs.mean(0)
+    coefficients = np.linalg.lstsq(centered, deviations, rcond=None)[0]
+    left, spread = ((deviations - centered @ coefficients) ** 2).sum(), (deviations**2).sum()
     found = {"additivity": float(1 - left / spread) if spread > 0 else 1.0}
     if outputs.shape[1] == 1:
-        found["value of intercept"] = float(np.ravel(machine.intercept_)[0])
-        values = machine.coef_.reshape(-1)
-        found |= {f"value of {label}": float(value) for label, value in zip(labels, values, strict=True)}
+        found["value of intercept"] = float((outputs.mean(0) - matrix.mean(0) @ coefficients)[0])
+        found |= {f"value of {label}": float(value) for label, value in zip(labels, coefficients[:, 0], strict=True)}
     return found
 
 

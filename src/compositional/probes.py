@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from rapidfuzz.distance import Levenshtein
-from scipy.spatial.distance import pdist
 
-from compositional import compositionality
 from compositional.datasets import scan
 from compositional.sequences import SequenceSplit
 from compositional.training import Problem
@@ -104,6 +101,9 @@ def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
 
 
 def _examples(problem: Problem, runs: int) -> Probe:
+    from rapidfuzz.distance import Levenshtein
+    from scipy.spatial.distance import pdist
+
     split = problem.splits["test"]
     batches, start = [], 0
     rows_of = []
@@ -137,11 +137,3 @@ def of(problem: Problem, folder: Path, runs: int) -> Probe:
     elif kind == "image":
         probe = _pairs(problem, folder, runs)
     return probe or _examples(problem, runs)
-
-
-def factor_means(probe: Probe, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """One row a combination where there are factors: representations, factors, and condensed distances of the inputs."""
-    if probe.factors is None:
-        return representations, None, probe.distances
-    rows, factors = compositionality.means(representations, probe.factors)
-    return rows, factors, compositionality.factor_distances(factors)

@@ -61,9 +61,17 @@ def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str])
     }
 
 
+def factor_means(probe: probes.Probe, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """One row a combination where there are factors: representations, factors, and condensed distances of the inputs."""
+    if probe.factors is None:
+        return representations, None, probe.distances
+    rows, factors = compositionality.means(representations, probe.factors)
+    return rows, factors, compositionality.factor_distances(factors)
+
+
 def _geometry(probe: probes.Probe, name: str, rows: np.ndarray) -> dict[str, float]:
     """Measures of one run's representation (items, D)."""
-    representations, factors, distances = probes.factor_means(probe, rows)
+    representations, factors, distances = factor_means(probe, rows)
     found = compositionality.topographic_similarity(representations, distances).rows(f"topographic_similarity in {name}")
     if factors is None:
         return found
@@ -197,7 +205,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         found = {("probe", metric): value for metric, value in measures.items()}
         if consistent:
             found |= {("test", metric): value for metric, value in consistent[run].rows("swap_consistency").items()}
-        kept = {name: probes.factor_means(probe, values[run])[0] for name, values in shown.items()}
+        kept = {name: factor_means(probe, values[run])[0] for name, values in shown.items()}
         vectors = {name: (listed, values[run]) for name, values in words.items()}
         vectors |= {name: (probe.labels(), rows) for name, rows in kept.items() if name not in words}
         results.append(Findings(found, kept, vectors))
