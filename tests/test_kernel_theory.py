@@ -801,7 +801,8 @@ def small_table(figure: dict) -> pd.DataFrame:
                     design.combinations, numbers.normal(size=(len(design.combinations), 1)), design.trained, components
                 )
                 found |= {("all", metric): value for metric, value in described.items()}
-            found["all", "additivity"] = numbers.random()
+            if kind != "scan_jump":
+                found["all", "additivity"] = numbers.random()
             for split, name, where, quantity in product(
                 ("all", "initialization"),
                 conjunctions.patterns(components),

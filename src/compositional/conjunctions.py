@@ -137,12 +137,13 @@ class _Means:
 
 @dataclass(frozen=True)
 class _Examples:
-    """batches: pairs (combinations of a batch's first rows, batch). items (Z, C), counts and trained (Z,) of Z combinations."""
+    """batches: pairs (combinations of a batch's first rows, batch). items (Z, C), counts and trained (Z,) of Z combinations;
+    trained is None where outputs are not analyzed."""
 
     batches: list[tuple[np.ndarray, Any]]
     items: np.ndarray
     counts: np.ndarray
-    trained: np.ndarray
+    trained: np.ndarray | None
     names: Sequence[str]
 
 
@@ -152,8 +153,7 @@ def _examples(problem: Problem, runs: int) -> _Examples | None:
         probe = probes.phrases(problem, runs)
         if probe is None:
             return None
-        trained = np.isin(probe.items, problem.splits["train"].input_sentences())
-        return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), trained, probe.names)
+        return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), None, probe.names)
     members = [problem.splits[name] for name in (problem.about.get("in_distribution"), "test") if name in problem.splits]
     names = problem.about.get("components")
     if not names or len(members) < 2 or problem.about.get("sets", 1) > 1:
@@ -170,22 +170,13 @@ def _examples(problem: Problem, runs: int) -> _Examples | None:
     return _Examples(batches, items, counts, trained, names)
 
 
-def _per_example(batch: Any, outputs: Tensor) -> Tensor:
-    """(R, B, D): outputs as they are; of a sequence, the mean over its target's positions."""
-    if batch.kind != "sequence":
-        return outputs
-    mask = batch.target_mask.to(outputs.dtype)
-    return batch.example_losses(outputs * mask.unsqueeze(-1)) / batch.example_losses(mask).unsqueeze(-1)
-
-
 def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
     """Additivity, values of conjunctions and saliences of every run, {(split, metric): value}, under split "all".
 
     Taken over examples in distribution and of the test set, which together cover the combinations; a combination counts as
-    trained if it occurs in distribution. Of SCAN, over commands of one verb and a template ("twice", "around left", ...): outputs
-    and representations are means over positions, and a command counts as trained if it is a training example; since the share
-    of an action in a target depends on verb and template together, "additivity of the targets" says what a network that is
-    always right would have. Empty for tasks that do not say what their examples are made of.
+    trained if it occurs in distribution. Of SCAN, over the commands of one verb and a template ("twice", "around left", ...), and
+    saliences alone, in the mean over an input's positions: where all untrained combinations share one item ("jump"), every
+    function is conjunction-wise additive. Empty for tasks that do not say what their examples are made of.
 
     Args:
         weights: (R, ...) by name. outputs: whether the outputs are analyzed too, or representations alone.
@@ -199,20 +190,18 @@ def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) 
     for places, batch in examples.batches:
         values, representations = activations.shown(problem, weights, batch)
         kept = {name: activations.by_example(*own) for name, own in representations.items()}
-        kept["output"] = _per_example(batch, values)
-        if batch.kind == "sequence":
-            kept["target"] = _per_example(batch, torch.nn.functional.one_hot(batch.targets, values.shape[-1]).to(values.dtype))
+        if examples.trained is not None:
+            kept["output"] = values
         where = torch.from_numpy(places).to(problem.device)
         for name, own in kept.items():
             means.setdefault(name, _Means(len(examples.items))).add(where, own[:, : len(places)])
-    described = {name: means.pop(name) for name in ("output", "target") if name in means}
+    output = means.pop("output", None)
     results: list[dict[tuple[str, str], float]] = []
     for run in range(runs):
         found = {}
-        for name, kept in described.items() if outputs else ():
-            mean = kept.sums[run].cpu().numpy() / examples.counts[:, None]
-            own = describe(examples.items, mean, examples.trained, examples.names)
-            found |= own if name == "output" else {"additivity of the targets": own["additivity"]}
+        if outputs and output:
+            mean = output.sums[run].cpu().numpy() / examples.counts[:, None]
+            found |= describe(examples.items, mean, examples.trained, examples.names)
         for name, kept in means.items():
             own = geometry(examples.items, kept.products(run, examples.counts), examples.names)
             found |= {f"{metric} in {name}": value for metric, value in own.items()}

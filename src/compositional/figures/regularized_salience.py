@@ -33,7 +33,6 @@ def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFr
     wanted = {
         ("test", "accuracy"): "accuracy",
         ("all", "additivity"): "additivity",
-        ("all", "additivity of the targets"): "ideal",
         ("all", f"salience of {first} in {where}"): "relevant",
         ("all", f"salience of {second} in {where}"): "redundant",
         ("initialization", f"salience of {first} in {where}"): "untrained",
@@ -54,10 +53,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, grid = plt.subplots(2 * len(tasks), 3, figsize=(8.6, 5 * len(tasks)), squeeze=False, layout="constrained")
     grid = grid.reshape(len(tasks), 6)
     lines = [
-        "Salience of the components in a representation and additivity index of the outputs of regularized networks against "
-        "lambda (means of seeds, bars 95 % intervals), and each run's accuracy on new combinations against the salience of the "
-        "relevant component. Saliences of both components and of their conjunction sum to 1. Question: does a regularizer that "
-        "helps raise single-component salience?",
+        "Salience of the components in a representation and, where it says something, additivity index of the outputs of "
+        "regularized networks against lambda (dots are runs, lines means of seeds; differences below with 95 % intervals), and each "
+        "run's accuracy on new combinations against the salience of the relevant component. Saliences of both components and of "
+        "their conjunction sum to 1. Question: does a regularizer that helps raise single-component salience?",
         "",
     ]
     for row, task in zip(grid, tasks, strict=True):
@@ -69,39 +68,27 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             "relevant": f"salience, {first} (relevant)",
             "redundant": f"salience, {second} (redundant)",
             "conjunction": "salience, conjunction",
-            "additivity": "additivity index",
         }
         runs = _wide(table[table.task == task], first, second, where)
+        additive = "additivity" in runs
+        panels |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of single components"}
         plain = runs[runs.regularizer == "none"]
-        ideal = f" (of the targets themselves {runs.ideal.mean():.3f})" if "ideal" in runs else ""
         lines.append(
             f"* {task}, plain ({len(plain)} seeds), in {where}: accuracy {plain.accuracy.mean():.3f}, salience "
             f"{plain.relevant.mean():.3f} ({first}, relevant), {plain.redundant.mean():.3f} ({second}, redundant), "
-            f"{plain.conjunction.mean():.3f} (conjunction); before training {plain.untrained.mean():.3f} ({first}); "
-            f"additivity {plain.additivity.mean():.3f}{ideal}"
+            f"{plain.conjunction.mean():.3f} (conjunction); before training {plain.untrained.mean():.3f} ({first})"
+            + (f"; additivity {plain.additivity.mean():.3f}" if additive else "")
         )
         positive = sorted(set(runs["lambda"]) - {0.0})
         for name in sorted(set(runs.regularizer) - {"none"}):
             own = runs[runs.regularizer.isin(["none", name])]
             for axes, quantity in zip(row, panels, strict=False):
-                groups = own.groupby("lambda")[quantity]
-                means, half = groups.mean(), groups.apply(lambda values: style.interval(values.to_numpy()))
-                axes.errorbar(
-                    means.index,
-                    means,
-                    yerr=half,
-                    color=style.color(name),
-                    marker="o",
-                    markersize=3,
-                    linewidth=1.2,
-                    capsize=2,
-                    label=name,
-                )
+                means = own.groupby("lambda")[quantity].mean()
+                axes.scatter(own["lambda"], own[quantity], s=7, color=style.color(name), linewidths=0, alpha=0.6)
+                axes.plot(means.index, means, color=style.color(name), linewidth=1.2, label=name)
             regularized = runs[runs.regularizer == name]
             row[-1].scatter(regularized.relevant, regularized.accuracy, s=10, color=style.color(name), linewidths=0, alpha=0.7)
-            means = regularized.groupby("lambda")[
-                ["accuracy", "relevant", "redundant", "conjunction", "single", "additivity"]
-            ].mean()
+            means = regularized.groupby("lambda").mean(numeric_only=True)
             best = means.accuracy.idxmax()
             at = regularized[regularized["lambda"] == best]
             change = {
@@ -119,15 +106,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} ({gain:+.3f} "
                 f"± {half:.3f}, "
                 f"{verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
-                f"({change['single'].mean():+.3f}); additivity {means.additivity[best]:.3f}"
+                f"({change['single'].mean():+.3f})" + (f"; additivity {means.additivity[best]:.3f}" if additive else "")
             )
             below = own[own["lambda"] < own["lambda"].max()]
             trend, moderate = (stats.spearmanr(part.relevant, part.accuracy) for part in (own, below))
             lines.append(
                 f"  - {name}, over all its runs and the plain ones: rank correlation of accuracy with the relevant "
                 f"component's salience {trend.statistic:+.2f} (p = {trend.pvalue:.1g}), without the largest lambda "
-                f"{moderate.statistic:+.2f} (p = {moderate.pvalue:.1g}); with additivity "
-                f"{stats.spearmanr(own.additivity, own.accuracy).statistic:+.2f}"
+                f"{moderate.statistic:+.2f} (p = {moderate.pvalue:.1g})"
+                + (f"; with additivity {stats.spearmanr(own.additivity, own.accuracy).statistic:+.2f}" if additive else "")
             )
         row[-1].scatter(plain.relevant, plain.accuracy, s=14, color=style.COLORS["none"], linewidths=0, zorder=3)
         row[-1].set(xlabel=panels["relevant"], ylabel=panels["accuracy"])
