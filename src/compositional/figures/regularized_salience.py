@@ -54,7 +54,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     grid = grid.reshape(len(tasks), 6)
     lines = [
         "Salience of the components in a representation and, where it says something, additivity index of the outputs of "
-        "regularized networks against lambda (dots are runs, lines means of seeds; differences below with 95 % intervals), and each "
+        "regularized networks against lambda (dots are runs, lines means of seeds; differences with 95 % intervals), and each "
         "run's accuracy on new combinations against the salience of the relevant component. Saliences of both components and of "
         "their conjunction sum to 1. Question: does a regularizer that helps raise single-component salience?",
         "",
