@@ -30,6 +30,8 @@ COLORS = {
     "recombination": "#D55E00",
     "additivity": "#009E73",
     "smoothness": "#CC79A7",
+    "interaction": "#56B4E9",
+    "consistency": "#E69F00",
 }
 
 # Members of a task that may stand for what was learned, the first that there is.
@@ -41,7 +43,7 @@ SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
 
 def color(name: str) -> str:
     """A regularizer's color; new ones get one of the rest of the palette, by name."""
-    rest = ["#56B4E9", "#E69F00", "#999999"]
+    rest = ["#8C510A", "#5E3C99", "#999999"]
     return COLORS.get(name, rest[sum(map(ord, name)) % len(rest)])
 
 
