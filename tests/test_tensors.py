@@ -424,7 +424,9 @@ def test_the_dynamics_figure_counts_components_and_says_when_they_appear():
     options = defaults("figures.component_dynamics") | {"panels": [panel]}
     _, caption = component_dynamics.draw(table, options)
     assert "2 components above 0.02 of the largest (4, 3)" in caption
-    assert caption.endswith("DOES NOT HOLD")  # a target of rank 5 has 4 or 5
+    assert caption.endswith(": DOES NOT HOLD")  # a target of rank 5 has 4 or 5
+    _, unjudged = component_dynamics.draw(table, options | {"panels": [panel | {"judged": False}]})
+    assert unjudged == caption.removesuffix(": DOES NOT HOLD")
     curves_ = component_dynamics.components(table, "component_norm")
     steps = component_dynamics.appearances(curves_, 0.02)
     assert steps[1] < steps[2]

@@ -24,10 +24,12 @@ PARAMETERS = {
                 "quantity": {"type": "string"},
                 "title": {"type": "string"},
                 "axis": {"type": "string"},
+                "judged": {"type": "boolean"},
             },
         },
         "default": [],
-        "description": "a panel a model (and task, if several share it) and tracked quantity, such as singular_value",
+        "description": "a panel a model (and task, if several share it) and tracked quantity, such as singular_value; "
+        "judged: false says that the claim is not about it",
     },
     "seeds": {"enum": ["first", "all"], "default": "first", "description": "which runs to show, on top of each other"},
     "columns": {"type": "integer", "minimum": 1, "default": 5, "description": "panels side by side"},
@@ -63,11 +65,11 @@ def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, str], s
     values = ", ".join(f"{last[name]:.3g}" for name in found)
     steps = ", ".join(map(str, found.values()))
     several = len(set(found.values())) == len(found)
-    verdict = "holds" if len(found) in EXPECTED and several and error < 0.01 else "DOES NOT HOLD"
+    verdict = ": holds" if len(found) in EXPECTED and several and error < 0.01 else ": DOES NOT HOLD"
     return (
         f"  - seed {rows.seed.iloc[0]}, {curves.index[-1]} steps: {len(found)} components above {share:g} of the largest "
         f"({values}), which they pass at steps {steps}; largest of the others {others.max() if len(others) else 0:.2g}; "
-        f"normalized reconstruction error {error:.2g}: {verdict}"
+        f"normalized reconstruction error {error:.2g}{verdict if panel.get('judged', True) else ''}"
     )
 
 
