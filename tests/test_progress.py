@@ -49,6 +49,11 @@ def test_without_anything_measured_no_time_is_named(tmp_path):
     )
 
 
+def test_a_build_that_makes_existing_runs_again_speaks_of_the_pack_alone(tmp_path):
+    announce(tmp_path, {})
+    assert Progress(io.StringIO(), tmp_path, "changed", 80, [State(0, 0.1, 40)], 0)._line("a/lambda=0", 40) == "training: a 50 %"
+
+
 def test_a_new_build_forgets_the_old_one(tmp_path):
     announce(tmp_path, WORK)
     report(tmp_path, "fast", done=100, trained=100, seconds=10)

@@ -64,7 +64,7 @@ def overall(board: Path, now: float) -> Overall:
             left += costs.get(name, sum(family) / len(family)) * (pack["steps"] - finished)
         elif finished < pack["steps"]:
             unknown += pack["runs"]
-    return Overall(runs, done / runs, left / max(running, 1) if costs else None, unknown)
+    return Overall(runs, done / max(runs, 1), left / max(running, 1) if costs else None, unknown)
 
 
 class Progress:
@@ -112,6 +112,8 @@ class Progress:
     def _line(self, example: str, done: int) -> str:
         own = f"{example.split('/lambda=')[0]} {100 * done / (self.steps * len(self.states)):.0f} %"
         try:
-            return f"{overall(self.board, time.time())} ({own})"
+            build = overall(self.board, time.time())
         except (OSError, ValueError, KeyError):  # asked for outside a build, or another process is writing
             return f"training: {own}"
+        # Runs that exist and are made again, because something changed, are not laid out.
+        return f"{build} ({own})" if build.runs else f"training: {own}"

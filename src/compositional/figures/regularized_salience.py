@@ -71,7 +71,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         }
         runs = _wide(table[table.task == task], first, second, where)
         additive = "additivity" in runs
-        panels |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of single components"}
+        panels |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
         plain = runs[runs.regularizer == "none"]
         lines.append(
             f"* {task}, plain ({len(plain)} seeds), in {where}: accuracy {plain.accuracy.mean():.3f}, salience "
