@@ -139,5 +139,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in panels[:, 0]:
         axes.set_ylabel("rate of growth")
     summary.set(xlabel="K", ylabel="fitted exponent", xticks=range(2, max(group["factors"] for group in groups) + 1))
-    summary.legend(fontsize=6, loc="lower right")
+    summary.legend(fontsize=6, loc="upper left")
     return figure, "\n".join(lines)
