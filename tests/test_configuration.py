@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,11 @@ def test_every_option_is_documented():
             assert option["description"] in documented, f"{module}: {name} (make docs)"
     for key in yaml.safe_load(SCHEMA.read_text())["properties"]:
         assert f"`{key}`" in documented
+
+
+def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():
+    asked = read("config.yaml", *STUDIES)
+    ordered = json.loads(json.dumps(asked), object_pairs_hook=OrderedDict)
+    found = Configuration(ordered, SCHEMA)
+    assert yaml.safe_load(yaml.safe_dump(found.portable)) == Configuration(asked, SCHEMA).portable
+    assert type(found.figures["ablation"]["grids"][0]) is dict

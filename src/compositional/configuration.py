@@ -26,6 +26,13 @@ REPRESENTED_KINDS = ("sequence", "image")
 KINDS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
 
+def _plain(value: Any) -> Any:
+    """The same in plain dictionaries and lists: Snakemake reads JSON files into ordered ones, which YAML can't write."""
+    if isinstance(value, dict):
+        return {key: _plain(own) for key, own in value.items()}
+    return [_plain(own) for own in value] if isinstance(value, list) else value
+
+
 class ConfigurationError(ValueError):
     """The configuration is wrong; the message names key, value, what is allowed and the nearest match."""
 
@@ -96,7 +103,7 @@ class Configuration:
         Raises:
             ConfigurationError: listing everything that is wrong.
         """
-        self.config = config
+        self.config = config = _plain(config)
         problems = _check(config, _schema(schema))
         if not problems:
             self.config = self._written_out(config)
