@@ -61,8 +61,11 @@ rule report:
     params:
         figures=FIGURES,
         config=CONFIGURATION.portable,
-        call=lambda wildcards: " ".join(
-            ["snakemake", *(f"--configfile {os.path.relpath(path)}" for path in workflow.config_settings.configfiles)]
+        # Behind targets: what follows --configfile is taken for one more file.
+        options=lambda wildcards: " ".join(
+            ["--configfile", *map(os.path.relpath, workflow.config_settings.configfiles)]
+            if workflow.config_settings.configfiles
+            else []
         ),
         besides=lambda wildcards: built_besides(),
         code=lambda wildcards: code_of("report"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import OrderedDict
 from pathlib import Path
 
@@ -159,3 +160,12 @@ def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():
     found = Configuration(ordered, SCHEMA)
     assert yaml.safe_load(yaml.safe_dump(found.portable)) == Configuration(asked, SCHEMA).portable
     assert type(found.figures["ablation"]["grids"][0]) is dict
+
+
+def test_documented_calls_name_targets_before_configuration_files():
+    """Snakemake takes every word behind --configfile for one more file."""
+    calls = []
+    for path in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("config/*.*")]:
+        calls += re.findall(r"--configfile ([^`#\n]*)", path.read_text())
+    assert len(calls) > 5
+    assert not [call for call in calls if "results/" in call]

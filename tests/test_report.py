@@ -53,8 +53,8 @@ def test_figure_caption_table_and_runs_are_seen(opened):
     shown = page.inner_text("body")
     assert "Every seed is a dot" in shown
     assert "2 diverged" in page.inner_text("header")
-    assert "snakemake --configfile tests/tiny.yaml --configfile overlay.yaml results/figures/ablation.pdf" in shown
-    assert "snakemake --configfile tests/tiny.yaml --configfile overlay.yaml results/figures/resists_mnist.pdf" in shown
+    assert "snakemake results/figures/ablation.pdf --configfile tests/tiny.yaml overlay.yaml" in shown
+    assert "snakemake results/figures/resists_mnist.pdf --configfile tests/tiny.yaml overlay.yaml" in shown
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.locator(".seed.diverged").count() == 2
     assert page.locator(".seed.done").count() == 4

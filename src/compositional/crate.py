@@ -98,7 +98,7 @@ def describe(members: dict[str, bytes], built: dict[str, Any]) -> dict[str, Any]
         properties={
             "name": f"Build of {', '.join(built['figures'])}",
             "description": (
-                f"snakemake --configfile archived/config.json results/manifest.json, at commit {source['commit']}"
+                f"snakemake results/manifest.json --configfile archived/config.json, at commit {source['commit']}"
                 f"{' with changes' if source['dirty'] else ''}, Python {built['environment']['python']}. Each result's record in "
                 "archived/results says what it was made of; times are left out, so that equal builds give equal archives."
             ),

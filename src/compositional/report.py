@@ -78,11 +78,11 @@ def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
     return [*lines, *(f"{split} {metric}" for split, metric in wide.columns)], rows, "; ".join(notes)
 
 
-def _figure(results: Path, name: str, figure: dict[str, Any], call: str) -> dict[str, Any]:
+def _figure(results: Path, name: str, figure: dict[str, Any], options: str) -> dict[str, Any]:
     """What the page shows of one figure."""
     image, table = results / "figures" / f"{name}.png", results / "tables" / f"{name}.csv"
     shown: dict[str, Any] = dict.fromkeys(("image", "csv", "rows", "note"))
-    shown |= {"name": name, "study": figure["study"], "command": f"{call} {results}/figures/{name}.pdf"}
+    shown |= {"name": name, "study": figure["study"], "command": f"snakemake {results}/figures/{name}.pdf {options}".strip()}
     if not (image.is_file() and table.is_file() and image.with_suffix(".rst").is_file()):
         return shown
     shown |= {"image": _data(image, "image/png"), "caption": _html(image.with_suffix(".rst").read_text()), "table": str(table)}
@@ -125,7 +125,7 @@ def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]],
 
 
 def render(
-    template: Path, results: Path, *, figures: dict[str, dict[str, Any]], config: dict[str, Any], call: str, lock: Path
+    template: Path, results: Path, *, figures: dict[str, dict[str, Any]], config: dict[str, Any], options: str, lock: Path
 ) -> str:
     """The page as HTML.
 
@@ -134,10 +134,10 @@ def render(
         results: the results folder.
         figures: all that are configured (Configuration.figures), built or not.
         config: the effective configuration.
-        call: how Snakemake is called to build something.
+        options: of the call of Snakemake that builds this, to stand behind a target.
         lock: the file of pinned packages.
     """
-    shown = [_figure(results, name, figure, call) for name, figure in figures.items()]
+    shown = [_figure(results, name, figure, options) for name, figure in figures.items()]
     shown.sort(key=lambda figure: not figure["image"])
     runs = {run for figure in figures.values() for run in figure_runs(figure)}
     families, records = _families(results, runs)
@@ -161,5 +161,5 @@ def render(
         python=installed["python"],
         packages=installed["packages"],
         config=yaml.safe_dump(config, sort_keys=False, width=120),
-        call=call,
+        options=options,
     )

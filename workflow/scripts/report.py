@@ -11,7 +11,7 @@ with logged(snakemake.log[0]):
         Path("results"),
         figures=snakemake.params.figures,
         config=snakemake.params.config,
-        call=snakemake.params.call,
+        options=snakemake.params.options,
         lock=Path(snakemake.input.lock),
     )
     with files.replacing(Path(snakemake.output[0])) as temporary:
