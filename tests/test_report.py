@@ -23,6 +23,7 @@ def opened(archived_project):
     try:
         with browser.browser() as started:
             page = started.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
+            page.set_default_timeout(180_000)  # a picture of the whole page takes long on a busy machine
             heard: list[str] = []
             asked: list[str] = []
             page.on("console", lambda message: heard.append(message.text))
