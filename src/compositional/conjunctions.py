@@ -7,7 +7,7 @@ this holds of a network's outputs; salience says how much of a representation's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations as subsets
 from typing import Any
@@ -140,7 +140,7 @@ class _Examples:
     """batches: pairs (combinations of a batch's first rows, batch). items (Z, C), counts and trained (Z,) of Z combinations;
     trained is None where outputs are not analyzed."""
 
-    batches: list[tuple[np.ndarray, Any]]
+    batches: Iterable[tuple[np.ndarray, Any]]
     items: np.ndarray
     counts: np.ndarray
     trained: np.ndarray | None
@@ -163,11 +163,15 @@ def _examples(problem: Problem, runs: int) -> _Examples | None:
     )
     trained = np.zeros(len(items), dtype=bool)
     trained[inverse[: len(members[0])]] = True
-    batches, start = [], 0
-    for member in members:
-        batches += [(inverse[start + rows.numpy()], batch) for rows, batch in member.evaluation_batches(runs, BATCH)]
-        start += len(member)
-    return _Examples(batches, items, counts, trained, names)
+
+    def batches() -> Iterator[tuple[np.ndarray, Any]]:
+        start = 0
+        for member in members:
+            for rows, batch in member.evaluation_batches(runs, BATCH):
+                yield inverse[start + rows.numpy()], batch
+            start += len(member)
+
+    return _Examples(batches(), items, counts, trained, names)
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
