@@ -194,7 +194,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) 
     for places, batch in examples.batches:
         values, representations = activations.shown(problem, weights, batch)
         kept = {name: activations.by_example(*own) for name, own in representations.items()}
-        if examples.trained is not None:
+        if outputs and examples.trained is not None:
             kept["output"] = values
         where = torch.from_numpy(places).to(problem.device)
         for name, own in kept.items():
@@ -203,7 +203,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) 
     results: list[dict[tuple[str, str], float]] = []
     for run in range(runs):
         found = {}
-        if outputs and output:
+        if output:
             mean = output.sums[run].cpu().numpy() / examples.counts[:, None]
             found |= describe(examples.items, mean, examples.trained, examples.names)
         for name, kept in means.items():
