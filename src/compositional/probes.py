@@ -49,7 +49,7 @@ class Probe:
 
 def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Probe | None:
     """Every combination of the values as a SCAN command of one phrase: the first value, and words after it. Nothing for tasks
-    whose inputs are not commands, but contain them."""
+    whose inputs are none, or contain more than commands."""
     if problem.about["dataset"] != "scan":
         return None
     factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
@@ -130,10 +130,9 @@ def of(problem: Problem, folder: Path, runs: int) -> Probe:
     kind = problem.about["kind"]
     if kind not in ("sequence", "image"):
         raise ValueError(f"representations are measured of sequence and image tasks, {problem.task!r} is a task of kind {kind!r}")
-    probe = None
-    if problem.about["dataset"] == "scan":
+    if kind == "image":
+        probe = _pairs(problem, folder, runs)
+    else:
         values = {"verb": tuple(scan.ACTIONS), "manner": MANNERS, "direction": tuple(scan.TURNS), "count": tuple(scan.REPEATS)}
         probe = _commands(problem, runs, values)
-    elif kind == "image":
-        probe = _pairs(problem, folder, runs)
     return probe or _examples(problem, runs)

@@ -139,5 +139,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in panels[:, 0]:
         axes.set_ylabel("rate of growth")
     summary.set(xlabel="K", ylabel="fitted exponent", xticks=range(2, max(group["factors"] for group in groups) + 1))
-    summary.legend(fontsize=6, loc="upper left")
+    summary.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     return figure, "\n".join(lines)
