@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from compositional import packed
+from compositional import lstm as lstm_module
+from compositional import lstm_compiled, packed
+from compositional.lstm import lstm
 
 
 def _reordered(weight: torch.Tensor) -> torch.Tensor:
@@ -26,7 +28,7 @@ def test_lstm_equals_pytorch_on_sequences_of_different_lengths():
     bias = (reference.bias_ih_l0 + reference.bias_hh_l0).unsqueeze(1)
     weight = torch.cat([_reordered(part) for part in (reference.weight_ih_l0, bias, reference.weight_hh_l0)])
     sizes = [sum(length > step for length in lengths) for step in range(5)]
-    ours = packed.lstm(packed_inputs.data.unsqueeze(0), hidden, cell, weight.unsqueeze(0), sizes)
+    ours = lstm(packed_inputs.data.unsqueeze(0), hidden, cell, weight.unsqueeze(0), sizes)
     torch.testing.assert_close(ours[0], expected.data, atol=1e-6, rtol=1e-5)
 
 
@@ -38,9 +40,26 @@ def test_lstm_gradient(features):
     hidden, cell, weight, *inputs = (torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes)
 
     def function(hidden, cell, weight, inputs=None):
-        return packed.lstm(inputs, hidden, cell, weight, sizes)
+        return lstm(inputs, hidden, cell, weight, sizes)
 
     assert torch.autograd.gradcheck(function, (hidden, cell, weight, *inputs))
+
+
+def test_compiled_step_and_its_gradient_equal_the_library_s(monkeypatch):
+    """The library's is what runs on CUDA."""
+    torch.manual_seed(0)
+    sizes = (6, 6, 5, 2)
+    tensors = [torch.randn(shape, requires_grad=True) for shape in [(3, 19, 4), (3, 6, 8), (3, 6, 8), (3, 13, 32)]]
+
+    def results():
+        outputs = lstm(*tensors, sizes)
+        return outputs, *torch.autograd.grad(outputs.square().sum(), tensors)
+
+    compiled = results()
+    monkeypatch.setattr(lstm_compiled, "step", lstm_module.step)
+    monkeypatch.setattr(lstm_compiled, "step_gradient", lstm_module.step_gradient)
+    for ours, expected in zip(compiled, results(), strict=True):
+        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_linear_embedding_and_convolution_equal_pytorch():

@@ -7,8 +7,6 @@ equals the single product of the same shape bit for bit (tests/test_packed.py), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -92,127 +90,25 @@ def batch_norm(
     )
 
 
-def _tanh(values: Tensor) -> Tensor:
-    """Hyperbolic tangent as 2 sigmoid(2 x) - 1: several times faster than the library's own on the CPU, equal to 1e-7."""
-    if values.device.type == "cuda":
-        return values.tanh()
-    return (values * 2).sigmoid_().mul_(2).sub_(1)
-
-
-class _LSTM(torch.autograd.Function):
-    """Forward and backward passes of `lstm`. A step is one product of [inputs, 1, hidden state] with the stacked weights, works
-    on what fits the cache, and the gradient of the weights is one product over all steps instead of one a step."""
-
-    @staticmethod
-    def forward(ctx, inputs, hidden, cell, weight, sizes):
-        runs, width = hidden.shape[0], hidden.shape[2]
-        before = weight.shape[1] - width  # where the hidden state stands in a row
-        rows = hidden.new_empty(runs, sum(sizes), weight.shape[1])
-        if inputs is not None:
-            rows[..., : before - 1] = inputs
-        rows[..., before - 1] = 1
-        rows[:, : sizes[0], before:] = hidden
-        outputs = hidden.new_empty(runs, sum(sizes), width)
-        gates, cells, squashed, new_cell, start = [], [], [], cell, 0
-        for size, following in zip(sizes, (*sizes[1:], 0), strict=True):
-            gate = torch.bmm(rows[:, start : start + size], weight)
-            gate[..., 3 * width :].mul_(2)
-            gate.sigmoid_()
-            gate[..., 3 * width :].mul_(2).sub_(1)  # the candidate's tanh, as in _tanh
-            into, keep, out, candidate = gate.split(width, 2)
-            new_cell = torch.mul(keep, new_cell[:, :size]).addcmul_(into, candidate)
-            squashed.append(_tanh(new_cell))
-            new_hidden = torch.mul(out, squashed[-1], out=outputs[:, start : start + size])
-            gates.append(gate)
-            cells.append(new_cell)
-            start += size
-            rows[:, start : start + following, before:] = new_hidden[:, :following]
-        ctx.save_for_backward(cell, weight)
-        ctx.steps, ctx.sizes, ctx.has_inputs = (rows, gates, cells, squashed), sizes, inputs is not None
-        return outputs
-
-    @staticmethod
-    def backward(ctx, grad_outputs):
-        cell, weight = ctx.saved_tensors
-        rows, gates, cells, squashed = ctx.steps
-        sizes, width = ctx.sizes, cell.shape[2]
-        before = weight.shape[1] - width
-        sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
-        tanh_backward = torch.ops.aten.tanh_backward.grad_input
-        transposed = weight.transpose(1, 2)
-        if not ctx.has_inputs:
-            transposed = transposed[..., before:]
-        grad_gates = rows.new_empty(*rows.shape[:2], 4 * width)
-        grad_inputs = rows.new_empty(*rows.shape[:2], before - 1) if ctx.has_inputs else None
-        grad_hidden, grad_cell, end = None, None, sum(sizes)
-        for step in range(len(sizes) - 1, -1, -1):
-            size = sizes[step]
-            now = slice(end - size, end)
-            end -= size
-            grad_output, grad_gate = grad_outputs[:, now], grad_gates[:, now]
-            if grad_hidden is not None:
-                grad_output = grad_output.clone()
-                grad_output[:, : grad_hidden.shape[1]] += grad_hidden
-            into, keep, out, candidate = gates[step].split(width, 2)
-            grad_new_cell = grad_output * out
-            tanh_backward(grad_new_cell, squashed[step], grad_input=grad_new_cell)
-            if grad_cell is not None:
-                grad_new_cell[:, : grad_cell.shape[1]] += grad_cell
-            grad_into, grad_keep, grad_out, grad_candidate = grad_gate.split(width, 2)
-            old_cell = cell if step == 0 else cells[step - 1]
-            torch.mul(grad_new_cell, candidate, out=grad_into)
-            torch.mul(grad_new_cell, old_cell[:, :size], out=grad_keep)
-            torch.mul(grad_output, squashed[step], out=grad_out)
-            torch.mul(grad_new_cell, into, out=grad_candidate)
-            sigmoids = grad_gate[..., : 3 * width]
-            sigmoid_backward(sigmoids, gates[step][..., : 3 * width], grad_input=sigmoids)
-            tanh_backward(grad_candidate, candidate, grad_input=grad_candidate)
-            grad_cell = grad_new_cell.mul_(keep)
-            grad_rows = torch.bmm(grad_gate, transposed)
-            if ctx.has_inputs:
-                grad_inputs[:, now] = grad_rows[..., : before - 1]
-                grad_hidden = grad_rows[..., before:]
-            else:
-                grad_hidden = grad_rows
-        grad_weight = torch.bmm(rows.transpose(1, 2), grad_gates)
-        return grad_inputs, grad_hidden, grad_cell, grad_weight, None
-
-
-def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Long short-term memory over sequences that are sorted by length, longest first, without computing any padding.
-
-    At step t only the first `sizes[t]` sequences are still running (`sizes` never rises and starts with all B of them).
-    Rows are ordered by step, then by sequence; their number is N = sum(sizes).
-
-    Args:
-        inputs: (R, N, I), or None: no inputs, I = 0.
-        hidden, cell: initial states, (R, B, H).
-        weight: (R, I + 1 + H, 4 H): input weights, bias and recurrent weights, stacked. Gates stand in the order input,
-            forget, output, candidate.
-
-    Returns:
-        The hidden state after every step, (R, N, H).
-    """
-    return _LSTM.apply(inputs, hidden, cell, weight, tuple(sizes))
-
-
 class _Exchange(torch.autograd.Function):
-    """A gather by an index that is its own inverse, so that its gradient is the same gather."""
+    """A selection of rows by an index that is its own inverse, so that its gradient is the same selection."""
 
     @staticmethod
     def forward(ctx, values, index):
         ctx.save_for_backward(index)
-        return values.gather(2, index.expand_as(values))
+        return values.flatten(0, 2).index_select(0, index).view(values.shape)
 
     @staticmethod
     def backward(ctx, grad):
         (index,) = ctx.saved_tensors
-        return grad.gather(2, index.expand_as(grad)), None
+        return grad.flatten(0, 2).index_select(0, index).view(grad.shape), None
 
 
 def exchange(values: Tensor, index: Tensor) -> Tensor:
-    """values[r, b, index[r, b, s]] for values (R, B, S, D) and an involution index (R, B, S, 1)."""
-    return _Exchange.apply(values, index)
+    """values[r, b, index[r, b, s]] for values (R, B, S, D) and an involution index (R, B, S)."""
+    steps = index.shape[2]
+    starts = torch.arange(0, index.numel(), steps, device=index.device).view(*index.shape[:2], 1)
+    return _Exchange.apply(values, (starts + index).flatten())
 
 
 class _Swapped(torch.autograd.Function):

@@ -31,7 +31,7 @@ RUN_RECORDS = {
     "evaluation.json": ("metrics.csv", "predictions.csv"),
     "representation.json": ("representations.csv", "activations.safetensors", "vectors.csv"),
 }
-PACKAGES = ("datasets", "matplotlib", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
+PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
 SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
 
 

@@ -26,16 +26,11 @@ def generator(key: int, step: int = 0) -> np.random.Generator:
 
 def normal(keys: list[int], step: int, size: int, out: Tensor) -> Tensor:
     """Fill `out` (R, size) with standard normal numbers, row r from the stream keys[r] at `step`."""
-    if out.device.type == "cpu":
-        rows = out.numpy()
-        for row, key in zip(rows, keys, strict=True):
-            generator(key, step).standard_normal(size, dtype=np.float32, out=row)
-    else:
-        # The device's own counter-based generator (Philox too): no copy from the host.
-        device_generator = torch.Generator(out.device)
-        for row, key in zip(out, keys, strict=True):
-            device_generator.manual_seed(derive(key, step) & (2**63 - 1))
-            row.normal_(generator=device_generator)
+    # The device's own generator: on CUDA nothing is copied from the host, on the CPU it is several times as fast as NumPy's.
+    source = torch.Generator(out.device)
+    for row, key in zip(out, keys, strict=True):
+        source.manual_seed(derive(key, step) & (2**63 - 1))
+        row.normal_(generator=source)
     return out
 
 

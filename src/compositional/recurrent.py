@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from compositional import packed, randomness
+from compositional.lstm import lstm
 from compositional.sequences import CHUNK, Batch, Layout
 
 Weights = dict[str, Tensor]
@@ -34,7 +35,7 @@ def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, pr
 
 
 def stacked(weights: Weights, prefix: str) -> Tensor:
-    """An LSTM's weights as `packed.lstm` takes them: input weights (where it has inputs), bias and recurrent weights."""
+    """An LSTM's weights as `lstm` takes them: input weights (where it has inputs), bias and recurrent weights."""
     parts = [weights[f"{prefix}.bias"].unsqueeze(1), weights[f"{prefix}.recurrent"]]
     if f"{prefix}.input" in weights:
         parts.insert(0, weights[f"{prefix}.input"])
@@ -55,12 +56,12 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     position = torch.arange(steps, device=embedded.device)
     # The backward direction reads each input from its own last word to its first; padding stays behind.
     length = batch.input_lengths.unsqueeze(-1)
-    backward = torch.where(position < length, length - 1 - position, position).unsqueeze(-1)
+    backward = torch.where(position < length, length - 1 - position, position)
     words = torch.stack([embedded, packed.exchange(embedded, backward)], 1).transpose(2, 3).flatten(0, 1)
     both = torch.stack([stacked(weights, f"encoder.{direction}") for direction in ("forward", "backward")], 1).flatten(0, 1)
     width = both.shape[2] // 4
     zeros = embedded.new_zeros(runs * 2, rows, width)
-    states = packed.lstm(words.flatten(1, 2), zeros, zeros, both, [rows] * steps)
+    states = lstm(words.flatten(1, 2), zeros, zeros, both, [rows] * steps)
     ahead, back = states.view(runs, 2, steps, rows, width).transpose(2, 3).unbind(1)
     last = (length - 1).unsqueeze(-1).expand(-1, -1, 1, width)
     ends = torch.cat([direction.gather(2, last).squeeze(2) for direction in (ahead, back)], -1)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from compositional import packed, randomness
+from compositional.lstm import lstm
 from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
 from compositional.sequences import Batch
 
@@ -59,7 +60,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     hidden = torch.cat([states[:, :, 0], states.gather(2, last).squeeze(2)], -1)
     to_chunks, to_steps = layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device)
     previous = packed.embedding(batch.previous[:, to_steps], weights["output_embedding"])
-    decoded = packed.lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.sizes)
+    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.sizes)
     queries = packed.reorder(decoded, to_chunks, to_steps)
     keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
     context = attend(queries, keys, states, batch.input_mask, layout)

@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from compositional import packed, randomness
+from compositional.lstm import lstm
 from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
 from compositional.sequences import Batch
 
@@ -48,7 +49,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     function = tap("word_embedding", packed.embedding(batch.inputs, weights["function_embedding"]), mask)
     states, ends = encode(weights, function, batch)
     states = tap("encoder_states", states, mask)
-    hidden = packed.lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.sizes)
+    hidden = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.sizes)
     layout = batch.layout
     queries = packed.reorder(hidden, layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device))
     mixed = attend(queries, states, primitive, mask, layout)
