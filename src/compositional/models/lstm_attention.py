@@ -15,8 +15,10 @@ from torch import Tensor
 from compositional import packed, randomness
 from compositional.lstm import lstm
 from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
+from compositional.regularization import dropout
 from compositional.sequences import Batch
 
+SMALLEST = 1e-12  # least probability whose logarithm is taken
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
 PARAMETERS = {
@@ -31,6 +33,18 @@ PARAMETERS = {
         "minimum": 1,
         "default": 16,
         "description": "encoder units per direction; the decoder has four times as many",
+    },
+    "dropout": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0,
+        "description": "share of the units of embeddings and of decoder states that is dropped in training",
+    },
+    "copying": {
+        "type": "boolean",
+        "default": False,
+        "description": "an output may also be copied from the input, where a symbol is written like an input word",
     },
 }
 
@@ -47,21 +61,49 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
         weights |= initialize_lstm(source, embedding, width, f"encoder.{direction}")
     weights |= initialize_lstm(source, embedding, 4 * width, "decoder")
     weights |= initialize_linear(source, 2 * width, 4 * width, "key")
-    return weights | initialize_linear(source, 6 * width, actions, "output")
+    weights |= initialize_linear(source, 6 * width, actions, "output")
+    if parameters["copying"]:
+        weights |= initialize_linear(source, 2 * width, 4 * width, "copied_key")
+        weights |= initialize_linear(source, 6 * width, 1, "copied")
+    return weights
+
+
+def buffers(parameters: dict, task: dict, seed: int) -> Weights:
+    """With copying, which symbol each input word is written like, one-hot (words, symbols); a row of zeros: like none."""
+    if not parameters["copying"]:
+        return {}
+    symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
+    alike = torch.zeros(len(task["source_words"]), len(symbols))
+    for index, word in enumerate(task["source_words"]):
+        if word in symbols:
+            alike[index, symbols[word]] = 1
+    return {"alike": alike}
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
-    """Logits (R, N, actions) in chunk order, under teacher forcing with `batch.previous`."""
-    layout = batch.layout
+    """Logits (R, N, actions) in chunk order, under teacher forcing with `batch.previous`.
+
+    With copying they are log probabilities of a mixture: what the decoder writes, and what it copies from where a second
+    attention looks (See, Liu and Manning, ACL 2017, equation 9). Probability that falls on words without a symbol is lost.
+    """
+    layout, rate = batch.layout, parameters["dropout"]
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
-    states, _ = encode(weights, words, batch)
+    states, _ = encode(weights, dropout(tap, words, rate), batch)
     states = tap("encoder_states", states, batch.input_mask)
     last = (batch.input_lengths - 1)[..., None, None].expand(-1, -1, 1, states.shape[-1])
     hidden = torch.cat([states[:, :, 0], states.gather(2, last).squeeze(2)], -1)
     to_chunks, to_steps = layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device)
-    previous = packed.embedding(batch.previous[:, to_steps], weights["output_embedding"])
+    previous = dropout(tap, packed.embedding(batch.previous[:, to_steps], weights["output_embedding"]), rate)
     decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.sizes)
     queries = packed.reorder(decoded, to_chunks, to_steps)
     keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
     context = attend(queries, keys, states, batch.input_mask, layout)
-    return packed.linear(torch.cat([queries, context], -1), weights["output.weight"], weights["output.bias"])
+    decided = dropout(tap, torch.cat([queries, context], -1), rate)
+    logits = packed.linear(decided, weights["output.weight"], weights["output.bias"])
+    if not parameters["copying"]:
+        return logits
+    keys = packed.linear(states, weights["copied_key.weight"], weights["copied_key.bias"])
+    written_alike = packed.embedding(batch.inputs, weights["alike"])
+    copied = attend(queries, keys, written_alike, batch.input_mask, layout)
+    share = packed.linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
+    return ((1 - share) * logits.softmax(-1) + share * copied).clamp_min(SMALLEST).log()

@@ -21,6 +21,11 @@ PARAMETERS = {
         "default": "words",
         "description": "names of places as they are, or replaced by var0 and var1 in question and logical form",
     },
+    "train_on_validation": {
+        "type": "boolean",
+        "default": False,
+        "description": "validation pairs are training pairs, as in the published comparisons (Andreas 2020)",
+    },
 }
 _BY_DESIGN = "without the names of places, some questions fall together"
 
@@ -28,10 +33,14 @@ _BY_DESIGN = "without the names of places, some questions fall together"
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Training, validation and test: 543, 148 and 186 pairs by query, 549, 49 and 279 by question.
 
-    By query the validation set recombines, too.
+    By query the validation set recombines, too. Trained on it, the published way, there are 691 and 598 training pairs.
     """
     members = geoquery.load(raw, parameters["split"], parameters["entities"] == "words")
+    if parameters["train_on_validation"]:
+        members["train"] += members.pop("validation")
     disjoint = {"columns": ["input"], "members": ["test"]}
     if parameters["entities"] == "variables":
         disjoint["by_design"] = _BY_DESIGN
-    return sentences.task(members, "train" if parameters["split"] == "query" else "validation", disjoint=[disjoint])
+    return sentences.task(
+        members, "validation" if "validation" in members and parameters["split"] == "question" else "train", disjoint=[disjoint]
+    )
