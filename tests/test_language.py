@@ -22,7 +22,7 @@ from compositional.datasets import scan
 from compositional.regularization import Tap, dropout, silent_tap
 from compositional.regularizers import consistency
 from compositional.sequences import Layout, SequenceSplit, Vocabulary
-from compositional.tasks import cogs, geoquery, iwslt
+from compositional.tasks import cogs, iwslt
 
 # Lines and bytes of the published files at github brendenlake/SCAN, as recorded by the Hugging Face library `datasets`.
 PUBLISHED = {
@@ -144,8 +144,12 @@ def test_geoquery_fills_in_the_names_of_places(tmp_path):
     assert by_query["train"]["output"][0] == "( A , _capital ( new york ) )"
     assert by_query["test"]["input"] == ["size of ohio"]
     assert about["in_distribution"] == "train"
-    by_question, _ = geoquery.build(tmp_path, {"split": "question", "entities": "variables"})
+    by_question, _ = build("geoquery", tmp_path, split="question", entities="variables")
     assert by_question["test"]["input"] == ["var0 's capital"]
+    published, about = build("geoquery", tmp_path, train_on_validation=True)
+    assert published["train"]["input"] == ["capital of new york", "iowa 's capital", "rivers"]
+    assert set(published) == {"train", "test"}
+    assert build("geoquery", tmp_path, split="question", train_on_validation=True)[1]["in_distribution"] == "train"
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from compositional import evaluation, training
 from compositional.declarations import available, declarations
+from compositional.regularization import silent_tap
 
 MODELS = ["primitive_attention", "lstm_attention", "syntactic_attention", "transformer", "cnn"]
 COMBINATIONS = [
@@ -41,6 +43,39 @@ def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
     for index in (0, 3):
         (alone,) = train(case, [runs[index]])
         assert same(alone, together[index])
+
+
+def copying(problem, regularizer=None):
+    """The LSTM with dropout and copying, on a task some of whose words are symbols, too."""
+    case = problem("lstm_attention", regularizer)
+    about = case.about | {"target_words": [*case.about["target_words"][:5], *case.about["source_words"][5:9]]}
+    return replace(case, about=about, model_parameters=case.model_parameters | {"dropout": 0.3, "copying": True})
+
+
+def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem):
+    case = copying(problem, "recombination")
+    runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
+    together = train(case, runs)
+    for run, packed_run in zip(runs, together, strict=True):
+        (alone,) = train(case, [run])
+        assert same(alone, packed_run)
+
+
+def test_copying_mixes_what_is_written_with_the_words_looked_at(problem):
+    case = copying(problem)
+    batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
+    weights = {name: torch.zeros_like(tensor)[None] for name, tensor in training.initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    weights["copied.bias"][:] = math.log(3)  # copies with probability 3/4
+    logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
+    symbols = case.about["target_words"]
+    seen = set()
+    for row, (words, first) in enumerate(zip(batch.inputs[0], batch.layout.chunks(logits)[0][0, :, 0], strict=True)):
+        words = [case.about["source_words"][word] for word in words[: batch.input_lengths[0, row]]]
+        expected = torch.tensor([0.25 / len(symbols) + 0.75 * words.count(symbol) / len(words) for symbol in symbols])
+        torch.testing.assert_close(first.exp(), expected)
+        seen |= set(words) & set(symbols[3:])
+    assert seen
 
 
 @pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
