@@ -4,7 +4,7 @@
 # make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
 # make archive   results/archive.zip: sources, tables, figures and where they come from, in one file (docs/archive.md)
 # make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and say what agrees
-# make reference build the main figure's table and keep it in reference/
+# make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
 # make format     format and lint
@@ -36,10 +36,11 @@ archive: env
 reproduce:
 	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(OPTIONS)
 
+FIGURES ?= ablation
 reference: env
-	$(RUN) snakemake results/tables/ablation.csv
+	$(RUN) snakemake $(FIGURES:%=results/tables/%.csv)
 	mkdir -p reference
-	cp results/tables/ablation.csv results/tables/ablation.provenance.json reference
+	cp $(foreach figure,$(FIGURES),results/tables/$(figure).csv results/tables/$(figure).provenance.json) reference
 
 report: env
 	$(RUN) snakemake results/report.html

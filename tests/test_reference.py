@@ -23,13 +23,14 @@ RUNS = [Run("digits_concat", "cnn", "none", 0.0, 0), Run("digits_concat", "cnn",
 KEYS = ["task", "model", "regularizer", "lambda", "seed"]
 
 
-def test_the_reference_is_whole_and_says_where_it_comes_from():
-    record = provenance.read(REFERENCE / "ablation.provenance.json")
-    assert record["files"] == {"ablation.csv": sha256(REFERENCE / "ablation.csv")}
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.csv")), ids=lambda path: path.stem)
+def test_a_reference_is_whole_and_says_where_it_comes_from(path):
+    record = provenance.read(path.with_suffix(".provenance.json"))
+    assert record["files"] == {path.name: sha256(path)}
     assert len(record["source"]["commit"]) == 40
     assert record["source"]["dirty"] is False
-    table = pd.read_csv(REFERENCE / "ablation.csv")
-    configured = set(figure_runs(Configuration(read("config.yaml", *STUDIES), SCHEMA).figures["ablation"]))
+    table = pd.read_csv(path)
+    configured = set(figure_runs(Configuration(read("config.yaml", *STUDIES), SCHEMA).figures[path.stem]))
     assert {Run(*key) for key in table[KEYS].itertuples(index=False)} == configured
 
 
