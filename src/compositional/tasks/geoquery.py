@@ -41,6 +41,6 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     disjoint = {"columns": ["input"], "members": ["test"]}
     if parameters["entities"] == "variables":
         disjoint["by_design"] = _BY_DESIGN
-    return sentences.task(
-        members, "validation" if "validation" in members and parameters["split"] == "question" else "train", disjoint=[disjoint]
-    )
+    # Validation pairs are like training's in the question split alone.
+    alike = "validation" if "validation" in members and parameters["split"] == "question" else "train"
+    return sentences.task(members, alike, disjoint=[disjoint])
