@@ -463,4 +463,4 @@ def test_categories_are_counted_apart_and_by_group():
 
 
 def test_layout_of_equal_lengths_is_row_by_row():
-    assert Layout((2, 2)).positions[:3].tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert Layout([2] * 32, [1] * 32).positions[:3].tolist() == [[0, 0], [0, 1], [1, 0]]

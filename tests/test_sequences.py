@@ -5,17 +5,62 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from compositional import decoding, evaluation, training
+from compositional import decoding, evaluation, recurrent, training
 from compositional.sequences import END, PAD, START, Layout, Vocabulary
 
 
 def test_layout_orders_are_inverse_permutations_and_count_running_rows():
-    layout = Layout((3, 1))
-    assert layout.sizes == (32, 16, 16)
-    assert torch.equal(layout.to_chunks[layout.to_steps], torch.arange(64))
-    # Step order is by step, then row: position 32 is the first row's second step.
+    layout = Layout([30] * 4 + [20] * 12 + [1] * 16, [5] * 32)
+    # Three chunks cost 4 * 32 + 12 * 20 + 16 and their calls; the first is padded to a multiple of 16 positions.
+    assert (layout.chunk_rows, layout.lengths) == ((4, 12, 16), (32, 20, 1))
+    assert len(layout.positions) == 128 + 240 + 16
+    assert layout.writing.sizes == (32, *[16] * 19, *[4] * 10)
+    assert torch.equal(layout.to_chunks[layout.to_steps], torch.arange(32 + 19 * 16 + 10 * 4))
+    # Step order is by step, then by row: place 32 is the first row's second step. Padding stands for its row's last step.
     assert layout.positions[layout.to_steps[32]].tolist() == [0, 1]
+    assert layout.positions[31].tolist() == [0, 31]
+    assert layout.writing.positions[layout.to_chunks[31]].tolist() == [0, 29]
+
+
+def test_inputs_are_read_longest_first_by_groups_of_rows():
+    reading = Layout([1] * 16, [1, 2, 3, 1] * 4).reading
+    # The four rows of three words, the four of two, and the others.
+    assert reading.sizes == (16, 8, 4)
+    assert reading.positions[:9, 0].tolist() == [2, 6, 10, 14, 1, 5, 9, 13, 0]
+    assert reading.places(torch.tensor([2, 1, 1, 0]), torch.tensor([2, 1, 2, 2])).tolist() == [24, 20, 20, 8]
+
+
+def test_the_encoder_equals_pytorch_s_bidirectional_one_and_so_does_its_gradient(scan_splits):
+    torch.manual_seed(0)
+    split = scan_splits["train"]
+    batch = split.batch(torch.from_numpy(split.draw(1, range(2), 32)), split.training_layout(32))
+    assert len(batch.layout.reading.positions) < batch.inputs[0].numel()  # or nothing would be left out
+    parts = {"input": (5, 24), "recurrent": (6, 24), "bias": (24,)}
+    weights = {f"encoder.{way}.{part}": torch.randn(2, *parts[part]) for way in ("forward", "backward") for part in parts}
+    embedded = torch.randn(*batch.inputs.shape, 5, requires_grad=True)
+    seen = torch.randn(*batch.inputs.shape, 12) * batch.input_mask.unsqueeze(-1), torch.randn(2, 32, 12)
+    states, ends = recurrent.encode(weights, embedded, batch)
+    gradient = torch.autograd.grad((states * seen[0]).sum() + (ends * seen[1]).sum(), embedded)[0]
+    for run in range(2):
+        reference = nn.LSTM(5, 6, batch_first=True, bidirectional=True)
+        for way, suffix in (("forward", ""), ("backward", "_reverse")):
+            for part, name in (("input", "weight_ih"), ("recurrent", "weight_hh"), ("bias", "bias_ih")):
+                # Its gates stand in the order input, forget, candidate, output.
+                into, keep, out, candidate = weights[f"encoder.{way}.{part}"][run].chunk(4, -1)
+                gates = torch.cat([into, keep, candidate, out], -1)
+                getattr(reference, f"{name}_l0{suffix}").data = gates.T if part != "bias" else gates
+            getattr(reference, f"bias_hh_l0{suffix}").data.zero_()
+        words = embedded[run].detach().requires_grad_()
+        sequences = nn.utils.rnn.pack_padded_sequence(words, batch.input_lengths[run], batch_first=True, enforce_sorted=False)
+        found, (last, _) = reference(sequences)
+        found, _ = nn.utils.rnn.pad_packed_sequence(found, batch_first=True, total_length=words.shape[1])
+        last = last.transpose(0, 1).flatten(1)
+        torch.testing.assert_close(states[run] * batch.input_mask[run].unsqueeze(-1), found, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(ends[run], last, atol=1e-5, rtol=1e-5)
+        (expected,) = torch.autograd.grad((found * seen[0][run]).sum() + (last * seen[1][run]).sum(), words)
+        torch.testing.assert_close(gradient[run], expected, atol=1e-5, rtol=1e-5)
 
 
 def test_a_batch_holds_the_examples_it_was_asked_for(scan_splits):
@@ -38,7 +83,9 @@ def test_a_batch_holds_the_examples_it_was_asked_for(scan_splits):
 def test_stratified_draws_fit_the_layout_and_are_uniform(scan_splits):
     split = scan_splits["train"]
     rows = split.draw(3, range(4000), 64)
-    assert (np.asarray(split.lengths)[rows] <= np.repeat(split.training_layout(64).lengths, 16)).all()
+    layout = split.training_layout(64)
+    assert (split.lengths[rows] <= layout.targets).all()
+    assert (split.input_lengths.numpy()[rows] <= layout.inputs).all()
     counts = np.bincount(rows.ravel(), minlength=len(split))
     expected = rows.size / len(split)
     # Each count is a sum of Bernoulli variables, so its variance is at most the mean: 6 standard deviations.

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import packed, randomness
-from compositional.sequences import CHUNK, Layout
+from compositional.sequences import Layout
 
 Weights = dict[str, Tensor]
 
@@ -144,9 +144,7 @@ def attend_across(
 ) -> Tensor:
     """Target positions (R, N, D) in chunk order over input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
     queries, keys, values = _parts(weights, name, states, encoded)
-    parts = zip(
-        layout.chunks(queries), keys.split(CHUNK, 1), values.split(CHUNK, 1), (~mask).unsqueeze(2).split(CHUNK, 1), strict=True
-    )
+    parts = zip(layout.chunks(queries), layout.rows(keys), layout.rows(values), layout.rows((~mask).unsqueeze(2)), strict=True)
     outputs = [
         _mix(_heads(query, heads), _heads(key, heads), _heads(value, heads), blocked).flatten(1, 2)
         for query, key, value, blocked in parts

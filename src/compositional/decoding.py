@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from compositional.regularization import silent_tap
-from compositional.sequences import CHUNK, END, PAD, START, Batch, Layout, SequenceSplit
+from compositional.sequences import END, PAD, ROWS, START, Batch, Layout, SequenceSplit
 from compositional.training import Problem
 
 WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins the first subword of every word
-ROWS = 64  # hypotheses decoded together, of targets of similar length
+HYPOTHESES = 64  # decoded together, of targets of similar length
 
 
 def room(longest: int) -> int:
@@ -32,7 +33,7 @@ def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, de
     """Log probabilities of what follows `decoded` (R, B, t): (R, B, symbols)."""
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
-    layout = Layout((steps + 1,) * (rows // CHUNK))
+    layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
     asked = replace(batch, previous=started.flatten(1), layout=layout)
     with torch.no_grad():
         logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
@@ -59,6 +60,9 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
     several = replace(
         batch,
         **{name: getattr(batch, name).repeat_interleave(beam, 1) for name in ("inputs", "input_mask", "input_lengths")},
+        layout=Layout(
+            *(np.repeat(lengths, beam) for lengths in (batch.layout.targets, batch.layout.inputs)), batch.inputs.device
+        ),
     )
     decoded = several.inputs[..., :0]
     ended = torch.zeros_like(several.input_lengths, dtype=torch.bool)
@@ -90,8 +94,8 @@ def _decoded(
 ) -> Iterator[tuple[list[int], Tensor]]:
     """Example numbers of the split, and what each run writes for them."""
     runs = next(iter(weights.values())).shape[0]
-    for rows, batch in split.evaluation_batches(runs, max(CHUNK, ROWS // beam // CHUNK * CHUNK), examples):
-        limit = room(batch.layout.lengths[0])
+    for rows, batch in split.evaluation_batches(runs, max(ROWS, HYPOTHESES // beam // ROWS * ROWS), examples):
+        limit = room(batch.layout.targets[0])
         if beam == 1:
             yield rows.tolist(), decode_greedily(problem, weights, batch, limit)
         else:

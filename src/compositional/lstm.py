@@ -63,7 +63,8 @@ class _LSTM(torch.autograd.Function):
         advance = lstm_compiled.step if hidden.device.type == "cpu" else step
         runs, width = hidden.shape[0], hidden.shape[2]
         before = weight.shape[1] - width  # where the hidden state stands in a row
-        rows = hidden.new_empty(runs, sum(sizes), weight.shape[1])
+        # Every run's rows begin at a multiple of 64 bytes, or the last bits of products could depend on its place among others.
+        rows = hidden.new_empty(runs, -(-sum(sizes) // 16) * 16, weight.shape[1])[:, : sum(sizes)]
         if inputs is not None:
             rows[..., : before - 1] = inputs
         rows[..., before - 1] = 1
@@ -88,8 +89,8 @@ class _LSTM(torch.autograd.Function):
         back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
         width = cells[0].shape[2]
         before = weight.shape[1] - width
-        # The first `before` columns are of the inputs (and of the 1).
-        transposed = weight.transpose(1, 2)[..., 0 if ctx.has_inputs else before :]
+        # Of the inputs, where there are any, and of the hidden state.
+        transposed = torch.cat([weight[:, : before - 1], weight[:, before:]], 1).transpose(1, 2)
         grad_inputs = rows.new_empty(*rows.shape[:2], before - 1) if ctx.has_inputs else None
         grad_gates, grad_cell = rows.new_empty(*rows.shape[:2], 4 * width), torch.zeros_like(cells[0])
         grad_rows, end = rows.new_empty(rows.shape[0], 0, width), sum(ctx.sizes)

@@ -90,27 +90,6 @@ def batch_norm(
     )
 
 
-class _Exchange(torch.autograd.Function):
-    """A selection of rows by an index that is its own inverse, so that its gradient is the same selection."""
-
-    @staticmethod
-    def forward(ctx, values, index):
-        ctx.save_for_backward(index)
-        return values.flatten(0, 2).index_select(0, index).view(values.shape)
-
-    @staticmethod
-    def backward(ctx, grad):
-        (index,) = ctx.saved_tensors
-        return grad.flatten(0, 2).index_select(0, index).view(grad.shape), None
-
-
-def exchange(values: Tensor, index: Tensor) -> Tensor:
-    """values[r, b, index[r, b, s]] for values (R, B, S, D) and an involution index (R, B, S)."""
-    steps = index.shape[2]
-    starts = torch.arange(0, index.numel(), steps, device=index.device).view(*index.shape[:2], 1)
-    return _Exchange.apply(values, (starts + index).flatten())
-
-
 class _Swapped(torch.autograd.Function):
     """Swap of the last two axes; the gradient is laid out anew, too: whether another one is added to it must not decide which
     product of the library the layers below use."""

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
+from compositional import randomness
 from compositional.lstm import lstm
-from compositional.sequences import CHUNK, Batch, Layout
+from compositional.sequences import Batch, Layout
 
 Weights = dict[str, Tensor]
 
@@ -42,6 +42,46 @@ def stacked(weights: Weights, prefix: str) -> Tensor:
     return torch.cat(parts, 1)
 
 
+class _ToSteps(torch.autograd.Function):
+    """Words (R, B, S, D) in the order in which either direction reads them, (R, 2, N, D)."""
+
+    @staticmethod
+    def forward(ctx, words, read, seen, mask):
+        ctx.save_for_backward(seen, mask)
+        return words.flatten(0, 2).index_select(0, read.flatten()).view(*read.shape, -1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        seen, mask = ctx.saved_tensors
+        both = grad.flatten(0, 2).index_select(0, seen.flatten()).view(*seen.shape, -1)
+        return (both[..., 0, :] + both[..., 1, :]).mul_(mask.unsqueeze(-1)), None, None, None
+
+
+class _FromSteps(torch.autograd.Function):
+    """States (R, 2, N, H) of both directions side by side: at their words, (R, B, S, 2 H), and at either end, (R, B, 2 H)."""
+
+    @staticmethod
+    def forward(ctx, states, read, seen, last):
+        ctx.save_for_backward(read, last)
+        rows = states.flatten(0, 2)
+        return tuple(rows.index_select(0, index.flatten()).view(*index.shape[:-1], -1) for index in (seen, last))
+
+    @staticmethod
+    def backward(ctx, grad_words, grad_ends):
+        read, last = ctx.saved_tensors
+        width = grad_words.shape[3] // 2
+        direction = torch.arange(2, device=read.device).view(1, 2, 1)
+        grad = grad_words.reshape(-1, width).index_select(0, (2 * read + direction).flatten())
+        # No two rows end in one place: the order of these additions does not matter.
+        grad.index_add_(0, last.flatten(), grad_ends.reshape(-1, width))
+        return grad.view(*read.shape, width), None, None, None
+
+
+def _mirrored(step: Tensor, length: Tensor) -> Tensor:
+    """The backward direction reads each input from its own last word to its first; padding stays behind."""
+    return torch.where(step < length, length - 1 - step, step)
+
+
 def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Bidirectional LSTM over the input words.
 
@@ -50,22 +90,26 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
         embedded: (R, B, S, D); positions after an input's end are ignored.
 
     Returns:
-        States of both directions side by side (R, B, S, 2 H) and what each direction ends with, (R, B, 2 H).
+        States of both directions side by side (R, B, S, 2 H), of no meaning after an input's end, and what each direction ends
+        with, (R, B, 2 H).
     """
-    runs, rows, steps, _ = embedded.shape
-    position = torch.arange(steps, device=embedded.device)
-    # The backward direction reads each input from its own last word to its first; padding stays behind.
-    length = batch.input_lengths.unsqueeze(-1)
-    backward = torch.where(position < length, length - 1 - position, position)
-    words = torch.stack([embedded, packed.exchange(embedded, backward)], 1).transpose(2, 3).flatten(0, 1)
-    both = torch.stack([stacked(weights, f"encoder.{direction}") for direction in ("forward", "backward")], 1).flatten(0, 1)
-    width = both.shape[2] // 4
-    zeros = embedded.new_zeros(runs * 2, rows, width)
-    states = lstm(words.flatten(1, 2), zeros, zeros, both, [rows] * steps)
-    ahead, back = states.view(runs, 2, steps, rows, width).transpose(2, 3).unbind(1)
-    last = (length - 1).unsqueeze(-1).expand(-1, -1, 1, width)
-    ends = torch.cat([direction.gather(2, last).squeeze(2) for direction in (ahead, back)], -1)
-    return torch.cat([ahead, packed.exchange(back, backward)], -1), ends
+    runs, rows, words, _ = embedded.shape
+    reading, length = batch.layout.reading, batch.input_lengths
+    run, row_number, word_number, direction = (torch.arange(size, device=length.device) for size in (runs, rows, words, 2))
+    # Which word, among all R * B * S, either direction reads at which step: (R, 2, N).
+    row, step = reading.positions.unbind(1)
+    word = torch.stack([step.expand(runs, -1), _mirrored(step, length[:, row])], 1)
+    read = (run.view(-1, 1, 1) * rows + row) * words + word
+    # At which step, among all R * 2 * N, either direction reads a word: (R, B, S, 2); and an input's last: (R, B, 2).
+    step = torch.stack([word_number.expand(runs, rows, -1), _mirrored(word_number, length.unsqueeze(2))], 3)
+    first = (2 * run.view(-1, 1, 1) + direction) * len(row)
+    seen = first.unsqueeze(1) + reading.places(row_number.view(-1, 1, 1), step)
+    last = first + reading.places(row_number, length - 1).unsqueeze(2)
+
+    both = torch.stack([stacked(weights, f"encoder.{way}") for way in ("forward", "backward")], 1).flatten(0, 1)
+    zeros = embedded.new_zeros(runs * 2, rows, both.shape[2] // 4)
+    states = lstm(_ToSteps.apply(embedded, read, seen, batch.input_mask).flatten(0, 1), zeros, zeros, both, reading.sizes)
+    return _FromSteps.apply(states.unflatten(0, (runs, 2)), read, seen, last)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: Layout) -> Tensor:
@@ -81,7 +125,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: 
     blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(3)
     outputs = []
     # Splitting once, rather than slicing for every chunk, keeps the gradient one concatenation.
-    parts = zip(layout.chunks(queries), keys.split(CHUNK, 1), values.split(CHUNK, 1), blocked.split(CHUNK, 1), strict=True)
+    parts = zip(layout.chunks(queries), layout.rows(keys), layout.rows(values), layout.rows(blocked), strict=True)
     for chunk, key, value, bias in parts:
         scores = torch.baddbmm(bias.flatten(0, 1), key.flatten(0, 1), chunk.flatten(0, 1).transpose(1, 2))
         mixed = torch.bmm(scores.softmax(1).transpose(1, 2), value.flatten(0, 1))

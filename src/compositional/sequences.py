@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,42 +25,99 @@ from compositional import packed, randomness
 LOSSES = ("cross_entropy",)
 
 PAD, START, END = 0, 1, 2
-CHUNK = 16  # rows that share one padded target length; a multiple of a vector register keeps products aligned
+ROWS = 16  # of which the rows of a batch are a multiple
+GROUP = 4  # rows that stay together
+CHUNK_COST = 32  # target positions that cost about as much as the calls for one more chunk
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Shape of a batch: chunk c holds CHUNK rows whose targets are padded to lengths[c]; lengths never rise.
+class Steps:
+    """Sequences of different lengths in the order in which an LSTM takes them, "step order": by step, then by row, the longest
+    rows first. A row that has ended takes no part, so (almost) no padding is computed.
 
-    "Chunk order" of target positions: by chunk, then row, then step. "Step order": by step, then row. Both have
-    N = CHUNK * sum(lengths) positions.
+    Args:
+        lengths: for each of B rows (a multiple of GROUP), the most positions that a sequence there may have.
+
+    Attributes:
+        sizes: rows still running at each step; N is their sum. GROUP rows next to each other run as long as the longest of them.
+        positions: (N, 2), the row and step at each place.
     """
 
-    lengths: tuple[int, ...]
-    sizes: tuple[int, ...] = field(init=False)  # rows still running at each step
-    positions: Tensor = field(init=False, compare=False)  # (N, 2) of (row, step), in chunk order
-    to_chunks: Tensor = field(init=False, compare=False)  # index of each chunk-order position in step order
-    to_steps: Tensor = field(init=False, compare=False)  # the inverse
+    def __init__(self, lengths: Sequence[int], device: str | torch.device) -> None:
+        order = np.argsort(-np.asarray(lengths), kind="stable")
+        running = np.repeat(np.asarray(lengths)[order[::GROUP]], GROUP)
+        step, rank = np.nonzero(running > np.arange(running[0])[:, None])
+        sizes = np.bincount(step)
+        self.sizes = tuple(sizes.tolist())
+        self.positions = torch.from_numpy(np.stack([order[rank], step], 1)).to(device)
+        back = np.argsort(order)
+        self._rank, self._last = (torch.from_numpy(values).to(device) for values in (back, running[back] - 1))
+        self._starts = torch.from_numpy(np.cumsum(sizes) - sizes).to(device)
 
-    def __post_init__(self) -> None:
-        rows = np.repeat(self.lengths, CHUNK)
-        sizes = tuple(int((rows > step).sum()) for step in range(self.lengths[0]))
-        positions = np.array([(row, step) for row, length in enumerate(rows) for step in range(length)])
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        to_chunks = starts[positions[:, 1]] + positions[:, 0]
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "positions", torch.from_numpy(positions))
-        object.__setattr__(self, "to_chunks", torch.from_numpy(to_chunks))
-        object.__setattr__(self, "to_steps", torch.from_numpy(np.argsort(to_chunks)))
+    def places(self, row: Tensor, step: Tensor) -> Tensor:
+        """Where (row, step) stands in step order; behind a row's end, where its last step stands."""
+        return self._starts[torch.minimum(step, self._last[row])] + self._rank[row]
 
-    @property
-    def rows(self) -> int:
-        return CHUNK * len(self.lengths)
+
+def _chunks(lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cut rows, the longest first, where that costs least: rows and padded length of every chunk.
+
+    A chunk has a multiple of 16 positions, so that in memory every run's begin at a multiple of 64 bytes: where they do not, a
+    product's last bits can depend on a run's place among the others.
+    """
+    longest = np.asarray(lengths)[::GROUP]
+
+    def padded(length, rows):
+        multiple = 16 // np.gcd(rows, 16)
+        return -(-length // multiple) * multiple
+
+    least, cuts = np.zeros(len(longest) + 1), [0]  # the cost of the groups before `end`, and where their last chunk begins
+    for end in range(1, len(least)):
+        rows = GROUP * (end - np.arange(end))
+        costs = least[:end] + rows * padded(longest[:end], rows) + CHUNK_COST
+        cuts.append(int(costs.argmin()))
+        least[end] = costs[cuts[end]]
+    chunks, end = [], len(longest)
+    while end:
+        rows, end = GROUP * (end - cuts[end]), cuts[end]
+        chunks.append((rows, int(padded(longest[end], rows))))
+    return tuple(zip(*reversed(chunks), strict=True))
+
+
+class Layout:
+    """Shape of a batch: the most positions of the targets (never rising) and of the inputs of each of its B rows.
+
+    Attention needs rectangles: "chunk order" of target positions is by chunk of rows that are padded to one length, then row,
+    then step; N such positions. For "step order", which has less padding, see `Steps`.
+
+    Attributes:
+        chunk_rows, lengths: of every chunk its rows and their padded length.
+        positions: (N, 2) of (row, step), in chunk order.
+        writing, reading: targets and inputs in step order.
+        to_chunks: (N,), index of each chunk-order position in step order; of padding, that of its row's last position.
+        to_steps: for each position in step order, its index in chunk order.
+    """
+
+    def __init__(self, targets: Sequence[int], inputs: Sequence[int], device: str | torch.device = "cpu") -> None:
+        self.targets, self.inputs = tuple(targets), tuple(inputs)
+        self.chunk_rows, self.lengths = _chunks(self.targets)
+        padded = np.repeat(self.lengths, self.chunk_rows)
+        row = np.repeat(np.arange(len(padded)), padded)
+        starts = np.cumsum(padded) - padded
+        self.positions = torch.from_numpy(np.stack([row, np.arange(len(row)) - starts[row]], 1)).to(device)
+        self.writing, self.reading = Steps(self.targets, device), Steps(self.inputs, device)
+        self.to_chunks = self.writing.places(*self.positions.unbind(1))
+        row, step = self.writing.positions.unbind(1)
+        self.to_steps = torch.from_numpy(starts).to(device)[row] + step
 
     def chunks(self, flat: Tensor) -> list[Tensor]:
-        """Cut (R, N, ...) in chunk order into views (R, CHUNK, lengths[c], ...)."""
-        parts = flat.split([CHUNK * length for length in self.lengths], 1)
-        return [part.unflatten(1, (CHUNK, length)) for part, length in zip(parts, self.lengths, strict=True)]
+        """Cut (R, N, ...) in chunk order into views (R, rows, length, ...), one a chunk."""
+        shapes = list(zip(self.chunk_rows, self.lengths, strict=True))
+        parts = flat.split([rows * length for rows, length in shapes], 1)
+        return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def rows(self, values: Tensor) -> tuple[Tensor, ...]:
+        """Cut (R, B, ...) into views (R, rows, ...), one a chunk."""
+        return values.split(self.chunk_rows, 1)
 
     def all_in_row(self, flags: Tensor) -> Tensor:
         """Whether all flags of a row hold: (R, N) in chunk order -> (R, B)."""
@@ -218,11 +276,11 @@ class SequenceSplit:
 
     def batch(self, rows: Tensor, layout: Layout) -> Batch:
         """The examples `rows` (R, B), which must fit the layout, as a batch."""
-        positions = layout.positions.to(rows.device)
-        row, step = positions[:, 0], positions[:, 1]
+        row, step = layout.positions.unbind(1)
         picked = rows[:, row]
-        targets = self.targets[picked, step]
-        previous = torch.where(step == 0, START, self.targets[picked, (step - 1).clamp(min=0)])
+        column = step.clamp(max=self.targets.shape[1] - 1)  # a chunk can be padded further than the longest target
+        targets = self.targets[picked, column]
+        previous = torch.where(step == 0, START, self.targets[picked, (column - 1).clamp(min=0)])
         input_lengths = self.input_lengths[rows]
         return Batch(
             inputs=self.inputs[rows],
@@ -235,9 +293,12 @@ class SequenceSplit:
         )
 
     def training_layout(self, batch_size: int) -> Layout:
-        """The layout that every stratified batch of `batch_size` (a multiple of CHUNK) fits."""
-        edges = [chunk * CHUNK * len(self) // batch_size for chunk in range(batch_size // CHUNK)]
-        return Layout(tuple(int(self.lengths[edge]) for edge in edges))
+        """The layout that every stratified batch of `batch_size` (a multiple of ROWS) fits."""
+        # A stratum's last number can round up to the first of the next.
+        edges = np.append(np.arange(batch_size) * len(self) // batch_size, len(self) - 1)
+        inputs = self.input_lengths.numpy(force=True)
+        longest = [inputs[first : last + 1].max() for first, last in pairwise(edges)]
+        return Layout(self.lengths[edges[:-1]].tolist(), longest, self.device)
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
         """Example numbers (steps, batch_size) of one run's training batches, stratified by target length."""
@@ -260,9 +321,9 @@ class SequenceSplit:
         batches = []
         for start in range(0, len(chosen), batch_size):
             real = chosen[start : start + batch_size]
-            width = CHUNK * math.ceil(len(real) / CHUNK)
+            width = ROWS * math.ceil(len(real) / ROWS)
             filled = np.concatenate([real, np.full(width - len(real), real[-1])])
-            layout = Layout(tuple(int(length) for length in self.lengths[filled[::CHUNK]]))
+            layout = Layout(self.lengths[filled].tolist(), self.input_lengths.numpy(force=True)[filled].tolist(), self.device)
             rows = torch.from_numpy(filled).to(self.device).expand(runs, -1)
             batches.append((torch.from_numpy(real), self.batch(rows, layout)))
         return batches

@@ -8,6 +8,8 @@ positions are computed in one pass under teacher forcing.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -69,11 +71,14 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """With copying, which symbol each input word is written like, one-hot (words, symbols); a row of zeros: like none."""
+    """With copying, which symbol each input word is written like, one-hot (words, symbols); a row of zeros: like none.
+
+    There are more columns than symbols, a multiple of 16, so that products with them are laid out alike for every run.
+    """
     if not parameters["copying"]:
         return {}
     symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
-    alike = torch.zeros(len(task["source_words"]), len(symbols))
+    alike = torch.zeros(len(task["source_words"]), math.ceil(len(symbols) / 16) * 16)
     for index, word in enumerate(task["source_words"]):
         if word in symbols:
             alike[index, symbols[word]] = 1
@@ -92,10 +97,9 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     states = tap("encoder_states", states, batch.input_mask)
     last = (batch.input_lengths - 1)[..., None, None].expand(-1, -1, 1, states.shape[-1])
     hidden = torch.cat([states[:, :, 0], states.gather(2, last).squeeze(2)], -1)
-    to_chunks, to_steps = layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device)
-    previous = dropout(tap, packed.embedding(batch.previous[:, to_steps], weights["output_embedding"]), rate)
-    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.sizes)
-    queries = packed.reorder(decoded, to_chunks, to_steps)
+    previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
+    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
+    queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)
     keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
     context = attend(queries, keys, states, batch.input_mask, layout)
     decided = dropout(tap, torch.cat([queries, context], -1), rate)
@@ -104,6 +108,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
         return logits
     keys = packed.linear(states, weights["copied_key.weight"], weights["copied_key.bias"])
     written_alike = packed.embedding(batch.inputs, weights["alike"])
-    copied = attend(queries, keys, written_alike, batch.input_mask, layout)
+    copied = attend(queries, keys, written_alike, batch.input_mask, layout)[..., : logits.shape[-1]]
     share = packed.linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
     return ((1 - share) * logits.softmax(-1) + share * copied).clamp_min(SMALLEST).log()

@@ -49,8 +49,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     function = tap("word_embedding", packed.embedding(batch.inputs, weights["function_embedding"]), mask)
     states, ends = encode(weights, function, batch)
     states = tap("encoder_states", states, mask)
-    hidden = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.sizes)
+    hidden = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.writing.sizes)
     layout = batch.layout
-    queries = packed.reorder(hidden, layout.to_chunks.to(hidden.device), layout.to_steps.to(hidden.device))
+    queries = packed.reorder(hidden, layout.to_chunks, layout.to_steps)
     mixed = attend(queries, states, primitive, mask, layout)
     return packed.linear(mixed, weights["output.weight"], weights["output.bias"])

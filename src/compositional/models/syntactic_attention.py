@@ -19,7 +19,7 @@ from torch.nn import functional
 from compositional import packed, randomness
 from compositional.recurrent import Weights, encode, initialize_linear, initialize_lstm
 from compositional.regularization import dropout
-from compositional.sequences import CHUNK, Batch
+from compositional.sequences import Batch
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -80,7 +80,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     cell = torch.zeros_like(hidden)
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
     looks = []
-    for size in layout.sizes:
+    for size in layout.writing.sizes:
         hidden, cell = hidden[:, :size], cell[:, :size]
         key, block, gate = keys[:, :size].flatten(0, 1), blocked[:, :size].flatten(0, 1), gates_of[:, :size].flatten(0, 1)
         look = torch.baddbmm(block, hidden.reshape(-1, 1, hidden.shape[-1]), key.transpose(1, 2)).softmax(-1)
@@ -90,10 +90,10 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         into, keep, out, candidate = gates.chunk(4, -1)
         cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
         hidden = out.sigmoid() * cell.tanh()
-    where = packed.reorder(torch.cat(looks, 1), layout.to_chunks.to(mask.device), layout.to_steps.to(mask.device))
+    where = packed.reorder(torch.cat(looks, 1), layout.to_chunks, layout.to_steps)
     semantics = dropout(tap, semantics, rate)
     rows = [
         torch.bmm(look.flatten(0, 1), values.flatten(0, 1)).unflatten(0, look.shape[:2]).flatten(1, 2)
-        for look, values in zip(layout.chunks(where), semantics.split(CHUNK, 1), strict=True)
+        for look, values in zip(layout.chunks(where), layout.rows(semantics), strict=True)
     ]
     return packed.linear(torch.cat(rows, 1), weights["output.weight"], weights["output.bias"])

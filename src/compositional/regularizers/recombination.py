@@ -58,8 +58,7 @@ def _exchange(step: Step) -> tuple[Any, Tensor]:
         permutation = step.normal(torch.Size((rows, len(words)))).argsort(-1)
         source_map[..., words] = words[permutation]
         target_map[..., symbols] = symbols[permutation]
-    row = batch.layout.positions[:, 0].to(device)
-    at_positions = target_map[:, row]
+    at_positions = target_map[:, batch.layout.positions[:, 0]]
 
     def follow(tokens: Tensor) -> Tensor:
         return at_positions.gather(2, tokens.unsqueeze(-1)).squeeze(-1)
