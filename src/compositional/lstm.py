@@ -98,7 +98,7 @@ class _LSTM(torch.autograd.Function):
             now = slice(end - ctx.sizes[number], end)
             end = now.start
             grad_hidden = grad_outputs[:, now].clone(memory_format=torch.contiguous_format)
-            grad_hidden[:, : grad_rows.shape[1]] += grad_rows[..., -width:]
+            grad_hidden[:, : grad_rows.shape[1]].add_(grad_rows[..., -width:])
             back(gates[number], cells[number], squashed[number], grad_hidden, grad_cell, grad_gates, end)
             grad_rows = torch.bmm(grad_gates[:, now], transposed)
             if ctx.has_inputs:
