@@ -45,6 +45,24 @@ def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
         assert same(alone, together[index])
 
 
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("primitive_attention", {"primitive_width": 12, "function_width": 4, "encoder_width": 20}),
+        ("lstm_attention", {"embedding_width": 20, "encoder_width": 12, "copying": True}),
+        ("syntactic_attention", {"semantic_width": 4, "syntactic_width": 12, "encoder_width": 12, "decoder_width": 20}),
+    ],
+)
+def test_nor_does_a_run_of_a_network_of_uneven_width(problem, model, options):
+    """Multiples of 4 are the widths that are allowed; others lie in memory differently from run to run."""
+    case = problem(model, "entropy")
+    case = replace(case, model_parameters=case.model_parameters | options)
+    together = train(case, runs := [(seed, 0.1) for seed in range(5)])
+    for run, packed_run in zip(runs, together, strict=True):
+        (alone,) = train(case, [run])
+        assert same(alone, packed_run)
+
+
 def copying(problem, regularizer=None):
     """The LSTM with dropout and copying, on a task some of whose words are symbols, too."""
     case = problem("lstm_attention", regularizer)

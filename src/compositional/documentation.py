@@ -22,7 +22,7 @@ def _allowed(option: dict) -> str:
     if "enum" in option:
         return ", ".join(str(value) for value in option["enum"])
     kinds = option["type"] if isinstance(option["type"], list) else [option["type"]]
-    bounds = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
+    bounds = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "multipleOf": "a multiple of"}
     return ", ".join([" or ".join(kinds), *(f"{words} {option[key]}" for key, words in bounds.items() if key in option)])
 
 

@@ -1,9 +1,9 @@
-"""Batches of sequence pairs: sorted by target length and cut into chunks, so that (almost) no padding is computed.
+"""Batches of sequence pairs whose shapes are known before they are drawn, so that (almost) no padding is computed.
 
-Batches are drawn uniformly but stratified by target length: the training set is sorted by length, cut into as many
-strata of equal mass as a batch has rows, and each row is drawn from its own stratum. Every example keeps the probability it
-has under uniform sampling with replacement, the gradient's variance falls, and the lengths of a batch are known before
-it is drawn: every batch of every run has the same shapes.
+Batches are drawn uniformly but stratified: the training set is sorted by target length, among equals by input length, cut into
+as many strata of equal mass as a batch has rows, and each row is drawn from its own stratum. Every example keeps the
+probability it has under uniform sampling with replacement, the gradient's variance falls, and each row's longest target and
+input are known: every batch of every run has the same shapes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOSSES = ("cross_entropy",)
 
 PAD, START, END = 0, 1, 2
 ROWS = 16  # of which the rows of a batch are a multiple
-GROUP = 4  # rows that stay together
+GROUP = 4  # rows that stay together; with widths that are multiples of 4, too, every run's numbers begin at 64 bytes' multiples
 CHUNK_COST = 32  # target positions that cost about as much as the calls for one more chunk
 
 

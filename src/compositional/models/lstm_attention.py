@@ -26,13 +26,15 @@ REPRESENTATIONS = ("word_embedding", "encoder_states")
 PARAMETERS = {
     "embedding_width": {
         "type": "integer",
-        "minimum": 1,
+        "minimum": 4,
+        "multipleOf": 4,
         "default": 32,
         "description": "width of input and output word embeddings",
     },
     "encoder_width": {
         "type": "integer",
-        "minimum": 1,
+        "minimum": 4,
+        "multipleOf": 4,
         "default": 16,
         "description": "encoder units per direction; the decoder has four times as many",
     },

@@ -16,11 +16,24 @@ from compositional.sequences import Batch
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
 PARAMETERS = {
-    "primitive_width": {"type": "integer", "minimum": 1, "default": 16, "description": "width of the *what* embedding"},
-    "function_width": {"type": "integer", "minimum": 1, "default": 8, "description": "width of the *where* embedding"},
+    "primitive_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 16,
+        "description": "width of the *what* embedding",
+    },
+    "function_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 8,
+        "description": "width of the *where* embedding",
+    },
     "encoder_width": {
         "type": "integer",
-        "minimum": 1,
+        "minimum": 4,
+        "multipleOf": 4,
         "default": 32,
         "description": "encoder units per direction; the decoder has twice as many",
     },

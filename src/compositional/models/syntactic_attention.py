@@ -24,10 +24,28 @@ from compositional.sequences import Batch
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
 PARAMETERS = {
-    "semantic_width": {"type": "integer", "minimum": 1, "default": 120, "description": "width of the semantic embedding"},
-    "syntactic_width": {"type": "integer", "minimum": 1, "default": 120, "description": "width of the syntactic embedding"},
-    "encoder_width": {"type": "integer", "minimum": 1, "default": 100, "description": "encoder units per direction"},
-    "decoder_width": {"type": "integer", "minimum": 1, "default": 200, "description": "decoder units"},
+    "semantic_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 120,
+        "description": "width of the semantic embedding",
+    },
+    "syntactic_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 120,
+        "description": "width of the syntactic embedding",
+    },
+    "encoder_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 100,
+        "description": "encoder units per direction",
+    },
+    "decoder_width": {"type": "integer", "minimum": 4, "multipleOf": 4, "default": 200, "description": "decoder units"},
     "dropout": {
         "type": "number",
         "minimum": 0,
