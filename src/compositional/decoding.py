@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from compositional.regularization import silent_tap
 from compositional.sequences import END, PAD, ROWS, START, Batch, Layout, SequenceSplit
 from compositional.training import Problem
 
 WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins the first subword of every word
-HYPOTHESES = 64  # decoded together, of targets of similar length
 
 
 def room(longest: int) -> int:
@@ -41,13 +41,21 @@ def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, de
 
 
 def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int) -> Tensor:
-    """The likeliest symbol, one after the other: (R, B, at most `limit`); what follows <end> in a row is padding."""
-    decoded = batch.inputs[..., :0]
-    ended = torch.zeros_like(batch.input_lengths, dtype=torch.bool)
-    while decoded.shape[2] < limit and not ended.all():
-        symbols = _next_symbols(problem, weights, batch, decoded).argmax(-1).masked_fill(ended, PAD)
-        decoded = torch.cat([decoded, symbols.unsqueeze(-1)], -1)
+    """The likeliest symbol, one after the other: (R, B, `limit`); what follows <end> in a row is padding.
+
+    What is right under teacher forcing is what greedy decoding writes: where all of a batch is, nothing is left to do.
+    """
+    with torch.no_grad():
+        ended = batch.correct(problem.model.forward(problem.model_parameters, weights, batch, silent_tap))
+    targets = batch.layout.chunks(batch.targets.masked_fill(~batch.target_mask, PAD))
+    decoded = torch.cat([functional.pad(chunk, (0, limit - chunk.shape[2])) for chunk in targets], 1)
+    decoded *= ended.unsqueeze(2)
+    step = 0
+    while step < limit and not ended.all():
+        symbols = _next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
+        decoded[..., step] = torch.where(ended, decoded[..., step], symbols)
         ended |= symbols == END
+        step += 1
     return decoded
 
 
@@ -94,7 +102,7 @@ def _decoded(
 ) -> Iterator[tuple[list[int], Tensor]]:
     """Example numbers of the split, and what each run writes for them."""
     runs = next(iter(weights.values())).shape[0]
-    for rows, batch in split.evaluation_batches(runs, max(ROWS, HYPOTHESES // beam // ROWS * ROWS), examples):
+    for rows, batch in split.evaluation_batches(runs, ROWS, examples):
         limit = room(batch.layout.targets[0])
         if beam == 1:
             yield rows.tolist(), decode_greedily(problem, weights, batch, limit)
