@@ -110,8 +110,8 @@ def _caption(measures: dict[str, pd.DataFrame]) -> str:
                 accuracy = regularized.groupby("lambda").accuracy.mean()
                 if accuracy.notna().any():
                     best = accuracy.idxmax()
-                    span = f"{by_lambda.min():.3f} to {by_lambda.max():.3f}"
-                    parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}, its most accurate lambda (range {span})")
+                    span = f", its most accurate lambda (range {by_lambda.min():.3f} to {by_lambda.max():.3f})"
+                    parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}{span if len(by_lambda) > 1 else ''}")
             rho = _correlation(own)
             parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({len(own)} runs)")
             lines.append(f"  - {task}, {model}: {start}{'; '.join(parts)}")

@@ -14,6 +14,7 @@ from compositional.figures import style
 SOURCE = ("metrics.csv", "run.json")
 PARAMETERS: dict = {}
 COLUMNS = {"loss": "loss in distribution", "time": "seconds a step, over the plain run's"}
+_LINEAR = 0.05  # losses are drawn to scale up to here, logarithmically beyond
 _TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
 KEY = ["task", "model", "seed"]
 
@@ -111,10 +112,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set(xlabel=title)
             if column == "loss":
                 limits = axes.get_xlim()
-                axes.set_xscale("symlog", linthresh=0.05)
-                axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize=8)
-                axes.xaxis.minorticks_off()
-                axes.set_xlim(limits)
+                if max(map(abs, limits)) > _LINEAR:
+                    axes.set_xscale("symlog", linthresh=_LINEAR)
+                    axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize=8)
+                    axes.xaxis.minorticks_off()
+                    axes.set_xlim(limits)
             axes.grid(color="0.94")
         panels[0].set(ylabel="gain on recombinations", title=f"{task}, {model}")
         panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
