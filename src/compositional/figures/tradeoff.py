@@ -117,6 +117,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize=8)
                     axes.xaxis.minorticks_off()
                     axes.set_xlim(limits)
+                else:
+                    axes.locator_params(axis="x", nbins=4)
             axes.grid(color="0.94")
         panels[0].set(ylabel="gain on recombinations", title=f"{task}, {model}")
         panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
