@@ -72,7 +72,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
     shades = dict(zip(parts, plt.get_cmap("viridis")(np.linspace(0, 0.8, len(parts))), strict=True))
     height = max(len(names) for names, _ in placed.values()) * (0.12 * len(parts) + 0.14) + 1.4
-    figure, panels = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), height), squeeze=False, layout="constrained")
+    longest = max(len(name) for names, _ in placed.values() for name in names)
+    width = max(4.6, 2.8 + 0.085 * longest)  # names take their room from the figure, not from the bars
+    figure, panels = plt.subplots(1, len(tasks), figsize=(width * len(tasks), height), squeeze=False, layout="constrained")
     lines = [
         f"Accuracy on the members of {options['split']} by category. Dots are seeds, bars means with 95 % intervals (Student's "
         f"t). "
