@@ -109,7 +109,7 @@ def swapped(values: Tensor) -> Tensor:
 
 
 class _Reorder(torch.autograd.Function):
-    """Permutation of the rows whose gradient is the inverse permutation: a gather, not a scatter."""
+    """A selection of rows whose gradient is the inverse selection: a gather, not a scatter."""
 
     @staticmethod
     def forward(ctx, rows, order, inverse):
@@ -123,7 +123,10 @@ class _Reorder(torch.autograd.Function):
 
 
 def reorder(rows: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
-    """Permute axis 1: (R, N, ...)[:, order]; `inverse` must be the inverse permutation of `order`."""
+    """Select along axis 1: (R, N, ...)[:, order], where order[inverse] names every row once, in its place.
+
+    Of a row that `order` names more than once (padding), the other copies must not be given a gradient: it is dropped.
+    """
     return _Reorder.apply(rows, order, inverse)
 
 
