@@ -40,7 +40,7 @@ try:
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
         for path in integrity.repair(Path("results"), records, made_from, only_look=dry):
             print(f"damaged, made again: {path}", file=sys.stderr)
-        PACKS = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION.config["pack_size"])
+        PACKS = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION)
         # A dry run leaves no trace, least of all in the plan of a build that is going on.
         if not dry:
             plan.write(Path("results/plan.json"), PACKS)

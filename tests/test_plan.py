@@ -19,6 +19,14 @@ def runs(seeds, strengths, regularizer="entropy"):
     }
 
 
+def configured(change=None):
+    """The shipped configuration with packs of at most four runs, and a change."""
+    config = read("config.yaml", *STUDIES) | {"pack_size": {"default": 4}}
+    for section, entries in (change or {}).items():
+        config[section] = config[section] | entries
+    return Configuration(config, SCHEMA)
+
+
 def build(results, packs):
     for pack in packs:
         for run in pack.runs:
@@ -43,10 +51,10 @@ def test_runs_that_only_another_figure_needs_are_in_other_packs():
 
 def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
     path = tmp_path / "plan.json"
-    old = plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4})
+    old = plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), configured())
     plan.write(path, old)
     build(tmp_path, old)
-    new = plan.make(path, str(tmp_path), runs([0, 1, 2], [0.1, 1, 10]), {"default": 4})
+    new = plan.make(path, str(tmp_path), runs([0, 1, 2], [0.1, 1, 10]), configured())
     assert new[0] == old[0]
     assert {run for pack in new[1:] for run in pack.runs} == set(runs([0, 1, 2], [0.1, 1, 10])) - set(old[0].runs)
     assert list(plan.work(new, str(tmp_path), dict.fromkeys(new, 7)).values()) == [
@@ -56,9 +64,20 @@ def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
 
 def test_incomplete_packs_are_planned_anew(tmp_path):
     path = tmp_path / "plan.json"
-    plan.write(path, plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), {"default": 4}))
-    (single,) = plan.make(path, str(tmp_path), runs([0], [0.1]), {"default": 4})
+    plan.write(path, plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), configured()))
+    (single,) = plan.make(path, str(tmp_path), runs([0], [0.1]), configured())
     assert len(single.runs) == 1
+
+
+def test_runs_that_are_no_longer_configured_are_not_planned(tmp_path):
+    path = tmp_path / "plan.json"
+    variant = {"models": {"lstm_attention_tall": {"module": "lstm_attention"}}}
+    run = Run("scan_jump", "lstm_attention_tall", "none", 0.0, 0)
+    before = plan.make(path, str(tmp_path), {run: frozenset({"runs"})}, configured(variant))
+    plan.write(path, before)
+    build(tmp_path, before)
+    assert plan.make(path, str(tmp_path), {}, configured(variant)) == before
+    assert plan.make(path, str(tmp_path), {}, configured()) == []
 
 
 def test_an_unreadable_plan_is_no_plan(tmp_path):

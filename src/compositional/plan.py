@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compositional import files
-from compositional.configuration import Configuration
+from compositional.configuration import Configuration, ConfigurationError
 from compositional.grid import Run, figure_runs, run_folder
 
 OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
@@ -110,11 +110,23 @@ def complete(pack: Pack, results: str) -> bool:
     return all((run_folder(results, run) / "run.json").exists() for run in pack.runs)
 
 
-def make(path: Path, results: str, wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[Pack]:
-    """Packs of the wanted runs, with those of the plan file `path` that are complete kept as they are."""
-    kept = [pack for pack in read(path) if complete(pack, results)]
+def _configured(pack: Pack, configuration: Configuration) -> bool:
+    """Whether a pack can (still) be made: its task, model and regularizer may have been renamed or taken out."""
+    try:
+        configuration.check_run(pack.runs[0])
+    except ConfigurationError:
+        return False
+    return True
+
+
+def make(path: Path, results: str, wanted: dict[Run, frozenset[str]], configuration: Configuration) -> list[Pack]:
+    """Packs of the wanted runs, with those of the plan file `path` that are complete kept as they are.
+
+    Files of runs that are no longer configured stay where they are; no rule makes them.
+    """
+    kept = [pack for pack in read(path) if complete(pack, results) and _configured(pack, configuration)]
     done = {run for pack in kept for run in pack.runs}
-    return kept + cut({run: targets for run, targets in wanted.items() if run not in done}, sizes)
+    return kept + cut({run: targets for run, targets in wanted.items() if run not in done}, configuration.config["pack_size"])
 
 
 def write(path: Path, packs: list[Pack]) -> None:
