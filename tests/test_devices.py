@@ -19,7 +19,7 @@ import os, sys, time
 from compositional import devices
 print("ready", flush=True)
 print(devices.claim(int(sys.argv[1])), os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 Start = Callable[..., subprocess.Popen]
 

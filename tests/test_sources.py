@@ -100,6 +100,7 @@ def test_hub_rebuilds_the_canonical_bytes(tmp_path, entry, monkeypatch):
         (gzip.compress(PAYLOAD)[:-6], "damaged or cut off"),
         (b"<html>not a file</html>", "damaged or cut off"),
     ],
+    ids=["other content", "cut off", "another file"],
 )
 def test_wrong_or_cut_off_files_leave_nothing_behind(tmp_path, entry, content, reason):
     mirror = put_in_mirror(tmp_path, content)

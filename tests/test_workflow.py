@@ -30,7 +30,9 @@ class Project:
         names = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        for name in names.stdout.splitlines():
+        # With what numba has compiled: copies keep their times, by which it knows them, and are not compiled again.
+        compiled = [path.relative_to(ROOT) for path in ROOT.glob("src/compositional/__pycache__/*.nb[ci]")]
+        for name in (*names.stdout.splitlines(), *compiled):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
