@@ -27,6 +27,7 @@ def pytest_collection_modifyitems(items):
 # Models whose real size would make the tests slow.
 SMALL = {
     "transformer": {"encoder_layers": 1, "decoder_layers": 2, "width": 32, "heads": 4, "dropout": 0.2},
+    "lstm_input_feeding": {"embedding_width": 16, "width": 32},
     "syntactic_attention": {"semantic_width": 24, "syntactic_width": 24, "encoder_width": 16, "decoder_width": 32},
 }
 

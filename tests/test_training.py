@@ -12,7 +12,7 @@ from compositional import evaluation, training
 from compositional.declarations import available, declarations
 from compositional.regularization import silent_tap
 
-MODELS = ["primitive_attention", "lstm_attention", "syntactic_attention", "transformer", "cnn"]
+MODELS = ["primitive_attention", "lstm_attention", "lstm_input_feeding", "syntactic_attention", "transformer", "cnn"]
 COMBINATIONS = [
     (model, regularizer)
     for model in MODELS
@@ -50,6 +50,7 @@ def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
     [
         ("primitive_attention", {"primitive_width": 12, "function_width": 4, "encoder_width": 20}),
         ("lstm_attention", {"embedding_width": 20, "encoder_width": 12, "copying": True}),
+        ("lstm_input_feeding", {"embedding_width": 20, "width": 12}),
         ("syntactic_attention", {"semantic_width": 4, "syntactic_width": 12, "encoder_width": 12, "decoder_width": 20}),
     ],
 )

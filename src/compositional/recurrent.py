@@ -10,9 +10,10 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.lstm import lstm
-from compositional.sequences import Batch, Layout
+from compositional.sequences import END, Batch, Layout
 
 Weights = dict[str, Tensor]
+SMALLEST = 1e-12  # least probability whose logarithm is taken
 
 
 def initialize_lstm(source: np.random.Generator, inputs: int, width: int, prefix: str) -> Weights:
@@ -32,6 +33,19 @@ def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, pr
         f"{prefix}.weight": randomness.uniform_tensor(source, (inputs, outputs), -bound, bound),
         f"{prefix}.bias": randomness.uniform_tensor(source, (outputs,), -bound, bound),
     }
+
+
+def symbols_alike(task: dict) -> Tensor:
+    """Which symbol each input word is written like, for copying: one-hot (words, symbols); a row of zeros: like none.
+
+    There are more columns than symbols, a multiple of 16, so that products with them are laid out alike for every run.
+    """
+    symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
+    alike = torch.zeros(len(task["source_words"]), math.ceil(len(symbols) / 16) * 16)
+    for index, word in enumerate(task["source_words"]):
+        if index > END and word in symbols:
+            alike[index, symbols[word]] = 1
+    return alike
 
 
 def stacked(weights: Weights, prefix: str) -> Tensor:

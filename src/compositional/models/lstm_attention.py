@@ -8,19 +8,16 @@ positions are computed in one pass under teacher forcing.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from compositional import packed, randomness
 from compositional.lstm import lstm
-from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
+from compositional.recurrent import SMALLEST, Weights, attend, encode, initialize_linear, initialize_lstm, stacked, symbols_alike
 from compositional.regularization import dropout
 from compositional.sequences import Batch
 
-SMALLEST = 1e-12  # least probability whose logarithm is taken
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
 PARAMETERS = {
@@ -73,18 +70,8 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """With copying, which symbol each input word is written like, one-hot (words, symbols); a row of zeros: like none.
-
-    There are more columns than symbols, a multiple of 16, so that products with them are laid out alike for every run.
-    """
-    if not parameters["copying"]:
-        return {}
-    symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
-    alike = torch.zeros(len(task["source_words"]), math.ceil(len(symbols) / 16) * 16)
-    for index, word in enumerate(task["source_words"]):
-        if word in symbols:
-            alike[index, symbols[word]] = 1
-    return {"alike": alike}
+    """With copying, which symbol each input word is written like."""
+    return {"alike": symbols_alike(task)} if parameters["copying"] else {}
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:

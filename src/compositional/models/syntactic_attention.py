@@ -99,8 +99,10 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
     looks = []
     for size in layout.writing.sizes:
-        hidden, cell = hidden[:, :size], cell[:, :size]
-        key, block, gate = keys[:, :size].flatten(0, 1), blocked[:, :size].flatten(0, 1), gates_of[:, :size].flatten(0, 1)
+        # Only when some rows have ended: the gradient of a slice is as large as what it is cut from.
+        if not looks or size < hidden.shape[1]:
+            hidden, cell, keys, blocked, gates_of = (of[:, :size] for of in (hidden, cell, keys, blocked, gates_of))
+            key, block, gate = (of.flatten(0, 1) for of in (keys, blocked, gates_of))
         look = torch.baddbmm(block, hidden.reshape(-1, 1, hidden.shape[-1]), key.transpose(1, 2)).softmax(-1)
         looks.append(look.view(*hidden.shape[:2], -1))
         attended = torch.bmm(look, gate).view(*hidden.shape[:2], -1)

@@ -1,0 +1,125 @@
+"""The recurrent semantic parser of Andreas, "Good-Enough Compositional Data Augmentation" (ACL 2020).
+
+What a decoder step has decided, its state combined with what it attends to, is an input of the next one (Luong, Pham and Manning
+2015, section 3.3). What stands in the input can only be copied, and copying has a probability beside those of the other symbols:
+the original's supervised copying, as one distribution. As there, encoder states are projected, both directions' last states are
+added up to start the decoder, and dropout falls on everything that enters the decoder's LSTM or leaves it. Unlike there, the
+decoder's cell starts with zeros, and embeddings are drawn as for the other models here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import packed, randomness
+from compositional.recurrent import SMALLEST, Weights, encode, initialize_linear, initialize_lstm, symbols_alike
+from compositional.regularization import dropout
+from compositional.sequences import Batch
+
+KIND = "sequence"
+REPRESENTATIONS = ("word_embedding", "encoder_states")
+PARAMETERS = {
+    "embedding_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 64,
+        "description": "width of input and output word embeddings",
+    },
+    "width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 512,
+        "description": "units of each direction of the encoder, and of the decoder",
+    },
+    "dropout": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.5,
+        "description": "share of the units of embeddings and decisions that is dropped in training",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run. The output's last column is copying."""
+    words, symbols = len(task["source_words"]), len(task["target_words"])
+    embedding, width = parameters["embedding_width"], parameters["width"]
+    weights = {
+        "input_embedding": randomness.uniform_tensor(source, (words, embedding), -1, 1),
+        "output_embedding": randomness.uniform_tensor(source, (symbols, embedding), -1, 1),
+    }
+    for direction in ("forward", "backward"):
+        weights |= initialize_lstm(source, embedding, width, f"encoder.{direction}")
+    weights |= initialize_linear(source, 2 * width, width, "annotation")
+    weights |= initialize_linear(source, width, width, "key")
+    weights |= initialize_lstm(source, embedding + width, width, "decoder")
+    weights |= initialize_linear(source, 2 * width, width, "combined")
+    return weights | initialize_linear(source, width, symbols + 1, "output")
+
+
+def buffers(parameters: dict, task: dict, seed: int) -> Weights:
+    """Which symbol each input word is written like."""
+    return {"alike": symbols_alike(task)}
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
+    """Log probabilities (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
+    mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
+    embedding = weights["output_embedding"].shape[2]
+    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), mask)
+    states, ends = encode(weights, dropout(tap, words, rate), batch)
+    states = tap("encoder_states", states, mask)
+    annotations = packed.linear(states, weights["annotation.weight"], weights["annotation.bias"])
+    keys = packed.linear(annotations, weights["key.weight"], weights["key.bias"])
+    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(2)
+
+    # What is known of all steps in advance, in step order: the previous symbols' part of the gates, and what is dropped.
+    previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
+    from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding], 1)
+    gates_of_symbols = packed.linear(previous, from_symbols, weights["decoder.bias"])
+    carried = torch.cat([from_decision, weights["decoder.recurrent"]], 1)
+    everything = previous.new_ones(*previous.shape[:2], ends.shape[2] // 2)
+    kept_in, kept_out = dropout(tap, everything, rate), dropout(tap, everything, rate)
+
+    hidden = ends.unflatten(2, (2, -1)).sum(2)
+    cell, decision = torch.zeros_like(hidden), torch.zeros_like(hidden)
+    decisions, looks, sizes = [], [], layout.writing.sizes
+    # Splitting once, and taking rows only when some have ended: the gradient of every slice is as large as what it is cut from.
+    steps = zip(sizes, *(of.split(sizes, 1) for of in (gates_of_symbols, kept_in, kept_out)), strict=True)
+    for size, gate_of_symbol, keep_in, keep_out in steps:
+        if not looks or size < hidden.shape[1]:
+            hidden, cell, decision, keys, annotations, blocked = (
+                of[:, :size] for of in (hidden, cell, decision, keys, annotations, blocked)
+            )
+            key, value, block = (of.flatten(0, 1) for of in (keys, annotations, blocked))
+        gates = torch.baddbmm(gate_of_symbol, torch.cat([decision * keep_in, hidden], 2), carried)
+        into, keep, out, candidate = gates.chunk(4, 2)
+        cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
+        hidden = out.sigmoid() * cell.tanh()
+        look = torch.baddbmm(block, hidden.reshape(-1, 1, hidden.shape[2]), key.transpose(1, 2)).softmax(2)
+        context = torch.bmm(look, value).view_as(hidden)
+        combined = packed.linear(torch.cat([hidden, context], 2), weights["combined.weight"], weights["combined.bias"])
+        decision = combined * keep_out
+        decisions.append(decision)
+        looks.append(look.view(*hidden.shape[:2], -1))
+    decided, looks = (packed.reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
+    logits = packed.linear(decided, weights["output.weight"], weights["output.bias"])
+
+    symbols = logits.shape[2] - 1
+    alike = packed.embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1)
+    copied = [
+        torch.bmm(look.flatten(0, 1), values.flatten(0, 1)).unflatten(0, look.shape[:2]).flatten(1, 2)
+        for look, values in zip(layout.chunks(looks), layout.rows(alike), strict=True)
+    ]
+    in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
+    writing, copying = logits.tensor_split([symbols], 2)
+    both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)
+    copied = torch.cat(copied, 1)[..., :symbols].clamp_min(SMALLEST).log() + both[..., symbols:]
+    return torch.where(in_input, copied, both[..., :symbols])
