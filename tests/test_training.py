@@ -64,15 +64,17 @@ def test_nor_does_a_run_of_a_network_of_uneven_width(problem, model, options):
         assert same(alone, packed_run)
 
 
-def copying(problem, regularizer=None):
-    """The LSTM with dropout and copying, on a task some of whose words are symbols, too."""
-    case = problem("lstm_attention", regularizer)
+def copying(problem, model, regularizer=None):
+    """A model with dropout and copying, on a task some of whose words are symbols, too."""
+    case = problem(model, regularizer)
     about = case.about | {"target_words": [*case.about["target_words"][:5], *case.about["source_words"][5:9]]}
-    return replace(case, about=about, model_parameters=case.model_parameters | {"dropout": 0.3, "copying": True})
+    options = {"dropout": 0.3} | ({"copying": True} if model == "lstm_attention" else {})
+    return replace(case, about=about, model_parameters=case.model_parameters | options)
 
 
-def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem):
-    case = copying(problem, "recombination")
+@pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
+def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem, model):
+    case = copying(problem, model, "recombination")
     runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
     together = train(case, runs)
     for run, packed_run in zip(runs, together, strict=True):
@@ -80,21 +82,32 @@ def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem):
         assert same(alone, packed_run)
 
 
-def test_copying_mixes_what_is_written_with_the_words_looked_at(problem):
-    case = copying(problem)
+@pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
+def test_copying_writes_the_words_looked_at(problem, model):
+    """With weights of zero all words are looked at alike; with one bias of log 3 copying is 3 times as likely as ...
+
+    writing anything at all, in a mixture; as any other symbol, where what stands in the input can only be copied.
+    """
+    case = copying(problem, model)
     batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
     weights = {name: torch.zeros_like(tensor)[None] for name, tensor in training.initial_weights(case, 0).items()}
     weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
-    weights["copied.bias"][:] = math.log(3)  # copies with probability 3/4
+    weights["copied.bias" if model == "lstm_attention" else "output.bias"][..., -1] = math.log(3)
     logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
     symbols = case.about["target_words"]
     seen = set()
     beginnings = torch.cat([chunk[0, :, 0] for chunk in batch.layout.chunks(logits)])
     for row, (words, first) in enumerate(zip(batch.inputs[0], beginnings, strict=True)):
         words = [case.about["source_words"][word] for word in words[: batch.input_lengths[0, row]]]
-        expected = torch.tensor([0.25 / len(symbols) + 0.75 * words.count(symbol) / len(words) for symbol in symbols])
+        copied = set(words[:-1]) & set(symbols)  # the end symbol is always written
+        looked_at = torch.tensor([symbol in copied and words.count(symbol) / len(words) for symbol in symbols])
+        if model == "lstm_attention":
+            expected = 0.25 / len(symbols) + 0.75 * looked_at
+        else:
+            written = torch.tensor([float(symbol not in copied) for symbol in symbols])
+            expected = (written + 3 * looked_at) / (written.sum() + 3)
         torch.testing.assert_close(first.exp(), expected)
-        seen |= set(words) & set(symbols[3:])
+        seen |= copied
     assert seen
 
 
