@@ -45,9 +45,9 @@ reference: env
 report: env
 	$(RUN) snakemake results/report.html
 
-# Two at a time: much of a build, and nearly all of a Slurm, is waiting.
+# Two files at a time: much of a build, and nearly all of a Slurm, is waiting.
 test: env
-	$(RUN) python -m pytest -n 2 --dist loadgroup
+	$(RUN) python -m pytest -n 2 --dist loadfile
 
 # Shows what the jobs cost, too.
 test-slurm: env

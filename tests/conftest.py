@@ -17,13 +17,6 @@ from compositional.declarations import declarations
 torch.set_num_threads(1)
 
 
-def pytest_collection_modifyitems(items):
-    """With workers (pytest-xdist): a file's tests stay on one, and those that share `archived_project` do."""
-    for item in items:
-        group = "archived_project" if "archived_project" in item.fixturenames else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 # Models whose real size would make the tests slow.
 SMALL = {
     "transformer": {"encoder_layers": 1, "decoder_layers": 2, "width": 32, "heads": 4, "dropout": 0.2},

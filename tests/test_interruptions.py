@@ -66,15 +66,17 @@ def test_killed_builds_end_in_the_same_bytes(tmp_path):
     expected = results(project.folder)
     assert len(expected) > 15
     source = random.Random(SEED)
-    hit = 0
     for kill in range(KILLS):
-        shutil.rmtree(project.folder / "results")
-        shutil.rmtree(project.folder / ".snakemake")
-        moment = source.uniform(0, whole)
-        hit += kill_after(project, moment, overlay)
+        moment = 2 * source.uniform(0, whole)
+        killed = False
+        while not killed:
+            # A build that had ended by then is no kill: the machine may be less busy than it was.
+            moment /= 2
+            shutil.rmtree(project.folder / "results")
+            shutil.rmtree(project.folder / ".snakemake")
+            killed = kill_after(project, moment, overlay)
         project.snakemake("--unlock", overlay=overlay)
         project.snakemake(FIGURE, "--rerun-incomplete", overlay=overlay)
         assert results(project.folder) == expected, f"kill {kill} of seed {SEED}, after {moment:.2f} s"
         leftovers = [path for path in (project.folder / "results/runs").rglob(".*") if path.name != ".snakemake_timestamp"]
         print(f"kill {kill}: after {moment:.2f} of {whole:.2f} s, leftovers {len(leftovers)}", flush=True)
-    assert hit >= KILLS // 2
