@@ -43,7 +43,9 @@ def results(folder: Path) -> dict[str, str]:
 
 
 def kill_after(project: Project, seconds: float, overlay: str) -> bool:
-    """Start a build and kill all of its processes after so long; whether it was still running."""
+    """Start a build from nothing and kill all of its processes after so long; whether it was still running."""
+    shutil.rmtree(project.folder / "results")
+    shutil.rmtree(project.folder / ".snakemake")
     command = [*project.command(FIGURE, "--rerun-incomplete", overlay=overlay)]
     process = subprocess.Popen(
         command, cwd=project.folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -67,14 +69,9 @@ def test_killed_builds_end_in_the_same_bytes(tmp_path):
     assert len(expected) > 15
     source = random.Random(SEED)
     for kill in range(KILLS):
-        moment = 2 * source.uniform(0, whole)
-        killed = False
-        while not killed:
-            # A build that had ended by then is no kill: the machine may be less busy than it was.
-            moment /= 2
-            shutil.rmtree(project.folder / "results")
-            shutil.rmtree(project.folder / ".snakemake")
-            killed = kill_after(project, moment, overlay)
+        moment = source.uniform(0, whole)
+        while not kill_after(project, moment, overlay):
+            moment /= 2  # it had ended by then: the machine is less busy than it was
         project.snakemake("--unlock", overlay=overlay)
         project.snakemake(FIGURE, "--rerun-incomplete", overlay=overlay)
         assert results(project.folder) == expected, f"kill {kill} of seed {SEED}, after {moment:.2f} s"

@@ -100,7 +100,7 @@ def test_copying_writes_the_words_looked_at(problem, model):
     for row, (words, first) in enumerate(zip(batch.inputs[0], beginnings, strict=True)):
         words = [case.about["source_words"][word] for word in words[: batch.input_lengths[0, row]]]
         copied = set(words[:-1]) & set(symbols)  # the end symbol is always written
-        looked_at = torch.tensor([symbol in copied and words.count(symbol) / len(words) for symbol in symbols])
+        looked_at = torch.tensor([words.count(symbol) / len(words) if symbol in copied else 0.0 for symbol in symbols])
         if model == "lstm_attention":
             expected = 0.25 / len(symbols) + 0.75 * looked_at
         else:

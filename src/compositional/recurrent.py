@@ -126,6 +126,35 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     return _FromSteps.apply(states.unflatten(0, (runs, 2)), read, seen, last)
 
 
+def padding_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to the scores of input positions (...): 0 where the mask holds, minus infinity at padding."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
+
+
+def look(hidden: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
+    """Where a single decoder step looks: hidden (R, B, H), keys (R * B, S, H), bias (R * B, 1, S) -> shares (R * B, 1, S)."""
+    return torch.baddbmm(bias, hidden.reshape(-1, 1, hidden.shape[2]), keys.transpose(1, 2)).softmax(2)
+
+
+def looked_at(looks: Tensor, values: Tensor, layout: Layout) -> Tensor:
+    """Means of values (R, B, S, V), weighted with looks (R, N, S) in chunk order: (R, N, V)."""
+    parts = zip(layout.chunks(looks), layout.rows(values), strict=True)
+    means = [
+        torch.bmm(part.flatten(0, 1), value.flatten(0, 1)).unflatten(0, part.shape[:2]).flatten(1, 2) for part, value in parts
+    ]
+    return torch.cat(means, 1)
+
+
+def cell_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """Hidden and cell state (R, B, H) after a single LSTM step, from its gates (R, B, 4 H) before their nonlinearity.
+
+    For decoders whose input depends on the step before; all others take `lstm`, which is faster.
+    """
+    into, keep, out, candidate = gates.chunk(4, 2)
+    cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
+    return out.sigmoid() * cell.tanh(), cell
+
+
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: Layout) -> Tensor:
     """Dot-product attention of every target position over the input positions.
 
@@ -136,7 +165,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: 
         (R, N, V) in chunk order.
     """
     # Input positions come before target positions: the softmax then runs along the longer, contiguous axis.
-    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(3)
+    blocked = padding_bias(mask, keys.dtype).unsqueeze(3)
     outputs = []
     # Splitting once, rather than slicing for every chunk, keeps the gradient one concatenation.
     parts = zip(layout.chunks(queries), layout.rows(keys), layout.rows(values), layout.rows(blocked), strict=True)

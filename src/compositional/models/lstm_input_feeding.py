@@ -16,7 +16,18 @@ import torch
 from torch import Tensor
 
 from compositional import packed, randomness
-from compositional.recurrent import SMALLEST, Weights, encode, initialize_linear, initialize_lstm, symbols_alike
+from compositional.recurrent import (
+    SMALLEST,
+    Weights,
+    cell_step,
+    encode,
+    initialize_linear,
+    initialize_lstm,
+    look,
+    looked_at,
+    padding_bias,
+    symbols_alike,
+)
 from compositional.regularization import dropout
 from compositional.sequences import Batch
 
@@ -78,7 +89,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     states = tap("encoder_states", states, mask)
     annotations = packed.linear(states, weights["annotation.weight"], weights["annotation.bias"])
     keys = packed.linear(annotations, weights["key.weight"], weights["key.bias"])
-    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(2)
+    blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
 
     # What is known of all steps in advance, in step order: the previous symbols' part of the gates, and what is dropped.
     previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
@@ -100,26 +111,20 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
             )
             key, value, block = (of.flatten(0, 1) for of in (keys, annotations, blocked))
         gates = torch.baddbmm(gate_of_symbol, torch.cat([decision * keep_in, hidden], 2), carried)
-        into, keep, out, candidate = gates.chunk(4, 2)
-        cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
-        hidden = out.sigmoid() * cell.tanh()
-        look = torch.baddbmm(block, hidden.reshape(-1, 1, hidden.shape[2]), key.transpose(1, 2)).softmax(2)
-        context = torch.bmm(look, value).view_as(hidden)
+        hidden, cell = cell_step(gates, cell)
+        looks.append(look(hidden, key, block))
+        context = torch.bmm(looks[-1], value).view_as(hidden)
         combined = packed.linear(torch.cat([hidden, context], 2), weights["combined.weight"], weights["combined.bias"])
         decision = combined * keep_out
         decisions.append(decision)
-        looks.append(look.view(*hidden.shape[:2], -1))
+    looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
     decided, looks = (packed.reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
     logits = packed.linear(decided, weights["output.weight"], weights["output.bias"])
 
     symbols = logits.shape[2] - 1
     alike = packed.embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1)
-    copied = [
-        torch.bmm(look.flatten(0, 1), values.flatten(0, 1)).unflatten(0, look.shape[:2]).flatten(1, 2)
-        for look, values in zip(layout.chunks(looks), layout.rows(alike), strict=True)
-    ]
     in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)
-    copied = torch.cat(copied, 1)[..., :symbols].clamp_min(SMALLEST).log() + both[..., symbols:]
+    copied = looked_at(looks, alike, layout)[..., :symbols].clamp_min(SMALLEST).log() + both[..., symbols:]
     return torch.where(in_input, copied, both[..., :symbols])

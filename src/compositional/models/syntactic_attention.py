@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import packed, randomness
-from compositional.recurrent import Weights, encode, initialize_linear, initialize_lstm
+from compositional.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at, padding_bias
 from compositional.regularization import dropout
 from compositional.sequences import Batch
 
@@ -91,7 +91,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     states = states * mask.unsqueeze(-1)
     syntax = tap("encoder_states", surroundings(states, parameters["encoder_width"]), mask)
     keys = packed.linear(syntax, weights["key.weight"], weights["key.bias"])
-    blocked = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, float("-inf")).unsqueeze(2)
+    blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
     # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
     gates_of = packed.linear(dropout(tap, syntax, rate), weights["decoder.input"])
     hidden = packed.linear(ends, weights["start.weight"], weights["start.bias"]).tanh()
@@ -103,17 +103,10 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         if not looks or size < hidden.shape[1]:
             hidden, cell, keys, blocked, gates_of = (of[:, :size] for of in (hidden, cell, keys, blocked, gates_of))
             key, block, gate = (of.flatten(0, 1) for of in (keys, blocked, gates_of))
-        look = torch.baddbmm(block, hidden.reshape(-1, 1, hidden.shape[-1]), key.transpose(1, 2)).softmax(-1)
-        looks.append(look.view(*hidden.shape[:2], -1))
-        attended = torch.bmm(look, gate).view(*hidden.shape[:2], -1)
-        gates = torch.baddbmm(bias, hidden, recurrent) + attended
-        into, keep, out, candidate = gates.chunk(4, -1)
-        cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
-        hidden = out.sigmoid() * cell.tanh()
+        looks.append(look(hidden, key, block))
+        attended = torch.bmm(looks[-1], gate).view(*hidden.shape[:2], -1)
+        hidden, cell = cell_step(torch.baddbmm(bias, hidden, recurrent) + attended, cell)
+    looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
     where = packed.reorder(torch.cat(looks, 1), layout.to_chunks, layout.to_steps)
     semantics = dropout(tap, semantics, rate)
-    rows = [
-        torch.bmm(look.flatten(0, 1), values.flatten(0, 1)).unflatten(0, look.shape[:2]).flatten(1, 2)
-        for look, values in zip(layout.chunks(where), layout.rows(semantics), strict=True)
-    ]
-    return packed.linear(torch.cat(rows, 1), weights["output.weight"], weights["output.bias"])
+    return packed.linear(looked_at(where, semantics, layout), weights["output.weight"], weights["output.bias"])
