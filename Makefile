@@ -45,9 +45,9 @@ reference: env
 report: env
 	$(RUN) snakemake results/report.html
 
-# Two files at a time: much of a build, and nearly all of a Slurm, is waiting.
+# Two files at a time: much of a build, and nearly all of a Slurm, is waiting. In the order of tests/conftest.py.
 test: env
-	$(RUN) python -m pytest -n 2 --dist loadfile
+	$(RUN) python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Shows what the jobs cost, too.
 test-slurm: env

@@ -25,6 +25,12 @@ SMALL = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with Slurm tests come first: these wait for minutes, and at the end nothing would be left to do meanwhile."""
+    waiting = {item.path for item in items if item.get_closest_marker("slurm")}
+    items.sort(key=lambda item: item.path not in waiting)
+
+
 def defaults(module: str) -> dict:
     """The default options that a module declares."""
     return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
