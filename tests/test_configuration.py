@@ -35,6 +35,7 @@ def read(*names: str) -> dict:
 
 STUDIES = [f"studies/{path.name}" for path in sorted((ROOT / "config" / "studies").glob("*.yaml"))]
 GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
+METHODS = ["studies", "representations", "figures", "comparison", "options", "methods"]
 
 
 @pytest.fixture
@@ -85,6 +86,11 @@ def test_shipped_configurations_are_valid(overlay):
             ["no figure module 'abaltion'", "did you mean 'ablation'"],
         ),
         ([*GRID[:4], "options"], {"ceiling": {}}, ["unknown key 'ceiling'", "did you mean 'ceilings'"]),
+        (
+            [*METHODS, "swaps"],
+            "lstm_attention_annealed/recombination/lambda=2",
+            ["comparison.options.methods.swaps", "lambda=2'", "the nearest: lstm_attention_annealed/recombination/lambda=1)", "null"],
+        ),
     ],
 )
 def test_errors_name_key_value_and_what_is_allowed(config, path, value, parts):
@@ -92,6 +98,14 @@ def test_errors_name_key_value_and_what_is_allowed(config, path, value, parts):
         Configuration(change(config, path, value), SCHEMA)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_method_is_taken_out_by_null(config):
+    figure = config["studies"]["representations"]["figures"]["comparison"]
+    figure["grids"] = [grid for grid in figure["grids"] if grid["model"] != "transformer_small"]
+    with pytest.raises(ConfigurationError, match="do not train 'transformer_small/none/lambda=0'"):
+        Configuration(config, SCHEMA)
+    Configuration(change(config, [*METHODS, "transformer"], None), SCHEMA)
 
 
 @pytest.mark.parametrize(

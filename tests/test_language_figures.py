@@ -70,9 +70,11 @@ def test_comparison_has_every_method_in_the_order_asked_for_and_published_number
     assert "(2 seeds, 1 diverged)" in everything
 
 
-def test_comparison_says_which_method_is_missing(runs):
-    with pytest.raises(ValueError, match=r"'CGPS' \(primitive_attention/entropy/lambda=0\.1\)"):
-        comparison.draw(runs, options("comparison", methods={"CGPS": "primitive_attention/entropy/lambda=0.1"}))
+def test_a_method_without_a_path_is_left_out(runs):
+    methods = {"LSTM + entropy": None, "LSTM": "lstm_attention/none/lambda=0"}
+    figure, caption = comparison.draw(runs, options("comparison", methods=methods))
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["LSTM"]
+    assert "entropy" not in caption
 
 
 def test_metrics_caption_has_values_null_and_correlation(runs):

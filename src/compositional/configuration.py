@@ -17,7 +17,7 @@ import jsonschema
 import yaml
 
 from compositional.declarations import available, declarations
-from compositional.grid import Run
+from compositional.grid import Run, expand
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
 # What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
@@ -215,6 +215,7 @@ class Configuration:
                 for index, grid in enumerate(figure["grids"]):
                     grid_where = f"{where}.grids.{index}"
                     problems += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
+                problems += self._check_methods(where, figure)
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
         chosen = self.config["archive"]["figures"]
         problems += [
@@ -245,6 +246,21 @@ class Configuration:
             for name in grid["regularizers"] or ["none"]
             for problem in self.impossible(grid["task"], grid["model"], name)
         ]
+
+    def _check_methods(self, where: str, figure: dict[str, Any]) -> list[str]:
+        """Methods that a figure names and does not train: they would be missed when all the others are trained."""
+        methods = figure.get("options", {}).get("methods", {})
+        named = {label: path for label, path in methods.items() if path is not None}
+        trained = {run.method for grid in figure["grids"] for run in expand(grid)} if named else set()
+        problems = []
+        for label, path in named.items():
+            if Run.parse(f"task/{path}/seed=0").method not in trained:
+                close = "".join(f" (the nearest: {name})" for name in difflib.get_close_matches(path, trained, n=1, cutoff=0.5))
+                problems.append(
+                    f"{where}.options.methods.{label}: the figure's grids do not train {path!r}{close}. Add it to them, "
+                    "or take the method out: null in place of its path."
+                )
+        return problems
 
     def _check_represented(self, where: str, module: str, grid: dict[str, Any]) -> list[str]:
         """Why a figure that shows representations cannot have this (possible) grid."""

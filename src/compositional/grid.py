@@ -37,6 +37,11 @@ class Run:
         """The run's folder below results/runs."""
         return f"{self.task}/{self.model}/{self.regularizer}/lambda={format_lambda(self.strength)}/seed={self.seed}"
 
+    @property
+    def method(self) -> str:
+        """Model, regularizer and lambda as in the path: what figures compare over tasks and seeds."""
+        return "/".join(self.path.split("/")[1:4])
+
     @staticmethod
     def parse(path: str) -> Run:
         """The inverse of `path`.

@@ -16,11 +16,11 @@ PARAMETERS = {
     "methods": {
         "type": "object",
         "additionalProperties": {
-            "type": "string",
+            "type": ["string", "null"],
             "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
         },
         "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all there is",
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show, or null: not shown; empty: all there is",
     },
     "published": {
         "type": "object",
