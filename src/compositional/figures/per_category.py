@@ -21,7 +21,7 @@ PARAMETERS = {
             "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
         },
         "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show, or null: not shown; empty: all there is",
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
     },
     "category": {
         "type": "string",
