@@ -475,3 +475,7 @@ def test_a_large_model_is_not_filled_up_on_cuda(digits_apart):
     assert training.width_of(case) == 1
     case.model = import_module("compositional.models.cnn")
     assert training.width_of(case) == 64
+    case.settings = case.settings | {"cuda_width": 5}
+    assert training.width_of(case) == 5
+    case.device = "cpu"
+    assert training.width_of(case) is None

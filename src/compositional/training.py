@@ -128,6 +128,12 @@ PARAMETERS = {
         "default": [],
         "description": "splits of which the curves hold every example's margin (point tasks)",
     },
+    "cuda_width": {
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "default": None,
+        "description": "on CUDA, how many runs compute together, always; null: 64, or what the model's module says",
+    },
 }
 # How many runs compute together, always: on CUDA the library picks a batched kernel by the number of runs, so fewer are
 # filled up with copies that are thrown away. On the CPU every number of runs gives the same bits.
@@ -167,7 +173,10 @@ class State:
 
 
 def width_of(problem: Problem) -> int | None:
-    """How many runs compute together on this device. A model too large to be filled up has a WIDTH of its own."""
+    """How many runs compute together on this device. A model too large to be filled up has a WIDTH of its own, and a
+    configuration can name one for a large variant."""
+    if problem.device == "cuda" and problem.settings["cuda_width"]:
+        return problem.settings["cuda_width"]
     return getattr(problem.model, "WIDTH", {}).get(problem.device, WIDTH[problem.device])
 
 
