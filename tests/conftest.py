@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 SMALL = {
     "transformer": {"encoder_layers": 1, "decoder_layers": 2, "width": 32, "heads": 4, "dropout": 0.2},
     "lstm_input_feeding": {"embedding_width": 16, "width": 32},
-    "syntactic_attention": {"semantic_width": 24, "syntactic_width": 24, "encoder_width": 16, "decoder_width": 32},
+    "syntactic_attention": {"semantic_width": 24, "width": 16},
 }
 
 

@@ -51,7 +51,7 @@ def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
         ("primitive_attention", {"primitive_width": 12, "function_width": 4, "encoder_width": 20}),
         ("lstm_attention", {"embedding_width": 20, "encoder_width": 12, "copying": True}),
         ("lstm_input_feeding", {"embedding_width": 20, "width": 12}),
-        ("syntactic_attention", {"semantic_width": 4, "syntactic_width": 12, "encoder_width": 12, "decoder_width": 20}),
+        ("syntactic_attention", {"semantic_width": 4, "width": 24}),
     ],
 )
 def test_nor_does_a_run_of_a_network_of_uneven_width(problem, model, options):

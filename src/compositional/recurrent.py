@@ -96,11 +96,11 @@ def _mirrored(step: Tensor, length: Tensor) -> Tensor:
     return torch.where(step < length, length - 1 - step, step)
 
 
-def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "encoder") -> tuple[Tensor, Tensor]:
     """Bidirectional LSTM over the input words.
 
     Args:
-        weights: entries "encoder.{forward,backward}.{input,recurrent,bias}".
+        weights: entries "<prefix>.{forward,backward}.{input,recurrent,bias}".
         embedded: (R, B, S, D); positions after an input's end are ignored.
 
     Returns:
@@ -120,7 +120,7 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch) -> tuple[Tensor, Te
     seen = first.unsqueeze(1) + reading.places(row_number.view(-1, 1, 1), step)
     last = first + reading.places(row_number, length - 1).unsqueeze(2)
 
-    both = torch.stack([stacked(weights, f"encoder.{way}") for way in ("forward", "backward")], 1).flatten(0, 1)
+    both = torch.stack([stacked(weights, f"{prefix}.{way}") for way in ("forward", "backward")], 1).flatten(0, 1)
     zeros = embedded.new_zeros(runs * 2, rows, both.shape[2] // 4)
     states = lstm(_ToSteps.apply(embedded, read, seen, batch.input_mask).flatten(0, 1), zeros, zeros, both, reading.sizes)
     return _FromSteps.apply(states.unflatten(0, (runs, 2)), read, seen, last)

@@ -1,10 +1,11 @@
 """Syntactic attention (Russin, Jo, O'Reilly, Bengio, "Compositional generalization in a deep seq2seq model by separating syntax
 and semantics", 2019): *where* to look is found from a word's surroundings alone, *what* to write from the word alone.
 
-Semantics of a word is its embedding, without context. Its syntax is a bidirectional LSTM's view of all words but itself: the
-forward state before it beside the backward state after it. The decoder's LSTM is driven by the syntax that its last state
-attends to and sees no output words; the same attention reads the semantics, from which a linear map gives the output. The
-original trains on single examples; here the gradient is the mean of a batch.
+Semantics of a word is its embedding, without context. Its syntax comes from two bidirectional LSTMs: of the first, at each word
+the forward state before it and the backward state after it, so that a lone word's syntax is that of any lone word; the second
+reads these, with a learned vector in place of the end symbol's. Where the second ends says where to look first. The decoder's
+LSTM is driven by the syntax it looks at and sees no output words; the same look reads the semantics, from which a linear map
+gives the output. The original trains on single examples; here the gradient is the mean of a batch.
 """
 
 from __future__ import annotations
@@ -31,44 +32,37 @@ PARAMETERS = {
         "default": 120,
         "description": "width of the semantic embedding",
     },
-    "syntactic_width": {
+    "width": {
         "type": "integer",
-        "minimum": 4,
-        "multipleOf": 4,
-        "default": 120,
-        "description": "width of the syntactic embedding",
+        "minimum": 8,
+        "multipleOf": 8,
+        "default": 200,
+        "description": "encoder units per direction; half as many in its first layer and the embedding, twice in the decoder",
     },
-    "encoder_width": {
-        "type": "integer",
-        "minimum": 4,
-        "multipleOf": 4,
-        "default": 100,
-        "description": "encoder units per direction",
-    },
-    "decoder_width": {"type": "integer", "minimum": 4, "multipleOf": 4, "default": 200, "description": "decoder units"},
     "dropout": {
         "type": "number",
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of the units of embeddings and of attended values that is dropped in training",
+        "description": "share of the units of embeddings that is dropped in training",
     },
 }
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run."""
-    words, semantic, syntactic = len(task["source_words"]), parameters["semantic_width"], parameters["syntactic_width"]
-    encoder, decoder = parameters["encoder_width"], parameters["decoder_width"]
+    words, semantic, width = len(task["source_words"]), parameters["semantic_width"], parameters["width"]
+    half, double = width // 2, 2 * width
     weights = {
         "semantic_embedding": randomness.uniform_tensor(source, (words, semantic), -1, 1),
-        "syntactic_embedding": randomness.uniform_tensor(source, (words, syntactic), -1, 1),
+        "syntactic_embedding": randomness.uniform_tensor(source, (words, half), -1, 1),
+        "end": randomness.uniform_tensor(source, (width,), -1, 1),
     }
     for direction in ("forward", "backward"):
-        weights |= initialize_lstm(source, syntactic, encoder, f"encoder.{direction}")
-    weights |= initialize_lstm(source, 2 * encoder, decoder, "decoder")
-    weights |= initialize_linear(source, 2 * encoder, decoder, "start")
-    weights |= initialize_linear(source, 2 * encoder, decoder, "key")
+        weights |= initialize_lstm(source, half, half, f"surroundings.{direction}")
+        weights |= initialize_lstm(source, width, width, f"encoder.{direction}")
+    weights |= initialize_lstm(source, double, double, "decoder")
+    weights |= initialize_linear(source, double, double, "start")
     return weights | initialize_linear(source, semantic, len(task["target_words"]), "output")
 
 
@@ -86,26 +80,29 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
     semantics = tap("word_embedding", packed.embedding(batch.inputs, weights["semantic_embedding"]), mask)
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["syntactic_embedding"]), mask)
-    states, ends = encode(weights, dropout(tap, words, rate), batch)
+    states, _ = encode(weights, dropout(tap, words, rate), batch, "surroundings")
     # Beyond an input's end the encoder's states mean nothing.
-    states = states * mask.unsqueeze(-1)
-    syntax = tap("encoder_states", surroundings(states, parameters["encoder_width"]), mask)
-    keys = packed.linear(syntax, weights["key.weight"], weights["key.bias"])
+    context = surroundings(states * mask.unsqueeze(-1), parameters["width"] // 2)
+    at_end = torch.arange(mask.shape[2], device=mask.device) == batch.input_lengths.unsqueeze(2) - 1
+    context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
+    syntax, ends = encode(weights, context, batch)
+    keys = syntax = tap("encoder_states", syntax * mask.unsqueeze(-1), mask)
     blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
     # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
-    gates_of = packed.linear(dropout(tap, syntax, rate), weights["decoder.input"])
-    hidden = packed.linear(ends, weights["start.weight"], weights["start.bias"]).tanh()
-    cell = torch.zeros_like(hidden)
+    gates_of = packed.linear(syntax, weights["decoder.input"])
+    query = packed.linear(ends, weights["start.weight"], weights["start.bias"]).relu()
+    hidden = cell = torch.zeros_like(query)
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
     looks = []
     for size in layout.writing.sizes:
         # Only when some rows have ended: the gradient of a slice is as large as what it is cut from.
-        if not looks or size < hidden.shape[1]:
-            hidden, cell, keys, blocked, gates_of = (of[:, :size] for of in (hidden, cell, keys, blocked, gates_of))
+        if not looks or size < query.shape[1]:
+            query, hidden, cell, keys, blocked, gates_of = (of[:, :size] for of in (query, hidden, cell, keys, blocked, gates_of))
             key, block, gate = (of.flatten(0, 1) for of in (keys, blocked, gates_of))
-        looks.append(look(hidden, key, block))
+        looks.append(look(query, key, block))
         attended = torch.bmm(looks[-1], gate).view(*hidden.shape[:2], -1)
         hidden, cell = cell_step(torch.baddbmm(bias, hidden, recurrent) + attended, cell)
+        query = hidden
     looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
     where = packed.reorder(torch.cat(looks, 1), layout.to_chunks, layout.to_steps)
     semantics = dropout(tap, semantics, rate)
