@@ -89,7 +89,12 @@ def test_shipped_configurations_are_valid(overlay):
         (
             [*METHODS, "swaps"],
             "lstm_attention_annealed/recombination/lambda=2",
-            ["comparison.options.methods.swaps", "lambda=2'", "nearest: lstm_attention_annealed/recombination/lambda=1)", "null"],
+            [
+                "comparison.options.methods.swaps",
+                "lambda=2'",
+                "did you mean 'lstm_attention_annealed/recombination/lambda=1'?",
+                "null",
+            ],
         ),
     ],
 )

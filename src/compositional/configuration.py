@@ -251,16 +251,13 @@ class Configuration:
         """Methods that a figure names and does not train: they would be missed when all the others are trained."""
         methods = figure.get("options", {}).get("methods", {})
         named = {label: path for label, path in methods.items() if path is not None}
-        trained = {run.method for grid in figure["grids"] for run in expand(grid)} if named else set()
-        problems = []
-        for label, path in named.items():
-            if Run.parse(f"task/{path}/seed=0").method not in trained:
-                close = "".join(f" (the nearest: {name})" for name in difflib.get_close_matches(path, trained, n=1, cutoff=0.5))
-                problems.append(
-                    f"{where}.options.methods.{label}: the figure's grids do not train {path!r}{close}. Add it to them, "
-                    "or take the method out: null in place of its path."
-                )
-        return problems
+        trained = sorted({run.method for grid in figure["grids"] for run in expand(grid)}) if named else []
+        return [
+            f"{where}.options.methods.{label}: the figure's grids do not train {path!r}{_options_for(path, trained)} "
+            "Add it to them, or take the method out: null in place of its path."
+            for label, path in named.items()
+            if Run.parse(f"task/{path}/seed=0").method not in trained
+        ]
 
     def _check_represented(self, where: str, module: str, grid: dict[str, Any]) -> list[str]:
         """Why a figure that shows representations cannot have this (possible) grid."""

@@ -68,7 +68,7 @@ def accuracies(table: pd.DataFrame, split: str) -> pd.DataFrame:
     return rows[rows.split == rows.task.map(own)]
 
 
-def methods(table: pd.DataFrame, wanted: dict[str, str]) -> dict[str, pd.DataFrame]:
+def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
     """The rows of every method by its label.
 
     wanted: label -> "<model>/<regularizer>/lambda=<number>", as in a run's path, or None: left out; empty: every method

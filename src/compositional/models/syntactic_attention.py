@@ -69,7 +69,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 def surroundings(states: Tensor, width: int) -> Tensor:
     """States of both directions side by side (R, B, S, 2 H), each moved on by a word: what stands at a word has not seen it.
 
-    Zeros come in from either end, and behind an input's end if the states there are zero.
+    Zeros come in from either end. Of an input that ends before S, the last position's backward part means nothing.
     """
     ahead, back = states.split(width, -1)
     return torch.cat([functional.pad(ahead, (0, 0, 1, 0))[:, :, :-1], functional.pad(back, (0, 0, 0, 1))[:, :, 1:]], -1)
@@ -81,13 +81,12 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     semantics = tap("word_embedding", packed.embedding(batch.inputs, weights["semantic_embedding"]), mask)
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["syntactic_embedding"]), mask)
     states, _ = encode(weights, dropout(tap, words, rate), batch, "surroundings")
-    # Beyond an input's end the encoder's states mean nothing.
-    context = surroundings(states * mask.unsqueeze(-1), parameters["width"] // 2)
+    context = surroundings(states, parameters["width"] // 2)
     at_end = torch.arange(mask.shape[2], device=mask.device) == batch.input_lengths.unsqueeze(2) - 1
     context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
     syntax, ends = encode(weights, context, batch)
-    keys = syntax = tap("encoder_states", syntax * mask.unsqueeze(-1), mask)
-    blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
+    syntax = tap("encoder_states", syntax, mask)
+    blocked = padding_bias(mask, syntax.dtype).unsqueeze(2)
     # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
     gates_of = packed.linear(syntax, weights["decoder.input"])
     query = packed.linear(ends, weights["start.weight"], weights["start.bias"]).relu()
@@ -97,8 +96,10 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     for size in layout.writing.sizes:
         # Only when some rows have ended: the gradient of a slice is as large as what it is cut from.
         if not looks or size < query.shape[1]:
-            query, hidden, cell, keys, blocked, gates_of = (of[:, :size] for of in (query, hidden, cell, keys, blocked, gates_of))
-            key, block, gate = (of.flatten(0, 1) for of in (keys, blocked, gates_of))
+            query, hidden, cell, syntax, blocked, gates_of = (
+                of[:, :size] for of in (query, hidden, cell, syntax, blocked, gates_of)
+            )
+            key, block, gate = (of.flatten(0, 1) for of in (syntax, blocked, gates_of))
         looks.append(look(query, key, block))
         attended = torch.bmm(looks[-1], gate).view(*hidden.shape[:2], -1)
         hidden, cell = cell_step(torch.baddbmm(bias, hidden, recurrent) + attended, cell)
