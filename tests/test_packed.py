@@ -39,10 +39,25 @@ def test_lstm_gradient(features):
     shapes = [(2, 5, 3), (2, 5, 3), (2, features + 1 + 3, 12)] + ([(2, 15, features)] if features else [])
     hidden, cell, weight, *inputs = (torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes)
 
-    def function(hidden, cell, weight, inputs=None):
-        return lstm(inputs, hidden, cell, weight, sizes)
+    point = [hidden, cell, weight, *inputs]
 
-    assert torch.autograd.gradcheck(function, (hidden, cell, weight, *inputs))
+    def value(hidden, cell, weight, inputs=None):
+        return (lstm(inputs, hidden, cell, weight, sizes) * torch.linspace(-1, 1, 15 * 3).view(1, 15, 3)).sum()
+
+    gradients = torch.autograd.grad(value(*point), point)
+    for index, gradient in enumerate(gradients):
+        for _ in range(5):
+            move = torch.randn_like(point[index]) * 1e-6
+            ahead, behind = (value(*point[:index], point[index] + sign * move, *point[index + 1 :]) for sign in (1, -1))
+            torch.testing.assert_close((ahead - behind) / 2, (gradient * move).sum(), rtol=1e-6, atol=1e-14)
+
+
+def test_lstm_gradient_is_taken_once():
+    tensors = [torch.zeros(shape, requires_grad=True) for shape in [(1, 2, 3), (1, 2, 3), (1, 4, 12)]]
+    total = lstm(None, *tensors, (2, 1)).sum()
+    torch.autograd.grad(total, tensors, retain_graph=True)
+    with pytest.raises(RuntimeError, match="once"):
+        torch.autograd.grad(total, tensors)
 
 
 def test_compiled_step_and_its_gradient_equal_the_library_s(monkeypatch):

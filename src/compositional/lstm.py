@@ -10,48 +10,55 @@ from torch import Tensor
 from compositional import lstm_compiled
 
 
-def step(gates: Tensor, cell: Tensor, hidden: Tensor, start: int) -> tuple[Tensor, Tensor]:
-    """One step after its product, with the library's operations.
+def step(
+    gates: Tensor, cell: Tensor, outputs: Tensor, rows: Tensor, start: int, size: int, following: int
+) -> tuple[Tensor, Tensor]:
+    """One step of S = `size` sequences after its product, with the library's operations.
 
     Args:
-        gates: (R, S, 4 H) before their nonlinearity, which is applied in place. Input, forget, output and candidate gate; the
-            candidate's hyperbolic tangent is 2 sigmoid(2 x) - 1, the inner 2 being in its weights.
+        gates: (R, N, 4 H) before their nonlinearity, which is applied in place to S rows from `start`. Input, forget, output and
+            candidate gate; the candidate's hyperbolic tangent is 2 sigmoid(2 x) - 1, the inner 2 being in its weights.
         cell: (R, >= S, H), of the step before.
-        hidden: (R, N, H), gets the new hidden states in S rows from `start`.
+        outputs: (R, N, H), gets the new hidden states in the same rows.
+        rows: (R, >= N, K), gets those of the first `following` sequences in the last H columns of the next step's rows.
 
     Returns:
         The new cell state c and sigmoid(2 c), (R, S, H).
     """
-    size = gates.shape[1]
-    into, keep, out, candidate = gates.sigmoid_().chunk(4, 2)
+    now, width = slice(start, start + size), cell.shape[2]
+    into, keep, out, candidate = gates[:, now].sigmoid_().chunk(4, 2)
     new_cell = torch.mul(keep, cell[:, :size]).addcmul_(into, 2 * candidate - 1)
     squashed = (2 * new_cell).sigmoid_()
-    torch.mul(out, 2 * squashed - 1, out=hidden[:, start : start + size])
+    hidden = torch.mul(out, 2 * squashed - 1)
+    outputs[:, now] = hidden
+    rows[:, now.stop : now.stop + following, -width:] = hidden[:, :following]
     return new_cell, squashed
 
 
 def step_gradient(
-    gates: Tensor, cell: Tensor, squashed: Tensor, grad_hidden: Tensor, grad_cell: Tensor, grad_gates: Tensor, start: int
+    gates: Tensor, cell: Tensor, squashed: Tensor, grad_outputs: Tensor, grad_later: Tensor, grad_cell: Tensor, start: int
 ) -> None:
     """Gradient of `step`, with the library's operations.
 
     Args:
-        gates, cell, squashed: what `step` left, and the cell state it began with.
-        grad_hidden: (R, S, H), with respect to the new hidden state.
+        gates, cell, squashed: what `step` left, and the cell state it began with. The gates' S rows from `start`
+            become the gradient with respect to them before their nonlinearity.
+        grad_outputs: (R, N, H), with respect to all outputs.
+        grad_later: (R, <= S, H), with respect to the first of the new hidden states, with which the next step begins.
         grad_cell: (R, >= S, H), with respect to the new cell state; in place, to the cell state before.
-        grad_gates: (R, N, 4 H), gets the gradient with respect to the gates before their nonlinearity, in S rows from `start`.
     """
-    size = gates.shape[1]
-    into, keep, out, candidate = gates.chunk(4, 2)
+    size = squashed.shape[1]
+    now = slice(start, start + size)
+    into, keep, out, candidate = gates[:, now].chunk(4, 2)
+    grad_hidden = grad_outputs[:, now].clone()
+    grad_hidden[:, : grad_later.shape[1]] += grad_later
     end = 2 * squashed - 1
     grad = grad_hidden * out * (1 - end * end) + grad_cell[:, :size]
-    grad_into, grad_keep, grad_out, grad_candidate = grad_gates[:, start : start + size].chunk(4, 2)
-    torch.mul(grad, 2 * candidate - 1, out=grad_into)
-    torch.mul(grad, cell[:, :size], out=grad_keep)
-    torch.mul(grad_hidden, end, out=grad_out)
-    torch.mul(grad, 2 * into, out=grad_candidate)
-    grad_gates[:, start : start + size] *= gates * (1 - gates)
-    torch.mul(grad, keep, out=grad_cell[:, :size])
+    grad_cell[:, :size] = grad * keep
+    tanh = 2 * candidate - 1
+    grads = torch.cat([grad * tanh, grad * cell[:, :size], grad_hidden * end, grad * 2 * into], 2)
+    gates[:, now] *= 1 - gates[:, now]
+    gates[:, now] *= grads
 
 
 class _LSTM(torch.autograd.Function):
@@ -64,19 +71,20 @@ class _LSTM(torch.autograd.Function):
         runs, width = hidden.shape[0], hidden.shape[2]
         before = weight.shape[1] - width  # where the hidden state stands in a row
         # Every run's rows begin at a multiple of 64 bytes, or the last bits of products could depend on its place among others.
-        rows = hidden.new_empty(runs, -(-sum(sizes) // 16) * 16, weight.shape[1])[:, : sum(sizes)]
+        rows = hidden.new_empty(runs, -(-sum(sizes) // 16) * 16, weight.shape[1])
         if inputs is not None:
-            rows[..., : before - 1] = inputs
+            rows[:, : sum(sizes), : before - 1] = inputs
         rows[..., before - 1] = 1
         rows[:, : sizes[0], before:] = hidden
+        gates = hidden.new_empty(*rows.shape[:2], 4 * width)
         outputs = hidden.new_empty(runs, sum(sizes), width)
-        gates, cells, squashed, start = [], [cell.detach()], [], 0
+        cells, squashed, start = [cell.detach()], [], 0
         for size, following in zip(sizes, (*sizes[1:], 0), strict=True):
-            gates.append(torch.bmm(rows[:, start : start + size], weight))
-            new_cell, new_squashed = advance(gates[-1], cells[-1], outputs, start)
+            now = slice(start, start + size)
+            torch.bmm(rows[:, now], weight, out=gates[:, now])
+            new_cell, new_squashed = advance(gates, cells[-1], outputs, rows, start, size, following)
             cells.append(new_cell)
             squashed.append(new_squashed)
-            rows[:, start + size : start + size + following, before:] = outputs[:, start : start + following]
             start += size
         ctx.save_for_backward(weight)
         ctx.steps, ctx.sizes, ctx.has_inputs = (rows, gates, cells, squashed), sizes, inputs is not None
@@ -85,26 +93,23 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_outputs):
         (weight,) = ctx.saved_tensors
-        rows, gates, cells, squashed = ctx.steps
+        if ctx.steps is None:
+            raise RuntimeError("lstm: the gradient can be taken once, it is written where the gates were")
+        (rows, gates, cells, squashed), ctx.steps = ctx.steps, None
         back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
-        width = cells[0].shape[2]
+        width, start = cells[0].shape[2], sum(ctx.sizes)
         before = weight.shape[1] - width
-        # Of the inputs, where there are any, and of the hidden state.
-        transposed = torch.cat([weight[:, : before - 1], weight[:, before:]], 1).transpose(1, 2)
-        grad_inputs = rows.new_empty(*rows.shape[:2], before - 1) if ctx.has_inputs else None
-        grad_gates, grad_cell = rows.new_empty(*rows.shape[:2], 4 * width), torch.zeros_like(cells[0])
-        grad_rows, end = rows.new_empty(rows.shape[0], 0, width), sum(ctx.sizes)
+        to_inputs, to_hidden = (part.transpose(1, 2) for part in (weight[:, : before - 1], weight[:, before:]))
+        grad_outputs, grad_cell = grad_outputs.contiguous(), torch.zeros_like(cells[0])
+        grad_hidden = rows.new_empty(rows.shape[0], 0, width)
+        rows, grad_gates = rows[:, :start], gates[:, :start]
         for number in range(len(ctx.sizes) - 1, -1, -1):
-            now = slice(end - ctx.sizes[number], end)
-            end = now.start
-            grad_hidden = grad_outputs[:, now].clone(memory_format=torch.contiguous_format)
-            grad_hidden[:, : grad_rows.shape[1]].add_(grad_rows[..., -width:])
-            back(gates[number], cells[number], squashed[number], grad_hidden, grad_cell, grad_gates, end)
-            grad_rows = torch.bmm(grad_gates[:, now], transposed)
-            if ctx.has_inputs:
-                grad_inputs[:, now] = grad_rows[..., : before - 1]
-        grad_weight = torch.bmm(rows.transpose(1, 2), grad_gates)
-        return grad_inputs, grad_rows[..., -width:], grad_cell, grad_weight, None
+            now = slice(start - ctx.sizes[number], start)
+            start = now.start
+            back(gates, cells[number], squashed[number], grad_outputs, grad_hidden, grad_cell, start)
+            grad_hidden = torch.bmm(grad_gates[:, now], to_hidden)
+        grad_inputs = torch.bmm(grad_gates, to_inputs) if ctx.has_inputs else None
+        return grad_inputs, grad_hidden, grad_cell, torch.bmm(rows.transpose(1, 2), grad_gates), None
 
 
 def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -21,56 +21,70 @@ def _compiled(width: int):
     computes many units at once."""
 
     @njit(cache=True, error_model="numpy")
-    def cells(gates, cell, new_cell, doubled):
-        for run in range(gates.shape[0]):
-            for row in range(gates.shape[1]):
+    def cells(gates, cell, new_cell, doubled, start):
+        for run in range(new_cell.shape[0]):
+            for row in range(new_cell.shape[1]):
                 for unit in range(width):
-                    candidate = TWO * gates[run, row, 3 * width + unit] - ONE
-                    value = gates[run, row, width + unit] * cell[run, row, unit] + gates[run, row, unit] * candidate
+                    candidate = TWO * gates[run, start + row, 3 * width + unit] - ONE
+                    into, keep = gates[run, start + row, unit], gates[run, start + row, width + unit]
+                    value = keep * cell[run, row, unit] + into * candidate
                     new_cell[run, row, unit] = value
                     doubled[run, row, unit] = TWO * value
 
     @njit(cache=True, error_model="numpy")
-    def outputs(gates, squashed, hidden, start):
-        for run in range(gates.shape[0]):
-            for row in range(gates.shape[1]):
+    def outputs(gates, squashed, hidden, rows, start, following):
+        size, before = squashed.shape[1], rows.shape[2] - width
+        for run in range(squashed.shape[0]):
+            for row in range(size):
                 for unit in range(width):
-                    out = gates[run, row, 2 * width + unit]
+                    out = gates[run, start + row, 2 * width + unit]
                     hidden[run, start + row, unit] = out * (TWO * squashed[run, row, unit] - ONE)
+                if row < following:
+                    for unit in range(width):
+                        rows[run, start + size + row, before + unit] = hidden[run, start + row, unit]
 
     @njit(cache=True, error_model="numpy")
-    def gradients(gates, cell, squashed, grad_hidden, grad_cell, grad_gates, start):
-        for run in range(gates.shape[0]):
-            for row in range(gates.shape[1]):
+    def gradients(gates, cell, squashed, grad_outputs, grad_later, grad_cell, start):
+        grad_hidden = np.empty(width, grad_outputs.dtype)
+        for run in range(squashed.shape[0]):
+            for row in range(squashed.shape[1]):
                 for unit in range(width):
-                    into, keep = gates[run, row, unit], gates[run, row, width + unit]
-                    out, candidate = gates[run, row, 2 * width + unit], gates[run, row, 3 * width + unit]
+                    grad_hidden[unit] = grad_outputs[run, start + row, unit]
+                if row < grad_later.shape[1]:
+                    for unit in range(width):
+                        grad_hidden[unit] += grad_later[run, row, unit]
+                for unit in range(width):
+                    into, keep = gates[run, start + row, unit], gates[run, start + row, width + unit]
+                    out, candidate = gates[run, start + row, 2 * width + unit], gates[run, start + row, 3 * width + unit]
                     end = TWO * squashed[run, row, unit] - ONE
-                    grad_output = grad_hidden[run, row, unit]
-                    grad = grad_output * out * (ONE - end * end) + grad_cell[run, row, unit]
-                    grad_gates[run, start + row, unit] = grad * (TWO * candidate - ONE) * (into * (ONE - into))
-                    grad_gates[run, start + row, width + unit] = grad * cell[run, row, unit] * (keep * (ONE - keep))
-                    grad_gates[run, start + row, 2 * width + unit] = grad_output * end * (out * (ONE - out))
-                    grad_gates[run, start + row, 3 * width + unit] = grad * into * TWO * (candidate * (ONE - candidate))
+                    grad = grad_hidden[unit] * out * (ONE - end * end) + grad_cell[run, row, unit]
+                    gates[run, start + row, unit] = grad * (TWO * candidate - ONE) * (into * (ONE - into))
+                    gates[run, start + row, width + unit] = grad * cell[run, row, unit] * (keep * (ONE - keep))
+                    gates[run, start + row, 2 * width + unit] = grad_hidden[unit] * end * (out * (ONE - out))
+                    gates[run, start + row, 3 * width + unit] = grad * into * TWO * (candidate * (ONE - candidate))
                     grad_cell[run, row, unit] = grad * keep
 
     return cells, outputs, gradients
 
 
-def step(gates: Tensor, cell: Tensor, hidden: Tensor, start: int) -> tuple[Tensor, Tensor]:
+def step(
+    gates: Tensor, cell: Tensor, outputs: Tensor, rows: Tensor, start: int, size: int, following: int
+) -> tuple[Tensor, Tensor]:
     """As `lstm.step`."""
-    cells, outputs, _ = _compiled(cell.shape[2])
-    gates.sigmoid_()
-    new_cell, squashed = cell.new_empty(2, *gates.shape[:2], cell.shape[2])
-    cells(gates.numpy(), cell.numpy(), new_cell.numpy(), squashed.numpy())
+    cells, finish, _ = _compiled(cell.shape[2])
+    gates[:, start : start + size].sigmoid_()
+    new_cell, squashed = cell.new_empty(2, gates.shape[0], size, cell.shape[2])
+    gates = gates.numpy()
+    cells(gates, cell.numpy(), new_cell.numpy(), squashed.numpy(), start)
     squashed.sigmoid_()
-    outputs(gates.numpy(), squashed.numpy(), hidden.numpy(), start)
+    finish(gates, squashed.numpy(), outputs.numpy(), rows.numpy(), start, following)
     return new_cell, squashed
 
 
 def step_gradient(
-    gates: Tensor, cell: Tensor, squashed: Tensor, grad_hidden: Tensor, grad_cell: Tensor, grad_gates: Tensor, start: int
+    gates: Tensor, cell: Tensor, squashed: Tensor, grad_outputs: Tensor, grad_later: Tensor, grad_cell: Tensor, start: int
 ) -> None:
     """As `lstm.step_gradient`."""
     *_, gradients = _compiled(cell.shape[2])
-    gradients(*(tensor.numpy() for tensor in (gates, cell, squashed, grad_hidden, grad_cell, grad_gates)), start)
+    tensors = (gates, cell, squashed, grad_outputs, grad_later, grad_cell)
+    gradients(*(tensor.numpy() for tensor in tensors), start)
