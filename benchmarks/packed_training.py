@@ -2,11 +2,13 @@
 
     python benchmarks/packed_training.py                     # this machine's CPU cores
     python benchmarks/packed_training.py --device cuda --runs 1 4 16 64
+    python benchmarks/packed_training.py --problem scan --runs 10 --steps 30 --rounds 6     # where a machine's speed varies
 
 (a) plain: one process a run, standard PyTorch modules (benchmarks/plain.py); on the CPU both as PyTorch does by itself (one
 process after another, all cores) and as many single-threaded processes at once as there are cores, the better one counts.
 (b) this project with one run, (c) packs of growing size; on the CPU one single-threaded process a core. Every way is timed in
-processes of its own, start-up apart from steps; runs/hour are for the full number of steps, start-up included.
+processes of its own, start-up apart from steps; runs/hour are for the full number of steps, start-up included. A ratio is taken
+within a round, in which all ways follow each other; of several rounds the medians are shown, and the least and greatest ratio.
 
 Writes results/benchmarks/packed_training_<device>.csv and .png.
 """
@@ -17,6 +19,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -26,6 +29,7 @@ BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 STEPS = {"scan": 2000, "mnist": 200}  # of a full run
+COLUMNS = ("step_per_run", "runs_per_hour", "ratio", "memory", "roofline")  # of the table, medians over rounds
 
 
 def splits_of(problem: str, device: str) -> dict:
@@ -143,6 +147,7 @@ def measure(way: str, problem: str, runs: int, steps: int, processes: int, threa
     full = STEPS[problem]
     slowest["runs_per_hour"] = 3600 * runs * processes / (slowest["startup"] + full * slowest["step"])
     slowest["step_per_run"] = slowest["step"] / runs / processes
+    slowest["roofline"] = slowest.get("flops", 0) / slowest.get("peak", float("nan")) / slowest["step"]
     return slowest
 
 
@@ -153,6 +158,7 @@ def main() -> None:
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
     parser.add_argument("--steps", type=int, default=40, help="steps timed")
+    parser.add_argument("--rounds", type=int, default=1, help="times that all ways are measured")
     parser.add_argument("--work", choices=["plain", "packed"], help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
@@ -166,25 +172,27 @@ def main() -> None:
         ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one a core", "plain", 1, cores, 1)]
         ways = ways[: 2 if options.device == "cpu" else 1]
         ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
-        best_plain = 0.0
-        print(
-            f"\n{problem}, {STEPS[problem]} steps a run, on {cores} CPU cores"
-            if options.device == "cpu"
-            else f"\n{problem} on CUDA"
-        )
-        print(f"{'way':28} {'ms/run-step':>12} {'runs/hour':>10} {'ratio':>6} {'products':>9} {'of peak':>8} {'MB':>7}")
-        for label, way, runs, processes, threads in ways:
-            result = measure(way, problem, runs, options.steps, processes, threads, options.device)
-            if way == "plain":
-                best_plain = max(best_plain, result["runs_per_hour"])
-            ratio = result["runs_per_hour"] / best_plain
-            roofline = result.get("flops", 0) / result["peak"] / result["step"] if "peak" in result else float("nan")
-            rows.append(
-                (problem, label, runs, result["step_per_run"], result["runs_per_hour"], ratio, result["memory"], roofline)
-            )
+        results = []  # of every round, a result a way
+        for number in range(options.rounds):
+            print(f"{problem}: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+            result = {
+                label: measure(way, problem, runs, options.steps, processes, threads, options.device)
+                for label, way, runs, processes, threads in ways
+            }
+            best_plain = max(one["runs_per_hour"] for label, one in result.items() if label.startswith("plain"))
+            results.append([one | {"ratio": one["runs_per_hour"] / best_plain} for one in result.values()])
+        machine = f"on {cores} CPU cores" if options.device == "cpu" else "on CUDA"
+        print(f"\n{problem}, {STEPS[problem]} steps a run, {machine}, {options.rounds} rounds")
+        print(f"{'way':28} {'ms/run-step':>12} {'runs/hour':>10} {'ratio (range)':>20} {'products':>9} {'of peak':>8} {'MB':>7}")
+        for (label, _, runs, *_), of_way in zip(ways, zip(*results, strict=True), strict=True):
+            shown = {name: statistics.median(result[name] for result in of_way) for name in of_way[0] if name != "flops"}
+            ratios = [result["ratio"] for result in of_way]
+            least, greatest = min(ratios), max(ratios)
+            rows.append((problem, label, runs, *(shown[name] for name in COLUMNS), least, greatest))
             print(
-                f"{label:28} {1000 * result['step_per_run']:12.2f} {result['runs_per_hour']:10.0f} {ratio:6.2f} "
-                f"{result['products']:9.0%} {roofline:8.0%} {result['memory']:7.0f}",
+                f"{label:28} {1000 * shown['step_per_run']:12.2f} {shown['runs_per_hour']:10.0f} "
+                f"{shown['ratio']:6.2f} ({least:.2f} to {greatest:.2f}) "
+                f"{shown['products']:9.0%} {shown['roofline']:8.0%} {shown['memory']:7.0f}",
                 flush=True,
             )
     write(rows, options.output, options.device)
@@ -202,9 +210,8 @@ def write(rows: list[tuple], folder: Path, device: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"packed_training_{device}.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(
-            ("problem", "way", "runs", "seconds_per_run_step", "runs_per_hour", "ratio_to_plain", "megabytes", "share_of_peak")
-        )
+        measured = ("seconds_per_run_step", "runs_per_hour", "ratio_to_plain", "megabytes", "share_of_peak")
+        writer.writerow(("problem", "way", "runs", *measured, "least_ratio", "greatest_ratio"))
         writer.writerows(rows)
     problems = sorted({row[0] for row in rows})
     figure, axes = plt.subplots(1, len(problems), figsize=(4 * len(problems), 3.2), squeeze=False, layout="constrained")
