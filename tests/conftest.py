@@ -13,6 +13,7 @@ import torch
 from compositional import images, pairs, sequences, training
 from compositional.datasets import digits, scan
 from compositional.declarations import declarations
+from compositional.tasks import scan_jump_episodes
 
 torch.set_num_threads(1)
 
@@ -22,6 +23,7 @@ SMALL = {
     "transformer": {"encoder_layers": 1, "decoder_layers": 2, "width": 32, "heads": 4, "dropout": 0.2},
     "lstm_input_feeding": {"embedding_width": 16, "width": 32},
     "syntactic_attention": {"semantic_width": 24, "width": 16},
+    "meta_sequence_to_sequence": {"width": 32},
 }
 
 
@@ -52,6 +54,19 @@ def scan_splits():
 
 
 @pytest.fixture(scope="session")
+def episode_splits():
+    """SCAN jump as episodes in small."""
+    members, _ = scan_jump_episodes.build(None, {"episodes": 400})
+    rows = {"train": members["train"], "test": members["test"].select(range(0, len(members["test"]), 60))}
+    every = [row for member in rows.values() for row in member]
+    source, target = (sequences.Vocabulary.of([row[side] for row in every]) for side in ("input", "output"))
+    return {
+        name: sequences.SequenceSplit(list(member["input"]), list(member["output"]), source, target, "cpu")
+        for name, member in rows.items()
+    }
+
+
+@pytest.fixture(scope="session")
 def digit_splits():
     """Pairs of digits, setting A, in small."""
     options = defaults("tasks.digits_concat") | {"train_pairs": 600, "test_pairs": 200}
@@ -63,12 +78,13 @@ def digit_splits():
 
 
 @pytest.fixture
-def problem(scan_splits, digit_splits):
+def problem(scan_splits, episode_splits, digit_splits):
     """Factory of problems: problem("primitive_attention", "entropy", steps=20, ...)."""
 
     def make(model: str, regularizer: str | None = None, options: dict | None = None, **settings) -> training.Problem:
         kind = declarations(f"models.{model}")["KIND"]
-        splits = scan_splits if kind == "sequence" else digit_splits
+        sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
+        splits = sentences if kind == "sequence" else digit_splits
         about = {"image_shape": (1, 8, 16), "classes": 10}
         base = defaults("training") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
         if kind == "sequence":

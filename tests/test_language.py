@@ -19,6 +19,7 @@ from torch import nn
 from compositional import attention, decoding, evaluation, mistakes, packed, sources, splitting, training
 from compositional.configuration import Configuration
 from compositional.datasets import scan
+from compositional.models import meta_sequence_to_sequence
 from compositional.regularization import Tap, dropout, silent_tap
 from compositional.regularizers import consistency
 from compositional.sequences import Layout, SequenceSplit, Vocabulary
@@ -350,6 +351,46 @@ def test_where_to_look_in_a_lone_word_does_not_depend_on_the_word(problem):
     assert torch.equal(run(walk, "semantic_embedding", own), run(jump, "semantic_embedding", own))
     assert torch.equal(run(walk, "syntactic_embedding", 7.0), run(walk, "syntactic_embedding", -7.0))
     assert not torch.allclose(run(walk, "semantic_embedding", own), run(walk, "semantic_embedding", -own), atol=1e-3)
+
+
+def _episodes(problem, sentences):
+    """Logits of an untrained meta-learner (examples, positions, symbols) for episodes of one length, all with one output."""
+    case = problem("meta_sequence_to_sequence")
+    split = case.splits["train"]
+    outputs = ["I_WALK I_WALK"] * len(sentences)
+    asked = SequenceSplit(sentences, outputs, split.source, split.target, "cpu")
+    rows = torch.argsort(torch.from_numpy(asked.order))[None]
+    layout = Layout([3] * len(sentences), [int(asked.input_lengths.max())] * len(sentences))
+    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    logits = case.model.forward(case.model_parameters, weights, asked.batch(rows, layout), silent_tap)
+    return torch.cat([chunk[0] for chunk in layout.chunks(logits)])[:, :3]
+
+
+def test_a_meta_learner_looks_pairs_up_wherever_they_stand(problem):
+    pairs = ["jump means I_RUN", "walk means I_JUMP", "run means I_LOOK", "look means I_WALK"]
+    others = ["jump means I_JUMP", "walk means I_RUN", "run means I_LOOK", "look means I_WALK"]
+    supports = [pairs, pairs[::-1], pairs[2:] + pairs[:2], others] + [pairs] * 12
+    logits = _episodes(problem, [f"{' , '.join(support)} do walk twice" for support in supports])
+    torch.testing.assert_close(logits[1:3], logits[:1].expand(2, -1, -1), atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(logits[3], logits[0], atol=1e-4)
+
+
+def test_the_command_of_an_episode_is_what_follows_do(problem):
+    split = problem("meta_sequence_to_sequence").splits["train"]
+    _, batch = split.evaluation_batches(1, 32, 32)[0]
+    command = meta_sequence_to_sequence.command_of(batch, batch.inputs == split.source.words.index("do"))
+    for whole, words, mask, length in zip(
+        batch.inputs[0], command.inputs[0], command.input_mask[0], command.input_lengths[0], strict=True
+    ):
+        assert split.source.decode(words.tolist()) == split.source.decode(whole.tolist()).split(" do ")[1]
+        assert mask.sum() == length == split.source.decode(words.tolist()).count(" ") + 2  # with the end symbol
+
+
+def test_a_meta_learner_needs_episodes(problem):
+    case = problem("lstm_attention")
+    with pytest.raises(ValueError, match="episodes"):
+        meta_sequence_to_sequence.buffers({}, case.about, 0)
 
 
 def test_dropout_keeps_the_mean_in_training_and_everything_in_evaluation():
