@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import packed, randomness
+from compositional import packed
 from compositional.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at, padding_bias
 from compositional.regularization import dropout
 from compositional.sequences import Batch
@@ -50,13 +50,13 @@ PARAMETERS = {
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run."""
+    """Weights of one run. Embeddings are standard normal, as in the original."""
     words, semantic, width = len(task["source_words"]), parameters["semantic_width"], parameters["width"]
     half, double = width // 2, 2 * width
     weights = {
-        "semantic_embedding": randomness.uniform_tensor(source, (words, semantic), -1, 1),
-        "syntactic_embedding": randomness.uniform_tensor(source, (words, half), -1, 1),
-        "end": randomness.uniform_tensor(source, (width,), -1, 1),
+        "semantic_embedding": torch.from_numpy(source.standard_normal((words, semantic), dtype=np.float32)),
+        "syntactic_embedding": torch.from_numpy(source.standard_normal((words, half), dtype=np.float32)),
+        "end": torch.from_numpy(source.standard_normal(width, dtype=np.float32)),
     }
     for direction in ("forward", "backward"):
         weights |= initialize_lstm(source, half, half, f"surroundings.{direction}")
