@@ -393,18 +393,6 @@ def test_a_meta_learner_needs_episodes(problem):
         meta_sequence_to_sequence.buffers({}, case.about, 0)
 
 
-def test_of_the_mean_cross_entropy_every_example_weighs_alike(problem):
-    split = problem("lstm_attention").splits["train"]
-    _, batch = split.evaluation_batches(2, 32, 32)[0]
-    logits = torch.randn(2, *batch.targets.shape[1:], len(split.target))
-    sums, means = (batch.example_losses(batch.losses(logits, loss)) for loss in ("cross_entropy", "mean_cross_entropy"))
-    lengths = batch.example_losses(batch.target_mask)
-    assert lengths.min() < lengths.max()
-    torch.testing.assert_close(means, sums / lengths)
-    own = nn.functional.cross_entropy(logits[1, : lengths[1, 0]], batch.targets[1, : lengths[1, 0]])
-    torch.testing.assert_close(means[1, 0], own)
-
-
 def test_dropout_keeps_the_mean_in_training_and_everything_in_evaluation():
     generator = torch.Generator().manual_seed(0)
     tap = Tap(None, None, lambda shape: torch.randn(2, *shape, generator=generator))

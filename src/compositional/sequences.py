@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from compositional import packed, randomness
 
-LOSSES = ("cross_entropy", "mean_cross_entropy")
+LOSSES = ("cross_entropy",)
 
 PAD, START, END = 0, 1, 2
 ROWS = 16  # of which the rows of a batch are a multiple
@@ -142,15 +142,9 @@ class Batch:
     kind = "sequence"
 
     def losses(self, logits: Tensor, loss: str) -> Tensor:
-        """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N).
-
-        Of "mean_cross_entropy" an example's positions add up to their mean: short and long ones weigh alike.
-        """
+        """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""
         # Symbols before positions: sums over a few symbols then run along the long, contiguous axis.
-        losses = functional.cross_entropy(packed.swapped(logits), self.targets, reduction="none") * self.target_mask
-        if loss == "cross_entropy":
-            return losses
-        return losses / self.example_losses(self.target_mask)[:, self.layout.positions[:, 0]]
+        return functional.cross_entropy(packed.swapped(logits), self.targets, reduction="none") * self.target_mask
 
     def example_losses(self, losses: Tensor) -> Tensor:
         """Sums over an example's positions: (R, N) -> (R, B)."""

@@ -79,10 +79,9 @@ PARAMETERS = {
         "description": "largest norm of a run's gradient over all its weights; null: no clipping",
     },
     "loss": {
-        "enum": ["cross_entropy", "mean_cross_entropy", "hinge", "squared", "logistic", "absolute", "huber"],
+        "enum": ["cross_entropy", "hinge", "squared", "logistic", "absolute", "huber"],
         "default": "cross_entropy",
-        "description": "cross_entropy: of a sequence, the sum over its positions; mean_cross_entropy: their mean: short and long "
-        "ones weigh alike; hinge: the largest margin violation; squared: to the target number, or to 1 at the label and -1 "
+        "description": "hinge: the largest margin violation; squared: to the target number, or to 1 at the label and -1 "
         "elsewhere; logistic: of a sign; absolute, huber (threshold 1): of a number. Each kind of task takes some of them",
     },
     "stop_loss": {
