@@ -29,7 +29,14 @@ BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 STEPS = {"scan": 2000, "mnist": 200}  # of a full run
-COLUMNS = ("step_per_run", "runs_per_hour", "ratio", "memory", "roofline")  # of the table, medians over rounds
+# Of the table, medians over rounds: what `measure` calls them.
+COLUMNS = {
+    "seconds_per_run_step": "step_per_run",
+    "runs_per_hour": "runs_per_hour",
+    "ratio_to_plain": "ratio",
+    "megabytes": "memory",
+    "share_of_peak": "roofline",
+}
 
 
 def splits_of(problem: str, device: str) -> dict:
@@ -188,7 +195,7 @@ def main() -> None:
             shown = {name: statistics.median(result[name] for result in of_way) for name in of_way[0] if name != "flops"}
             ratios = [result["ratio"] for result in of_way]
             least, greatest = min(ratios), max(ratios)
-            rows.append((problem, label, runs, *(shown[name] for name in COLUMNS), least, greatest))
+            rows.append((problem, label, runs, *(shown[name] for name in COLUMNS.values()), least, greatest))
             print(
                 f"{label:28} {1000 * shown['step_per_run']:12.2f} {shown['runs_per_hour']:10.0f} "
                 f"{shown['ratio']:6.2f} ({least:.2f} to {greatest:.2f}) "
@@ -210,8 +217,7 @@ def write(rows: list[tuple], folder: Path, device: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"packed_training_{device}.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
-        measured = ("seconds_per_run_step", "runs_per_hour", "ratio_to_plain", "megabytes", "share_of_peak")
-        writer.writerow(("problem", "way", "runs", *measured, "least_ratio", "greatest_ratio"))
+        writer.writerow(("problem", "way", "runs", *COLUMNS, "least_ratio", "greatest_ratio"))
         writer.writerows(rows)
     problems = sorted({row[0] for row in rows})
     figure, axes = plt.subplots(1, len(problems), figsize=(4 * len(problems), 3.2), squeeze=False, layout="constrained")

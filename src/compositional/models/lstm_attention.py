@@ -14,7 +14,17 @@ from torch import Tensor
 
 from compositional import packed, randomness
 from compositional.lstm import lstm
-from compositional.recurrent import SMALLEST, Weights, attend, encode, initialize_linear, initialize_lstm, stacked, symbols_alike
+from compositional.recurrent import (
+    SMALLEST,
+    Weights,
+    at_last,
+    attend,
+    encode,
+    initialize_linear,
+    initialize_lstm,
+    stacked,
+    symbols_alike,
+)
 from compositional.regularization import dropout
 from compositional.sequences import Batch
 
@@ -84,8 +94,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
     states, _ = encode(weights, dropout(tap, words, rate), batch)
     states = tap("encoder_states", states, batch.input_mask)
-    last = (batch.input_lengths - 1)[..., None, None].expand(-1, -1, 1, states.shape[-1])
-    hidden = torch.cat([states[:, :, 0], states.gather(2, last).squeeze(2)], -1)
+    hidden = torch.cat([states[:, :, 0], at_last(states, batch.input_lengths)], -1)
     previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
     decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
     queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)

@@ -20,7 +20,17 @@ from torch import Tensor
 
 from compositional import packed, randomness
 from compositional.lstm import lstm
-from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, padding_bias, stacked
+from compositional.recurrent import (
+    Weights,
+    at_last,
+    attend,
+    cell_step,
+    encode,
+    initialize_linear,
+    initialize_lstm,
+    padding_bias,
+    stacked,
+)
 from compositional.regularization import dropout
 from compositional.sequences import PAD, Batch
 
@@ -91,10 +101,9 @@ def _alone(weights: Weights, prefix: str, words: Tensor) -> Tensor:
     """What both directions of an encoder make of single words: (R, B, S, D) -> (R, B, S, 2 H) side by side."""
     ways = []
     for way in ("forward", "backward"):
-        gates = packed.linear(words, weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
-        into, _, out, candidate = gates.chunk(4, -1)
-        ways.append(out.sigmoid() * (into.sigmoid() * candidate.tanh()).tanh())
-    return torch.cat(ways, -1)
+        gates = packed.linear(words.flatten(1, 2), weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
+        ways.append(cell_step(gates, gates.new_zeros(1))[0])
+    return torch.cat(ways, 2).unflatten(1, words.shape[1:3])
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
@@ -119,8 +128,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     )
     found = torch.bmm(scores.softmax(2), values.flatten(0, 1)).view(states.shape)
     context = packed.linear(torch.cat([states, found], 3), weights["context.weight"], weights["context.bias"]).tanh()
-    last = (command.input_lengths - 1)[..., None, None].expand(-1, -1, 1, context.shape[3])
-    hidden = context.gather(2, last).squeeze(2)
+    hidden = at_last(context, command.input_lengths)
     previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
     decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
     queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)
