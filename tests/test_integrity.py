@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -16,38 +18,46 @@ FIGURE = "results/figures/ablation.pdf"
 ARROW = "results/splits/digits_concat/test/data-00000-of-00001.arrow"
 
 
+@pytest.fixture
+def project(archived_project, tmp_path):
+    """A copy of the build, to spoil: other files' tests look at it, too."""
+    copied = copy.copy(archived_project)
+    copied.folder = shutil.copytree(archived_project.folder, tmp_path / "copy", symlinks=True)
+    return copied
+
+
 def damage(path) -> None:
     payload = bytearray(path.read_bytes())
     payload[len(payload) // 2] ^= 1
     path.write_bytes(payload)
 
 
-def test_a_damaged_file_of_each_stage_is_made_again(archived_project):
+def test_a_damaged_file_of_each_stage_is_made_again(project):
     names = [ARROW, f"{RUN}/weights.safetensors", f"{OTHER}/history.csv", f"{RUN}/metrics.csv", "results/tables/ablation.csv"]
     names += [FIGURE, "results/figures/ablation.png"]
-    before = archived_project.read(*names)
+    before = project.read(*names)
     for name in names:
-        damage(archived_project.folder / name)
-    (archived_project.folder / OTHER / "run.json").write_text("no record")
-    output = archived_project.snakemake(FIGURE, overlay="overlay.yaml")
+        damage(project.folder / name)
+    (project.folder / OTHER / "run.json").write_text("no record")
+    output = project.snakemake(FIGURE, overlay="overlay.yaml")
     for name in [*names, f"{OTHER}/run.json"]:
         if name != f"{OTHER}/history.csv":  # its record could not be read
             assert f"damaged, made again: {name}" in output
-    assert archived_project.read(*names) == before
-    assert "Nothing to be done" in archived_project.snakemake(FIGURE, overlay="overlay.yaml")
+    assert project.read(*names) == before
+    assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
 
 
-def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_call(archived_project):
-    path = archived_project.folder / f"{RUN}/metrics.csv"
+def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_call(project):
+    path = project.folder / f"{RUN}/metrics.csv"
     before, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
     damage(path)
     os.utime(path, ns=times)
     for name in ("results/tables/ablation.csv", FIGURE):
-        (archived_project.folder / name).unlink()
-    output = archived_project.snakemake(FIGURE, overlay="overlay.yaml", succeeds=False)
+        (project.folder / name).unlink()
+    output = project.snakemake(FIGURE, overlay="overlay.yaml", succeeds=False)
     assert "metrics.csv was altered or damaged after it was made" in output
     assert "Traceback" not in output
-    archived_project.snakemake(FIGURE, overlay="overlay.yaml")
+    project.snakemake(FIGURE, overlay="overlay.yaml")
     assert path.read_bytes() == before
 
 
