@@ -9,6 +9,7 @@ from torch import nn
 from compositional import lstm as lstm_module
 from compositional import lstm_compiled, packed
 from compositional.lstm import lstm
+from compositional.pooling import max_pool
 
 
 def _reordered(weight: torch.Tensor) -> torch.Tensor:
@@ -103,3 +104,24 @@ def test_reorder_and_its_gradient_are_inverse_gathers():
     assert torch.equal(moved, rows[:, order])
     moved.backward(gradient := torch.randn(1, 6, 2))
     assert torch.equal(rows.grad[:, order], gradient)
+
+
+@pytest.mark.parametrize("size", [(6, 14), (7, 9)])
+def test_max_pool_equals_the_library_s(size):
+    torch.manual_seed(0)
+    values = torch.randint(-3, 4, (2, 3, 2, *size)).float()  # with equals in a square
+    values[1, 2, 1, 3, 4] = float("nan")
+    ours, theirs = (values.clone().requires_grad_() for _ in range(2))
+    pooled = max_pool(ours)
+    expected = nn.functional.max_pool2d(theirs.flatten(0, 1), 2).unflatten(0, (2, 3))
+    assert pooled.isnan().sum() == 1
+    assert torch.equal(pooled.nan_to_num(99), expected.nan_to_num(99))
+    weights = torch.randn(pooled.shape)
+    weights.requires_grad_()
+    gradients = []
+    for found, point in ((pooled, ours), (expected, theirs)):
+        (gradient,) = torch.autograd.grad((found * weights).sum(), point, create_graph=True)
+        (again,) = torch.autograd.grad((gradient * torch.linspace(0, 1, gradient.numel()).view_as(gradient)).sum(), weights)
+        gradients.append((gradient, again))
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from compositional import packed, randomness
+from compositional.pooling import max_pool
 
 Weights = dict[str, Tensor]
 
@@ -83,7 +83,7 @@ def _forward(parameters: dict, weights: Weights, batch: Any, tap: Callable, seen
         seen(name, hidden)
         statistics = weights.get(f"{name}.mean"), weights.get(f"{name}.variance")
         hidden = packed.batch_norm(hidden, weights[f"{name}.scale"], weights[f"{name}.shift"], *statistics)
-    hidden = functional.max_pool2d(hidden.flatten(0, 1), 2).unflatten(0, hidden.shape[:2]).flatten(2)
+    hidden = max_pool(hidden).flatten(2)
     for index in range(len(parameters["dense_widths"])):
         hidden = packed.linear(hidden, weights[f"dense{index}.weight"], weights[f"dense{index}.bias"]).relu()
     hidden = tap("penultimate", hidden, None)

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 from torch import Tensor
-from torch.nn import functional
 
 from compositional import packed, randomness
 from compositional.images import Batch
+from compositional.pooling import max_pool
 
 Weights = dict[str, Tensor]
 
@@ -68,9 +68,9 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Class scores (R, B, classes)."""
     hidden = batch.images
     for index in range(parameters["convolutions"]):
-        hidden = packed.conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"]).relu()
-        if index == 0:
-            hidden = functional.max_pool2d(hidden.flatten(0, 1), 2).unflatten(0, hidden.shape[:2])
+        hidden = packed.conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"])
+        # Pooled first, there is a quarter to rectify; the largest rectified value is the rectified largest.
+        hidden = (max_pool(hidden) if index == 0 else hidden).relu()
     hidden = packed.linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()
     hidden = tap("penultimate", hidden, None)
     return packed.linear(hidden, weights["output.weight"], weights["output.bias"])
