@@ -409,7 +409,20 @@ def test_contrast_of_states_by_hand():
     words, valid = torch.tensor([[1, 1, 2, 1]]), torch.tensor([[True, True, True, False]])
     # Each state of word 1 sees a positive with similarity 1 and a negative with -1; word 2 has no positive.
     expected = math.log(1 + math.exp(-2 / 0.5))
-    assert consistency.contrast(states, words, valid, 0.5).tolist() == pytest.approx([expected], rel=1e-4)
+    assert consistency.contrast(states, words, valid, 0.5, 16).tolist() == pytest.approx([expected], rel=1e-4)
+
+
+def test_contrast_is_the_mean_over_pairs():
+    torch.manual_seed(0)
+    states, words = torch.randn(1, 7, 5), torch.tensor([[3, 1, 3, 2, 3, 1, 3]])
+    valid = torch.tensor([[True] * 6 + [False]])
+    alike = torch.nn.functional.cosine_similarity(states[0].unsqueeze(0), states[0].unsqueeze(1), dim=-1) / 0.2
+    terms = []
+    for one in (0, 1, 2, 4, 5):  # the valid ones with another of their word
+        others = [other for other in range(6) if other != one]
+        same = [other for other in others if words[0, other] == words[0, one]]
+        terms.append(-sum((alike[one, other] - alike[one, others].logsumexp(0)).item() for other in same) / len(same))
+    assert consistency.contrast(states, words, valid, 0.2, 16).tolist() == pytest.approx([sum(terms) / len(terms)], rel=1e-5)
 
 
 def test_divergence_by_hand():

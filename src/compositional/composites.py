@@ -256,7 +256,7 @@ def load(folder: Path, device: str) -> dict[str, CompositeSplit]:
     """Read a split image task from its folder."""
     about = json.loads((folder / "task.json").read_text())
     members = DatasetDict.load_from_disk(str(folder))
-    pixels = b"".join(members.pop("images")["pixels"])
+    pixels = b"".join(members.pop("images")["pixels"][:])
     pool = torch.from_numpy(np.frombuffer(pixels, np.uint8).reshape(-1, *about["component_shape"]).copy()).to(device)
     members = members.with_format("numpy")
     return {

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from compositional import lstm_compiled
+from compositional.packed import aligned
 
 
 def step(
@@ -70,8 +71,7 @@ class _LSTM(torch.autograd.Function):
         advance = lstm_compiled.step if hidden.device.type == "cpu" else step
         runs, width = hidden.shape[0], hidden.shape[2]
         before = weight.shape[1] - width  # where the hidden state stands in a row
-        # Every run's rows begin at a multiple of 64 bytes, or the last bits of products could depend on its place among others.
-        rows = hidden.new_empty(runs, -(-sum(sizes) // 16) * 16, weight.shape[1])
+        rows = hidden.new_empty(runs, aligned(sum(sizes)), weight.shape[1])
         if inputs is not None:
             rows[:, : sum(sizes), : before - 1] = inputs
         rows[..., before - 1] = 1
@@ -99,7 +99,7 @@ class _LSTM(torch.autograd.Function):
         back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
         width, start = cells[0].shape[2], sum(ctx.sizes)
         before = weight.shape[1] - width
-        to_inputs, to_hidden = (part.transpose(1, 2) for part in (weight[:, : before - 1], weight[:, before:]))
+        to_inputs, to_hidden = (part.transpose(1, 2).contiguous() for part in (weight[:, : before - 1], weight[:, before:]))
         grad_outputs, grad_cell = grad_outputs.contiguous(), torch.zeros_like(cells[0])
         grad_hidden = rows.new_empty(rows.shape[0], 0, width)
         rows, grad_gates = rows[:, :start], gates[:, :start]

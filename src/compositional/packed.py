@@ -7,9 +7,17 @@ equals the single product of the same shape bit for bit (tests/test_packed.py), 
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+
+def aligned(size: int) -> int:
+    """The next multiple of 16. With so many float32 numbers a run, every run's begin at a multiple of 64 bytes; where they do
+    not, a product's last bits can depend on a run's place among the others."""
+    return 16 * math.ceil(size / 16)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

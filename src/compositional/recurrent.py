@@ -10,6 +10,7 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.lstm import lstm
+from compositional.packed import aligned
 from compositional.sequences import END, Batch, Layout
 
 Weights = dict[str, Tensor]
@@ -38,10 +39,10 @@ def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, pr
 def symbols_alike(task: dict) -> Tensor:
     """Which symbol each input word is written like, for copying: one-hot (words, symbols); a row of zeros: like none.
 
-    There are more columns than symbols, a multiple of 16, so that products with them are laid out alike for every run.
+    There may be more columns than symbols (`packed.aligned`), so that products with them are laid out alike for every run.
     """
     symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
-    alike = torch.zeros(len(task["source_words"]), math.ceil(len(symbols) / 16) * 16)
+    alike = torch.zeros(len(task["source_words"]), aligned(len(symbols)))
     for index, word in enumerate(task["source_words"]):
         if index > END and word in symbols:
             alike[index, symbols[word]] = 1

@@ -338,12 +338,12 @@ def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
     source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
     return {
         name: SequenceSplit(
-            list(member["input"]),
-            list(member["output"]),
+            member["input"][:],  # a column is read row by row, its slice at once
+            member["output"][:],
             source,
             target,
             device,
-            list(member["category"]) if "category" in member.column_names else None,
+            member["category"][:] if "category" in member.column_names else None,
         )
         for name, member in members.items()
     }

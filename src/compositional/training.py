@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import randomness
+from compositional import packed, randomness
 from compositional.regularization import Step, Tap
 
 PARAMETERS = {
@@ -189,7 +189,7 @@ class Weights:
         end = 0
         for name, shape in shapes.items():
             self.slices[name] = slice(end, end + shape.numel())
-            end += 16 * math.ceil(shape.numel() / 16)
+            end += packed.aligned(shape.numel())
         self.size = end
 
     def flatten(self, named: dict[str, Tensor]) -> Tensor:

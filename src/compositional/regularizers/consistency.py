@@ -12,11 +12,14 @@ divergence. A second pass doubles the cost of a step. The paper's temperature is
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from compositional.packed import aligned
+from compositional.recurrent import padding_bias
 from compositional.regularization import Step
 
 APPLIES_TO = ("sequence",)
@@ -28,18 +31,26 @@ PARAMETERS = {
 }
 
 
-def contrast(states: Tensor, words: Tensor, valid: Tensor, temperature: float) -> Tensor:
-    """Supervised InfoNCE: states (R, M, D), words (R, M), valid (R, M) -> (R,), the mean over valid states with a positive."""
+def prepare(parameters: dict, split: Any) -> int:
+    """How many words there are, filled up for products with a column a word."""
+    return aligned(len(split.source))
+
+
+def contrast(states: Tensor, words: Tensor, valid: Tensor, temperature: float, vocabulary: int) -> Tensor:
+    """Supervised InfoNCE: states (R, M, D), words (R, M) below `vocabulary`, valid (R, M) -> (R,), the mean over valid states
+    with a positive."""
     directions = functional.normalize(states, dim=-1)
-    similarity = torch.bmm(directions, directions.transpose(1, 2)) / temperature
-    others = valid.unsqueeze(1) & ~torch.eye(states.shape[1], dtype=torch.bool, device=states.device)
-    # A padding state has no finite comparison of its own; its row is left out below.
-    logits = similarity.masked_fill(~others, -math.inf).log_softmax(-1)
-    positive = others & (words.unsqueeze(1) == words.unsqueeze(2))
-    count = positive.sum(-1)
+    # Its M x M entries are passed over as rarely as can be: nothing is masked after the product, and the mean similarity to a
+    # word's other states is that to their sum.
+    bias = padding_bias(valid, states.dtype).unsqueeze(1).repeat(1, states.shape[1], 1)
+    bias.diagonal(dim1=1, dim2=2).fill_(-math.inf)
+    similarity = torch.baddbmm(bias, directions / temperature, directions.transpose(1, 2))
+    members = functional.one_hot(words, vocabulary).to(states.dtype) * valid.unsqueeze(-1)
+    others = torch.bmm(members, torch.bmm(members.transpose(1, 2), directions)) - directions
+    count = members.sum(1).gather(1, words) - 1
+    mean = (directions * others).sum(-1) / (temperature * count.clamp(min=1))
     anchor = valid & (count > 0)
-    mean = logits.masked_fill(~positive, 0.0).sum(-1) / count.clamp(min=1)
-    return -(mean * anchor).sum(-1) / anchor.sum(-1).clamp(min=1)
+    return ((similarity.logsumexp(-1) - mean) * anchor).sum(-1) / anchor.sum(-1).clamp(min=1)
 
 
 def divergence(left: Tensor, right: Tensor) -> Tensor:
@@ -59,6 +70,6 @@ def penalty(step: Step) -> Tensor:
     words, valid = (values.flatten(1, 2).repeat(1, 2) for values in (batch.inputs, batch.input_mask))
     apart = divergence(step.outputs, outputs) * batch.target_mask
     return (
-        options["alpha"] * contrast(states, words, valid, options["temperature"])
+        options["alpha"] * contrast(states, words, valid, options["temperature"], step.prepared)
         + options["beta"] * apart.sum(1) / (batch.inputs.shape[1])
     )
