@@ -17,8 +17,9 @@ RUN := . $(VENV)/bin/activate &&
 
 .PHONY: figure env archive reproduce reference report test test-slurm test-ends format docs lock
 
+# Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
-	$(RUN) snakemake results/figures/ablation.pdf
+	$(RUN) snakemake --quiet reason -- results/figures/ablation.pdf
 
 env: $(VENV)/.complete
 

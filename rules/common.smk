@@ -75,10 +75,10 @@ def numerics_of(family):
     return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "curves", *modules_of(family))))
 
 
-def work_of(family):
-    """Examples that a run of this family sees in training: a rough measure of how long it takes."""
-    settings = CONFIGURATION.settings(*family[:2])
-    return settings["steps"] * settings["batch_size"]
+def work_of(pack):
+    """Examples that the runs of a pack see in training: a rough measure of how long it takes."""
+    settings = CONFIGURATION.settings(*pack.family[:2])
+    return len(pack.runs) * settings["steps"] * settings["batch_size"]
 
 
 def raw_files_of(task):

@@ -10,6 +10,8 @@ rule split:
         "results/logs/split/{task}.log",
     benchmark:
         "results/benchmarks/split/{task}.tsv"
+    # Before any training: the longest may wait for the last split.
+    priority: 1 + max(map(work_of, PACKS), default=0)
     localrule: True
     conda:
         "../envs/environment.yaml"

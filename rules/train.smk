@@ -16,7 +16,7 @@ for pack in PACKS:
         benchmark:
             f"results/benchmarks/train/{pack.name}.tsv"
         # Long jobs first, so that no core idles at the end.
-        priority: len(pack.runs) * work_of(pack.family)
+        priority: work_of(pack)
         conda:
             "../envs/environment.yaml"
         threads: 1
