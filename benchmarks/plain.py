@@ -66,7 +66,7 @@ class Trainer:
         if problem == "scan":
             self.model, rate = PrimitiveAttention(len(self.data.source), len(self.data.target)).to(device), 0.01
         else:
-            self.model, rate = Convolutional(*self.data.images.shape[1:]).to(device), 0.001
+            self.model, rate = Convolutional(*self.data.images.shape[2:]).to(device), 0.001
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate)
         self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.96 ** (1 / 100))
 
@@ -76,7 +76,7 @@ class Trainer:
         if self.problem == "scan":
             loss, penalty = self._sequence_loss(rows)
         else:
-            scores, penalty = self.model(self.data.images[rows].unsqueeze(1).float() / 255)
+            scores, penalty = self.model(self.data.images[rows].float() / 255)
             loss = functional.multi_margin_loss(scores, self.data.labels[rows])
         self.optimizer.zero_grad(set_to_none=True)
         (loss + STRENGTH * penalty).backward()
