@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import Counter
 from importlib import import_module
 
 import numpy as np
@@ -16,6 +17,9 @@ from compositional.declarations import declarations
 from compositional.tasks import scan_jump_episodes
 
 torch.set_num_threads(1)
+# With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
+# tests), its plugin would keep every start of Snakemake waiting for nine seconds.
+os.environ["SLURM_CONF"] = os.devnull
 
 
 # Models whose real size would make the tests slow.
@@ -28,9 +32,12 @@ SMALL = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with Slurm tests come first: these wait for minutes, and at the end nothing would be left to do meanwhile."""
+    """Files with Slurm tests come first, since these wait for minutes, then those that run the workflow most often, then those
+    with most tests: at the end short ones are left to share."""
     waiting = {item.path for item in items if item.get_closest_marker("slurm")}
-    items.sort(key=lambda item: item.path not in waiting)
+    runs = Counter(item.path for item in items if item.get_closest_marker("workflow"))
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in waiting, -runs[item.path], -tests[item.path], item.path))
 
 
 def defaults(module: str) -> dict:

@@ -89,6 +89,7 @@ class Cluster:
     """A running cluster. Partitions: main, the default, and urgent, whose jobs send those of main back to the queue."""
 
     def __init__(self, folder: Path, accounting: bool) -> None:
+        self.configured_before = os.environ.get("SLURM_CONF")
         self.folder, self.accounting = folder, accounting
         self.host = socket.gethostname().split(".")[0]
         self.controller_port, self.database_port, self.mariadb_port, *self.node_ports = _ports(3 + len(NODES))
@@ -262,6 +263,8 @@ class Cluster:
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
             CONFIGURATION.unlink()
         os.environ.pop("SLURM_CONF", None)
+        if self.configured_before is not None:
+            os.environ["SLURM_CONF"] = self.configured_before
 
 
 @contextmanager
