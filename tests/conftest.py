@@ -15,6 +15,7 @@ from compositional import images, pairs, sequences, training
 from compositional.datasets import digits, scan
 from compositional.declarations import declarations
 from compositional.tasks import scan_jump_episodes
+from compositional.vocabulary import Vocabulary
 
 torch.set_num_threads(1)
 # With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
@@ -52,8 +53,8 @@ def scan_splits():
     known = [pair for pair in commands if "jump" not in pair[0]]
     train = [pair for pair in known if len(pair[0].split()) < 4] + known[::40] + [("jump", "I_JUMP")] * 20
     test = [pair for pair in commands if "jump" in pair[0] and pair[0] != "jump"][::60]
-    source = sequences.Vocabulary.of([command for command, _ in commands])
-    target = sequences.Vocabulary.of([actions for _, actions in commands])
+    source = Vocabulary.of([command for command, _ in commands])
+    target = Vocabulary.of([actions for _, actions in commands])
     return {
         name: sequences.SequenceSplit(*zip(*rows, strict=True), source, target, "cpu")
         for name, rows in {"train": train, "test": test}.items()
@@ -66,7 +67,7 @@ def episode_splits():
     members, _ = scan_jump_episodes.build(None, {"episodes": 400})
     rows = {"train": members["train"], "test": members["test"].select(range(0, len(members["test"]), 60))}
     every = [row for member in rows.values() for row in member]
-    source, target = (sequences.Vocabulary.of([row[side] for row in every]) for side in ("input", "output"))
+    source, target = (Vocabulary.of([row[side] for row in every]) for side in ("input", "output"))
     return {
         name: sequences.SequenceSplit(list(member["input"]), list(member["output"]), source, target, "cpu")
         for name, member in rows.items()

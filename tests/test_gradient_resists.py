@@ -22,6 +22,7 @@ from compositional.datasets import scan
 from compositional.labels import Labelled
 from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.stages.plot import plot
+from compositional.vocabulary import Vocabulary
 
 torch.set_num_threads(1)
 FIGURES = {
@@ -258,7 +259,7 @@ def test_influence_on_a_network_against_finite_differences():
 
 def test_influence_on_a_sequence_model_against_finite_differences():
     actions = dict(scan.commands())
-    source, target = (sequences.Vocabulary.of([pair[side] for pair in actions.items()]) for side in (0, 1))
+    source, target = (Vocabulary.of([pair[side] for pair in actions.items()]) for side in (0, 1))
     texts = ["jump around left", "turn right", "walk and look twice", "jump"] * 4
     split = sequences.SequenceSplit(texts, [actions[text] for text in texts], source, target, "cpu")
     ((_, batch),) = split.evaluation_batches(1, 16)

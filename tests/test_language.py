@@ -22,8 +22,9 @@ from compositional.datasets import scan
 from compositional.models import meta_sequence_to_sequence
 from compositional.regularization import Tap, dropout, silent_tap
 from compositional.regularizers import consistency
-from compositional.sequences import Layout, SequenceSplit, Vocabulary
+from compositional.sequences import Layout, SequenceSplit
 from compositional.tasks import cogs, iwslt
+from compositional.vocabulary import Vocabulary
 
 # Lines and bytes of the published files at github brendenlake/SCAN, as recorded by the Hugging Face library `datasets`.
 PUBLISHED = {

@@ -23,13 +23,14 @@ from compositional.compositionality import linear_cka
 from compositional.datasets import scan
 from compositional.grid import Run
 from compositional.images import load
-from compositional.sequences import END, SequenceSplit, Vocabulary
+from compositional.sequences import SequenceSplit
 from compositional.splitting import make_split
 from compositional.stages.aggregate import aggregate
 from compositional.stages.evaluate import evaluate_pack
 from compositional.stages.represent import represent_pack
 from compositional.stages.train import train_pack
 from compositional.tasks import scan_length
+from compositional.vocabulary import END, Vocabulary
 
 COMMANDS = [command for command, _ in scan.commands()]
 ACTIONS = [actions for _, actions in scan.commands()]

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from compositional import decoding, evaluation, recurrent, training
-from compositional.sequences import END, PAD, START, Layout, Vocabulary
+from compositional.sequences import Layout
+from compositional.vocabulary import END, PAD, START, Vocabulary
 
 
 def test_layout_orders_are_inverse_permutations_and_count_running_rows():

@@ -35,6 +35,7 @@ PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors",
 SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that results depend on, without what names a build ("+cpu")."""
     return {"python": platform.python_version()} | {name: metadata.version(name).split("+")[0] for name in PACKAGES}
@@ -42,22 +43,18 @@ def versions() -> dict[str, str]:
 
 @cache
 def processor() -> str:
-    """The CPU's name and the widest vector instructions that PyTorch uses on it: both can change the last bits of a number."""
-    import torch
-
-    name = platform.machine()
+    """The CPU's name."""
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        name = models[0] if models else name
-    return f"{name}, {torch.backends.cpu.get_cpu_capability()}"
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def device_name(device: str) -> str:
-    """What "cpu" or "cuda" is on this machine."""
+    """What "cpu" or "cuda" is on this machine; of a CPU also the widest vector instructions that PyTorch uses on it, which can
+    change the last bits of a number."""
     import torch
 
-    return torch.cuda.get_device_name() if device == "cuda" else processor()
+    return torch.cuda.get_device_name() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _git(*words: str) -> str:

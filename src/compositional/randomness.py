@@ -7,10 +7,12 @@ initialization, batches and noise, and adding a run changes no other. Resuming n
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:  # what draws a split needs no PyTorch, whose import takes longer than most draws
+    from torch import Tensor
 
 
 def derive(*parts: object) -> int:
@@ -26,6 +28,8 @@ def generator(key: int, step: int = 0) -> np.random.Generator:
 
 def normal(keys: list[int], step: int, size: int, out: Tensor) -> Tensor:
     """Fill `out` (R, size) with standard normal numbers, row r from the stream keys[r] at `step`."""
+    import torch
+
     # The device's own generator: on CUDA nothing is copied from the host, on the CPU it is several times as fast as NumPy's.
     source = torch.Generator(out.device)
     for row, key in zip(out, keys, strict=True):
@@ -36,4 +40,6 @@ def normal(keys: list[int], step: int, size: int, out: Tensor) -> Tensor:
 
 def uniform_tensor(source: np.random.Generator, shape: tuple[int, ...], low: float, high: float) -> Tensor:
     """A float32 tensor of the given shape, uniform in [low, high)."""
+    import torch
+
     return torch.from_numpy(source.random(shape, dtype=np.float32) * np.float32(high - low) + np.float32(low))

@@ -11,7 +11,8 @@ from torch import Tensor
 from compositional import randomness
 from compositional.lstm import lstm
 from compositional.packed import aligned
-from compositional.sequences import END, Batch, Layout
+from compositional.sequences import Batch, Layout
+from compositional.vocabulary import END
 
 Weights = dict[str, Tensor]
 SMALLEST = 1e-12  # least probability whose logarithm is taken

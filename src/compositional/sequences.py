@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import packed, randomness
+from compositional.vocabulary import START, Vocabulary
 
 LOSSES = ("cross_entropy",)
 
-PAD, START, END = 0, 1, 2
 ROWS = 16  # of which the rows of a batch are a multiple
 GROUP = 4  # rows that stay together; with widths that are multiples of 4, too, every run's numbers begin at 64 bytes' multiples
 CHUNK_COST = 32  # target positions that cost about as much as the calls for one more chunk
@@ -203,40 +203,6 @@ class Batch:
         return self.layout.all_in_row((logits.argmax(-1) == self.targets) | ~self.target_mask)
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """Words in a fixed order after <pad>, <start> and <end>."""
-
-    words: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @staticmethod
-    def of(sentences: Sequence[str]) -> Vocabulary:
-        """All words of the sentences, sorted."""
-        return Vocabulary(("<pad>", "<start>", "<end>", *sorted({w for s in sentences for w in s.split()})))
-
-    def encode(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Token numbers (n, longest) padded with PAD, each sentence closed with END, and lengths (n,) with END."""
-        number = {word: index for index, word in enumerate(self.words)}
-        rows = [[*(number[word] for word in sentence.split()), END] for sentence in sentences]
-        lengths = torch.tensor([len(row) for row in rows])
-        tokens = torch.full((len(rows), int(lengths.max())), PAD)
-        for index, row in enumerate(rows):
-            tokens[index, : len(row)] = torch.tensor(row)
-        return tokens, lengths
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Words up to the first <end>."""
-        words = []
-        for token in tokens:
-            if token == END:
-                break
-            words.append(self.words[token])
-        return " ".join(words)
-
-
 class SequenceSplit:
     """One member of a split task as tensors on a device, sorted by target length, longest first."""
 
@@ -253,15 +219,14 @@ class SequenceSplit:
     ) -> None:
         input_tokens, input_lengths = source.encode(inputs)
         target_tokens, target_lengths = target.encode(outputs)
-        order = np.lexsort((np.arange(len(inputs)), -input_lengths.numpy(), -target_lengths.numpy()))
+        order = np.lexsort((np.arange(len(inputs)), -input_lengths, -target_lengths))
         self.order = order
         self.categories = None if categories is None else np.asarray(categories)[order]
         self.source, self.target, self.device = source, target, device
-        self.inputs = input_tokens[order].to(device)
-        self.input_lengths = input_lengths[order].to(device)
-        self.targets = target_tokens[order].to(device)
-        self.lengths = target_lengths[order].numpy()
-        self.target_lengths = target_lengths[order].to(device)
+        self.inputs, self.input_lengths, self.targets, self.target_lengths = (
+            torch.from_numpy(values[order]).to(device) for values in (input_tokens, input_lengths, target_tokens, target_lengths)
+        )
+        self.lengths = target_lengths[order]
 
     def __len__(self) -> int:
         return len(self.lengths)

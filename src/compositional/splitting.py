@@ -11,7 +11,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files
-from compositional.sequences import Vocabulary
+from compositional.vocabulary import Vocabulary
 
 
 class OverlapError(ValueError):
@@ -79,7 +79,7 @@ def make_split(
     about["raw_sha256"] = {path.name: files.sha256(path) for path in sorted(raw.glob("*")) if path.is_file()}
     if about["kind"] == "sequence":
         for side, column in (("source_words", "input"), ("target_words", "output")):
-            sentences = [sentence for member in members.values() for sentence in member[column]]
+            sentences = [sentence for member in members.values() for sentence in member[column][:]]
             about[side] = list(Vocabulary.of(sentences).words)
     elif about["kind"] == "image":
         shape = [1, *members["train"].features["image"].shape][-3:]

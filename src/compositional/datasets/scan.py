@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 FILES: dict = {}
@@ -23,7 +24,8 @@ def _phrases() -> dict[str, list[str]]:
     return phrases
 
 
-def commands() -> list[tuple[str, str]]:
+@cache
+def commands() -> tuple[tuple[str, str], ...]:
     """All 20,910 pairs (command, actions), in a fixed order."""
     repeated = {
         f"{phrase} {adverb}".strip(): actions * count
@@ -33,7 +35,7 @@ def commands() -> list[tuple[str, str]]:
     for (first, before), (second, after) in product(repeated.items(), repeated.items()):
         pairs.append((f"{first} and {second}", before + after))
         pairs.append((f"{first} after {second}", after + before))
-    return [(command, " ".join(actions)) for command, actions in pairs]
+    return tuple((command, " ".join(actions)) for command, actions in pairs)
 
 
 def add_primitive(primitive: str, repetitions: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

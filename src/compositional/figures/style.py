@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy import stats
+from scipy.special import stdtrit
 
 from compositional.grid import Run
 
@@ -56,7 +56,7 @@ def interval(values: np.ndarray) -> float:
     """Half width of the 95 % confidence interval of the mean (Student's t); 0 for a single value."""
     if len(values) < 2:
         return 0.0
-    return float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def accuracies(table: pd.DataFrame, split: str) -> pd.DataFrame:

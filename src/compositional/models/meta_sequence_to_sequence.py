@@ -32,7 +32,8 @@ from compositional.recurrent import (
     stacked,
 )
 from compositional.regularization import dropout
-from compositional.sequences import PAD, Batch
+from compositional.sequences import Batch
+from compositional.vocabulary import PAD
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

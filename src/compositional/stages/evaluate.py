@@ -37,16 +37,12 @@ def evaluate_pack(
 def _analyze(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
     """What can be said of every run beyond loss and accuracy: by the model itself, or because the task's components are known."""
     own = getattr(problem.model, "measure", None)
-    width = next(iter(weights.values())).shape[0]
     if own is None:
-        seeds = [Run.of_folder(folder).seed for folder in folders]
-        seeds += seeds[:1] * (width - len(seeds))
-        untrained = [training.initial_weights(problem, seed) for seed in seeds]
-        before = weights | {name: torch.stack([one[name] for one in untrained]).to(problem.device) for name in untrained[0]}
         found = conjunctions.measure(problem, weights)
-        for result, start in zip(found, conjunctions.measure(problem, before, outputs=False), strict=True):
+        for result, start in zip(found, _untrained(problem, weights, folders), strict=False):
             result |= {("initialization", metric): value for (_, metric), value in start.items()}
         return found
+    width = next(iter(weights.values())).shape[0]
     outputs: dict[str, Tensor] = {}
     for name, split in problem.splits.items():
         with torch.no_grad():
@@ -59,6 +55,19 @@ def _analyze(problem: training.Problem, weights: dict[str, Tensor], folders: lis
         own(problem.model_parameters, problem.about, problem.splits, {name: values[run] for name, values in outputs.items()})
         for run in range(len(folders))
     ]
+
+
+def _untrained(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
+    """`conjunctions.measure` of every run's representations before training; runs that differ in lambda alone share theirs."""
+    seeds = [Run.of_folder(folder).seed for folder in folders]
+    places = {seed: seeds.index(seed) for seed in seeds}
+    rows = [*places.values()]
+    rows += rows[:1] * ((training.width_of(problem) or 0) - len(rows))
+    drawn = [training.initial_weights(problem, seeds[row]) for row in rows]
+    before = {name: values[rows] for name, values in weights.items()}
+    before |= {name: torch.stack([one[name] for one in drawn]).to(problem.device) for name in drawn[0]}
+    measured = dict(zip(places, conjunctions.measure(problem, before, outputs=False), strict=False))
+    return [measured[seed] for seed in seeds]
 
 
 def _by_mistake(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, str, int, str]]:
