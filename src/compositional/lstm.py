@@ -99,7 +99,8 @@ class _LSTM(torch.autograd.Function):
         back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
         width, start = cells[0].shape[2], sum(ctx.sizes)
         before = weight.shape[1] - width
-        to_inputs, to_hidden = (part.transpose(1, 2).contiguous() for part in (weight[:, : before - 1], weight[:, before:]))
+        # Laid out anew for the many products of a step each; not for the single one, which with few inputs would take longer.
+        to_inputs, to_hidden = weight[:, : before - 1].transpose(1, 2), weight[:, before:].transpose(1, 2).contiguous()
         grad_outputs, grad_cell = grad_outputs.contiguous(), torch.zeros_like(cells[0])
         grad_hidden = rows.new_empty(rows.shape[0], 0, width)
         rows, grad_gates = rows[:, :start], gates[:, :start]
