@@ -1,7 +1,7 @@
 """Decoding without sight of the target, greedy or by beam search, and decoded predictions for people to read.
 
 Exact match of greedy decoding needs none of this (`sequences.Batch.correct`); beam search and scores of the whole text (BLEU) do.
-No state is kept between passes over what was decoded so far: simple, and the same for every sequence model.
+Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ def room(longest: int) -> int:
     return longest + longest // 5 + 5
 
 
-def _following(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
-    """Scores of what follows each of the beginnings of `decoded` (R, B, t), the empty one first: (R, B, t + 1, symbols)."""
+def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
+    """Log probabilities of what follows `decoded` (R, B, t): (R, B, symbols)."""
     runs, rows, steps = decoded.shape
-    started = functional.pad(decoded, (1, 0), value=START)
+    started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
     layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
     asked = replace(batch, previous=started.flatten(1), layout=layout)
     with torch.no_grad():
         logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
-    return logits.view(runs, rows, steps + 1, -1)
+    return logits.view(runs, rows, steps + 1, -1)[:, :, -1].log_softmax(-1)
 
 
 def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int) -> Tensor:
     """The likeliest symbol, one after the other: (R, B, `limit`); what follows <end> in a row is padding.
 
-    By iterating to a fixed point (Jacobi decoding: Song et al., "Accelerating Feedforward Computation via Parallel Nonlinear
-    Equation Solving", ICML 2021), from the targets: a pass asks at all positions at once what follows the last pass's answer.
-    What agrees with its own past is what greedy decoding writes. Each pass settles one more symbol at least, most of them many;
-    a model that does not see what it has written needs two.
+    What is right under teacher forcing is what greedy decoding writes: where all of a batch is, nothing is left to do.
     """
+    with torch.no_grad():
+        ended = batch.correct(problem.model.forward(problem.model_parameters, weights, batch, silent_tap))
     targets = batch.layout.chunks(batch.targets.masked_fill(~batch.target_mask, PAD))
-    guess = torch.cat([functional.pad(chunk, (0, limit - chunk.shape[2])) for chunk in targets], 1)
-    while True:
-        symbols = _following(problem, weights, batch, guess[..., :-1]).argmax(-1)
-        ended = (symbols == END).cumsum(-1) - (symbols == END).to(torch.int64)  # whether before this symbol
-        symbols = symbols.masked_fill(ended > 0, PAD)
-        if torch.equal(symbols, guess):
-            return guess
-        guess = symbols
+    decoded = torch.cat([functional.pad(chunk, (0, limit - chunk.shape[2])) for chunk in targets], 1)
+    decoded *= ended.unsqueeze(2)
+    step = 0
+    while step < limit and not ended.all():
+        symbols = _next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
+        decoded[..., step] = torch.where(ended, decoded[..., step], symbols)
+        ended |= symbols == END
+        step += 1
+    return decoded
 
 
 def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int, beam: int) -> Tensor:
@@ -80,7 +80,7 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
     scores = torch.full((runs, rows, beam), float("-inf"), device=batch.inputs.device)
     scores[..., 0] = 0.0
     while decoded.shape[2] < limit and not ended.all():
-        following = _following(problem, weights, several, decoded)[:, :, -1].log_softmax(-1)
+        following = _next_symbols(problem, weights, several, decoded)
         # What has ended goes on with padding, at no cost.
         following = following.masked_fill(ended.unsqueeze(-1), float("-inf"))
         following[..., PAD] = torch.where(ended, 0.0, float("-inf"))
