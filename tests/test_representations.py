@@ -287,6 +287,21 @@ def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained, digit_
     assert [(folders[1] / name).read_bytes() for name in names] == before
 
 
+def test_networks_before_training_are_measured_as_each_seed_s(trained, digit_task, tmp_path):
+    (plain, _), (own, common) = trained
+    more = tmp_path / "runs/digits_concat/cnn/additivity/lambda=2/seed=0"
+    shutil.copytree(own[0], more)
+    evaluate_pack(digit_task, [own[1], own[0], more], code="test", **common)
+
+    def before(folder):
+        table = pd.read_csv(folder / "metrics.csv")
+        return table[table.split == "initialization"].set_index("metric").value.to_dict()
+
+    assert before(plain[0])
+    assert before(more) == before(own[0]) == before(plain[0])
+    assert before(own[1]) == before(plain[1]) != before(plain[0])
+
+
 def test_a_diverged_run_has_no_measures(trained, digit_task, tmp_path):
     folders, common = trained[0]
     folder = tmp_path / "seed=0"
