@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import statistics
@@ -196,10 +197,11 @@ def main() -> None:
             ratios = [result["ratio"] for result in of_way]
             least, greatest = min(ratios), max(ratios)
             rows.append((problem, label, runs, *(shown[name] for name in COLUMNS.values()), least, greatest))
+            peak = "-" if math.isnan(shown["roofline"]) else f"{shown['roofline']:.0%}"  # of the plain ways not measured
             print(
                 f"{label:28} {1000 * shown['step_per_run']:12.2f} {shown['runs_per_hour']:10.0f} "
                 f"{shown['ratio']:6.2f} ({least:.2f} to {greatest:.2f}) "
-                f"{shown['products']:9.0%} {shown['roofline']:8.0%} {shown['memory']:7.0f}",
+                f"{shown['products']:9.0%} {peak:>8} {shown['memory']:7.0f}",
                 flush=True,
             )
     write(rows, options.output, options.device)
