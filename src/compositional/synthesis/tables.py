@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
+from compositional.figures import style
 from compositional.synthesis import graphs
 from compositional.synthesis.programs import Library, Term
 
@@ -61,8 +62,7 @@ def loop_interval(values: pd.Series) -> str:
     values = values.dropna()
     if len(values) < 2:
         return f"{values.mean():.3f} ({len(values)} loop)"
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return f"{values.mean():.3f} ± {half:.3f}"
+    return f"{values.mean():.3f} ± {style.interval(values.to_numpy()):.3f}"
 
 
 def correlation(left: pd.Series, right: pd.Series) -> float:

@@ -71,7 +71,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         }
         members[name] = Dataset.from_dict(columns, features=features)
     classes = _classes(target)
-    present = sorted(set(members["train"]["label"]))
+    present = sorted(set(members["train"]["label"][:]))
     if len(present) < 2:
         raise ValueError(
             f"target {target!r}: all {len(members['train'])} training puzzles are {classes[present[0]]!r}; "
