@@ -263,6 +263,8 @@ def test_shift_turns_distances_into_keys():
     scores = torch.arange(15.0).view(1, 3, 5)  # row i, distance index c
     expected = torch.tensor([[[row * 5 + 2 - row + key for key in range(3)] for row in range(3)]], dtype=torch.float32)
     assert torch.equal(attention.shift(scores), expected)
+    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
+    assert torch.equal(attention.shift(scores[..., :3]), expected.masked_fill(future, float("-inf")))
 
 
 def test_attention_without_positions_equals_pytorch():
@@ -310,7 +312,11 @@ def test_relative_scores_are_those_of_the_paper():
     values = torch.eye(length, width)
     stacked = {name: tensor[None] for name, tensor in weights.items()}
     parts = tuple(part[None, None] for part in (queries, keys, values))
-    found = attention._self_attend(stacked, "a", parts, torch.zeros(1, 1, 1, length, dtype=torch.bool), 1)
+    found = attention._self_attend(stacked, "a", parts, 1, torch.zeros(1, 1, length, dtype=torch.bool))
+    torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
+    # A decoder looks back alone.
+    found = attention._self_attend(stacked, "a", parts, 1, None)
+    scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), float("-inf"))
     torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
 
 

@@ -66,12 +66,13 @@ def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
 
 
 def shift(scores: Tensor) -> Tensor:
-    """Scores by distance to scores by key: (..., L, 2 L - 1) -> (..., L, L), out[i, j] = in[i, L - 1 - i + j].
+    """Scores by distance to scores by key: (..., L, C) -> (..., L, L), out[i, j] = in[i, L - 1 - i + j].
 
+    C is 2 L - 1 for all distances, or L for those of keys at or before the query: keys after it get -inf then.
     Padding and reshaping alone, so that the gradient needs no scatter (Dai et al. 2019, appendix B).
     """
-    length = scores.shape[-2]
-    flat = functional.pad(scores, (0, 1)).flatten(-2)
+    length, columns = scores.shape[-2:]
+    flat = functional.pad(scores, (0, 2 * length - columns), value=float("-inf")).flatten(-2)
     return flat[..., length - 1 : -1].unflatten(-1, (length, 2 * length - 1))[..., :length]
 
 
@@ -80,38 +81,50 @@ def _heads(values: Tensor, heads: int) -> Tensor:
     return values.unflatten(-1, (heads, -1)).transpose(2, 3)
 
 
-def _product(left: Tensor, right: Tensor, transposed: bool = False) -> Tensor:
-    """Matrix product of the last two axes (of the right one's transpose), the others flattened into one batch.
+def _batch(values: Tensor) -> Tensor:
+    """All axes but the last two as one, the axis of a batched product.
 
-    Both are laid out alike for any number of runs: flattening alone would copy for several and not for one, and a product of
-    other strides has other last bits.
+    Laid out alike for any number of runs: flattening alone would copy for several and not for one, and a product of other
+    strides has other last bits.
     """
-    batched = right.contiguous().flatten(0, -3)
-    batched = batched.transpose(1, 2) if transposed else batched
-    return torch.bmm(left.contiguous().flatten(0, -3), batched).unflatten(0, left.shape[:-2])
+    return values.contiguous().flatten(0, -3)
 
 
-def _mix(queries: Tensor, keys: Tensor, values: Tensor, blocked: Tensor, position: Tensor | None = None) -> Tensor:
-    """Softmax attention: queries (R, B, heads, L, E), keys and values (R, B, heads, S, E), blocked (R or 1, B or 1, L or 1, S),
-    position (R, B, heads, L, S) added to the scores -> (R, B, L, heads * E)."""
-    scores = _product(queries, keys, transposed=True)
-    if position is not None:
-        scores = scores + position
-    scores = (scores / math.sqrt(queries.shape[-1])).masked_fill(blocked.unsqueeze(2), float("-inf"))
-    return _product(scores.softmax(-1), values).transpose(2, 3).flatten(-2)
+def _bias(blocked: Tensor) -> Tensor:
+    """What is added to scores: -inf where `blocked`, else 0."""
+    return torch.zeros(blocked.shape, device=blocked.device).masked_fill_(blocked, float("-inf"))
 
 
-def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], blocked: Tensor, heads: int) -> Tensor:
-    """Sequences over themselves with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D)."""
+def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+    """Softmax attention: queries (R, B, heads, L, E), divided by sqrt(E), keys and values (R, B, heads, S, E), bias
+    (R, B, heads, L or 1, S) added to the scores -> (R, B, L, heads * E)."""
+    scores = torch.baddbmm(bias.flatten(0, 2), _batch(queries), _batch(keys).transpose(1, 2))
+    mixed = torch.bmm(scores.softmax(-1), _batch(values))
+    return mixed.unflatten(0, queries.shape[:3]).transpose(2, 3).flatten(-2)
+
+
+def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, blocked: Tensor | None) -> Tensor:
+    """Sequences over themselves with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D).
+
+    blocked: (R, B, L), positions that nobody looks at; None: every position looks at itself and those before.
+    """
     queries, keys, values = (_heads(part, heads) for part in parts)
     runs, rows, _, length, width = queries.shape
-    content, position = (weights[f"{name}.{part}_bias"][:, None, :, None, :] for part in ("content", "position"))
-    distances = _sinusoids(length, heads * width, queries.device).expand(runs, -1, -1)
-    distances = torch.bmm(distances, weights[f"{name}.position"]).unflatten(-1, (heads, width)).transpose(1, 2)
+    queries = queries / math.sqrt(width)
+    content, position = (
+        weights[f"{name}.{part}_bias"][:, None, :, None, :] / math.sqrt(width) for part in ("content", "position")
+    )
+    distances = _sinusoids(length, heads * width, queries.device)
+    distances = distances[:length] if blocked is None else distances
+    distances = torch.bmm(distances.expand(runs, -1, -1), weights[f"{name}.position"])
+    distances = _heads(distances.unsqueeze(1), heads).squeeze(1)
     # One product a run and head: rows and queries side by side.
     asked = (queries + position).transpose(1, 2).flatten(2, 3)
-    by_distance = _product(asked, distances, transposed=True).unflatten(2, (rows, length)).transpose(1, 2)
-    return _mix(queries + content, keys, values, blocked, shift(by_distance))
+    by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
+    bias = shift(by_distance.unflatten(1, (rows, length)).unflatten(0, (runs, heads)).transpose(1, 2))
+    if blocked is not None:
+        bias = bias + _bias(blocked)[:, :, None, None, :]
+    return _mix(queries + content, keys, values, bias)
 
 
 def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,17 +138,14 @@ def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tu
 
 def attend_inputs(weights: Weights, name: str, states: Tensor, mask: Tensor, heads: int) -> Tensor:
     """Input positions over input positions: states (R, B, S, D), mask (R, B, S) -> (R, B, S, D)."""
-    mixed = _self_attend(weights, name, _parts(weights, name, states, states), ~mask.unsqueeze(2), heads)
+    mixed = _self_attend(weights, name, _parts(weights, name, states, states), heads, ~mask)
     return project(weights, f"{name}.output", mixed)
 
 
 def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, heads: int) -> Tensor:
     """Target positions over themselves and those before: (R, N, D) in chunk order -> (R, N, D)."""
-    outputs = []
-    for parts in zip(*(layout.chunks(part) for part in _parts(weights, name, states, states)), strict=True):
-        length = parts[0].shape[2]
-        future = torch.ones(1, 1, length, length, dtype=torch.bool, device=states.device).triu(1)
-        outputs.append(_self_attend(weights, name, parts, future, heads).flatten(1, 2))
+    chunks = zip(*(layout.chunks(part) for part in _parts(weights, name, states, states)), strict=True)
+    outputs = [_self_attend(weights, name, parts, heads, None).flatten(1, 2) for parts in chunks]
     return project(weights, f"{name}.output", torch.cat(outputs, 1))
 
 
@@ -144,9 +154,10 @@ def attend_across(
 ) -> Tensor:
     """Target positions (R, N, D) in chunk order over input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
     queries, keys, values = _parts(weights, name, states, encoded)
-    parts = zip(layout.chunks(queries), layout.rows(keys), layout.rows(values), layout.rows((~mask).unsqueeze(2)), strict=True)
+    queries = queries / math.sqrt(queries.shape[-1] // heads)
+    bias = _bias(~mask)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
+    parts = zip(layout.chunks(queries), *(layout.rows(part) for part in (keys, values, bias)), strict=True)
     outputs = [
-        _mix(_heads(query, heads), _heads(key, heads), _heads(value, heads), blocked).flatten(1, 2)
-        for query, key, value, blocked in parts
+        _mix(*(_heads(part, heads) for part in (query, key, value)), own).flatten(1, 2) for query, key, value, own in parts
     ]
     return project(weights, f"{name}.output", torch.cat(outputs, 1))

@@ -143,8 +143,11 @@ class Batch:
 
     def losses(self, logits: Tensor, loss: str) -> Tensor:
         """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""
-        # Symbols before positions: sums over a few symbols then run along the long, contiguous axis.
-        return functional.cross_entropy(packed.swapped(logits), self.targets, reduction="none") * self.target_mask
+        if logits.shape[-1] <= packed.SMALL_VOCABULARY:
+            # Symbols before positions: sums over a few symbols then run along the long, contiguous axis.
+            return functional.cross_entropy(packed.swapped(logits), self.targets, reduction="none") * self.target_mask
+        each = functional.cross_entropy(logits.flatten(0, 1), self.targets.flatten(), reduction="none")
+        return each.view(self.targets.shape) * self.target_mask
 
     def example_losses(self, losses: Tensor) -> Tensor:
         """Sums over an example's positions: (R, N) -> (R, B)."""

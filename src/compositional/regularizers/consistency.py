@@ -66,8 +66,13 @@ def penalty(step: Step) -> Tensor:
     outputs, representations = step.again(batch)
     (first,) = step.named(REPRESENTATIONS)
     (second,) = (shown for shown in representations if shown.name in REPRESENTATIONS)
-    states = torch.cat([first.values.flatten(1, 2), second.values.flatten(1, 2)], 1)
-    words, valid = (values.flatten(1, 2).repeat(1, 2) for values in (batch.inputs, batch.input_mask))
+    # Without the padding behind short inputs: the contrast's cost is quadratic.
+    row, place = batch.layout.reading.positions.unbind(1)
+    read = row * batch.inputs.shape[2] + place
+    states, words, valid = (
+        torch.cat([values.flatten(1, 2).index_select(1, read) for values in both], 1)
+        for both in ((first.values, second.values), [batch.inputs] * 2, [batch.input_mask] * 2)
+    )
     apart = divergence(step.outputs, outputs) * batch.target_mask
     return (
         options["alpha"] * contrast(states, words, valid, options["temperature"], step.prepared)
