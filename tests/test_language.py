@@ -20,7 +20,7 @@ from compositional import attention, decoding, evaluation, mistakes, packed, sou
 from compositional.configuration import Configuration
 from compositional.datasets import scan
 from compositional.models import meta_sequence_to_sequence
-from compositional.regularization import Tap, dropout, silent_tap
+from compositional.regularization import Representation, Step, Tap, dropout, silent_tap
 from compositional.regularizers import consistency
 from compositional.sequences import Layout, SequenceSplit
 from compositional.tasks import cogs, iwslt
@@ -259,6 +259,25 @@ def test_large_vocabularies_look_up_the_same_rows_with_the_same_gradient():
     assert torch.equal(lone[0], ours[1])
 
 
+@pytest.mark.parametrize("vocabulary", [5, packed.SMALL_VOCABULARY + 6])
+def test_losses_are_the_library_s_and_each_run_s_own(scan_splits, vocabulary):
+    torch.manual_seed(0)
+    split = scan_splits["train"]
+    rows = torch.from_numpy(split.draw(1, range(3), 32))
+    batch = split.batch(rows, split.training_layout(32))
+    batch = replace(batch, targets=torch.randint(vocabulary, batch.targets.shape))
+    logits = torch.randn(*batch.targets.shape, vocabulary, requires_grad=True)
+    losses = batch.losses(logits, "cross_entropy")
+    expected = -logits.log_softmax(-1).gather(2, batch.targets.unsqueeze(-1)).squeeze(-1) * batch.target_mask
+    torch.testing.assert_close(losses, expected)
+    (gradient,) = torch.autograd.grad(losses.sum(), logits)
+    lone = logits[1:2].detach().requires_grad_()
+    alone = replace(batch, targets=batch.targets[1:2], target_mask=batch.target_mask[1:2])
+    lone_losses = alone.losses(lone, "cross_entropy")
+    assert torch.equal(lone_losses[0], losses[1])
+    assert torch.equal(torch.autograd.grad(lone_losses.sum(), lone)[0][0], gradient[1])
+
+
 def test_shift_turns_distances_into_keys():
     scores = torch.arange(15.0).view(1, 3, 5)  # row i, distance index c
     expected = torch.tensor([[[row * 5 + 2 - row + key for key in range(3)] for row in range(3)]], dtype=torch.float32)
@@ -430,6 +449,22 @@ def test_contrast_is_the_mean_over_pairs():
         same = [other for other in others if words[0, other] == words[0, one]]
         terms.append(-sum((alike[one, other] - alike[one, others].logsumexp(0)).item() for other in same) / len(same))
     assert consistency.contrast(states, words, valid, 0.2, 16).tolist() == pytest.approx([sum(terms) / len(terms)], rel=1e-5)
+
+
+def test_the_penalty_of_consistency_leaves_out_padding_alone(scan_splits):
+    torch.manual_seed(0)
+    split = scan_splits["train"]
+    batch = split.batch(torch.from_numpy(split.draw(1, range(2), 32)), split.training_layout(32))
+    assert len(batch.layout.reading.positions) < batch.inputs[0].numel()  # or nothing would be left out
+    first, second = (torch.randn(*batch.inputs.shape, 8) for _ in range(2))
+    options = {"alpha": 1.0, "beta": 0.0, "temperature": 0.1}
+    outputs = torch.zeros(2, len(batch.layout.positions), 4)
+    shown = [Representation("encoder_states", second, batch.input_mask)]
+    step = Step(options, batch, torch.ones(2), None, lambda other: (outputs, shown), consistency.prepare({}, split), outputs)
+    step.representations.append(Representation("encoder_states", first, batch.input_mask))
+    everything = (torch.cat([values.flatten(1, 2) for values in both], 1) for both in ((first, second), [batch.inputs] * 2))
+    valid = batch.input_mask.flatten(1, 2).repeat(1, 2)
+    torch.testing.assert_close(consistency.penalty(step), consistency.contrast(*everything, valid, 0.1, step.prepared))
 
 
 def test_divergence_by_hand():
