@@ -331,7 +331,7 @@ def test_relative_scores_are_those_of_the_paper():
     values = torch.eye(length, width)
     stacked = {name: tensor[None] for name, tensor in weights.items()}
     parts = tuple(part[None, None] for part in (queries, keys, values))
-    found = attention._self_attend(stacked, "a", parts, 1, torch.zeros(1, 1, length, dtype=torch.bool))
+    found = attention._self_attend(stacked, "a", parts, 1, torch.ones(1, 1, length, dtype=torch.bool))
     torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
     # A decoder looks back alone.
     found = attention._self_attend(stacked, "a", parts, 1, None)

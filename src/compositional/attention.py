@@ -90,11 +90,6 @@ def _batch(values: Tensor) -> Tensor:
     return values.contiguous().flatten(0, -3)
 
 
-def _bias(blocked: Tensor) -> Tensor:
-    """What is added to scores: -inf where `blocked`, else 0."""
-    return torch.zeros(blocked.shape, device=blocked.device).masked_fill_(blocked, float("-inf"))
-
-
 def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
     """Softmax attention: queries (R, B, heads, L, E), divided by sqrt(E), keys and values (R, B, heads, S, E), bias
     (R, B, heads, L or 1, S) added to the scores -> (R, B, L, heads * E)."""
@@ -103,10 +98,10 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
     return mixed.unflatten(0, queries.shape[:3]).transpose(2, 3).flatten(-2)
 
 
-def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, blocked: Tensor | None) -> Tensor:
+def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, mask: Tensor | None) -> Tensor:
     """Sequences over themselves with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D).
 
-    blocked: (R, B, L), positions that nobody looks at; None: every position looks at itself and those before.
+    mask: (R, B, L), positions that all look at; None: every position looks at itself and those before.
     """
     queries, keys, values = (_heads(part, heads) for part in parts)
     runs, rows, _, length, width = queries.shape
@@ -115,15 +110,15 @@ def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tenso
         weights[f"{name}.{part}_bias"][:, None, :, None, :] / math.sqrt(width) for part in ("content", "position")
     )
     distances = _sinusoids(length, heads * width, queries.device)
-    distances = distances[:length] if blocked is None else distances
+    distances = distances[:length] if mask is None else distances
     distances = torch.bmm(distances.expand(runs, -1, -1), weights[f"{name}.position"])
     distances = _heads(distances.unsqueeze(1), heads).squeeze(1)
     # One product a run and head: rows and queries side by side.
     asked = (queries + position).transpose(1, 2).flatten(2, 3)
     by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
     bias = shift(by_distance.unflatten(1, (rows, length)).unflatten(0, (runs, heads)).transpose(1, 2))
-    if blocked is not None:
-        bias = bias + _bias(blocked)[:, :, None, None, :]
+    if mask is not None:
+        bias = bias + packed.padding_bias(mask, bias.dtype)[:, :, None, None, :]
     return _mix(queries + content, keys, values, bias)
 
 
@@ -138,7 +133,7 @@ def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tu
 
 def attend_inputs(weights: Weights, name: str, states: Tensor, mask: Tensor, heads: int) -> Tensor:
     """Input positions over input positions: states (R, B, S, D), mask (R, B, S) -> (R, B, S, D)."""
-    mixed = _self_attend(weights, name, _parts(weights, name, states, states), heads, ~mask)
+    mixed = _self_attend(weights, name, _parts(weights, name, states, states), heads, mask)
     return project(weights, f"{name}.output", mixed)
 
 
@@ -155,7 +150,7 @@ def attend_across(
     """Target positions (R, N, D) in chunk order over input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
     queries, keys, values = _parts(weights, name, states, encoded)
     queries = queries / math.sqrt(queries.shape[-1] // heads)
-    bias = _bias(~mask)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
+    bias = packed.padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
     parts = zip(layout.chunks(queries), *(layout.rows(part) for part in (keys, values, bias)), strict=True)
     outputs = [
         _mix(*(_heads(part, heads) for part in (query, key, value)), own).flatten(1, 2) for query, key, value, own in parts

@@ -46,6 +46,11 @@ def padded_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) ->
     return linear(inputs, weight, bias)[..., : weight.shape[2] - outputs]
 
 
+def padding_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to the scores of input positions (...): 0 where the mask holds, minus infinity at padding."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
+
+
 SMALL_VOCABULARY = 64
 
 

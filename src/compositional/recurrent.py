@@ -10,7 +10,7 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.lstm import lstm
-from compositional.packed import aligned
+from compositional.packed import aligned, padding_bias
 from compositional.sequences import Batch, Layout
 from compositional.vocabulary import END
 
@@ -131,11 +131,6 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "enco
 def at_last(states: Tensor, lengths: Tensor) -> Tensor:
     """What stands at each input's last word: states (R, B, S, H), lengths (R, B) -> (R, B, H)."""
     return states.gather(2, (lengths - 1)[..., None, None].expand(-1, -1, 1, states.shape[3])).squeeze(2)
-
-
-def padding_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to the scores of input positions (...): 0 where the mask holds, minus infinity at padding."""
-    return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
 def look(hidden: Tensor, keys: Tensor, bias: Tensor) -> Tensor:

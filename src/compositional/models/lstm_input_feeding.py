@@ -25,7 +25,6 @@ from compositional.recurrent import (
     initialize_lstm,
     look,
     looked_at,
-    padding_bias,
     symbols_alike,
 )
 from compositional.regularization import dropout
@@ -89,7 +88,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     states = tap("encoder_states", states, mask)
     annotations = packed.linear(states, weights["annotation.weight"], weights["annotation.bias"])
     keys = packed.linear(annotations, weights["key.weight"], weights["key.bias"])
-    blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
+    blocked = packed.padding_bias(mask, keys.dtype).unsqueeze(2)
 
     # What is known of all steps in advance, in step order: the previous symbols' part of the gates, and what is dropped.
     previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)

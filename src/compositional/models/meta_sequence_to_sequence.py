@@ -28,7 +28,6 @@ from compositional.recurrent import (
     encode,
     initialize_linear,
     initialize_lstm,
-    padding_bias,
     stacked,
 )
 from compositional.regularization import dropout
@@ -122,7 +121,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         for encoder, shift, table in (("encoder", 1, "input_embedding"), ("meaning", -1, "meaning_embedding"))
     )
     scores = torch.baddbmm(
-        padding_bias(means, states.dtype).unsqueeze(2).flatten(0, 1),
+        packed.padding_bias(means, states.dtype).unsqueeze(2).flatten(0, 1),
         states.flatten(0, 1),
         keys.flatten(0, 1).transpose(1, 2),
         alpha=1 / math.sqrt(states.shape[3]),

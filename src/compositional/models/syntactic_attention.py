@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import packed
-from compositional.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at, padding_bias
+from compositional.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
 from compositional.regularization import dropout
 from compositional.sequences import Batch
 
@@ -86,7 +86,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
     syntax, ends = encode(weights, context, batch)
     syntax = tap("encoder_states", syntax, mask)
-    blocked = padding_bias(mask, syntax.dtype).unsqueeze(2)
+    blocked = packed.padding_bias(mask, syntax.dtype).unsqueeze(2)
     # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
     gates_of = packed.linear(syntax, weights["decoder.input"])
     query = packed.linear(ends, weights["start.weight"], weights["start.bias"]).relu()

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional.packed import aligned
-from compositional.recurrent import padding_bias
+from compositional.packed import aligned, padding_bias
 from compositional.regularization import Step
 
 APPLIES_TO = ("sequence",)
