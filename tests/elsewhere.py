@@ -1,0 +1,129 @@
+"""A device that is not the host, on a machine that has none: numbers are computed by the CPU, but their tensors say that they lie
+elsewhere, and an operation that meets a tensor of the host fails, as it does on a GPU.
+
+    with elsewhere.there():
+        a = torch.ones(3).to(elsewhere.DEVICE)
+        a + torch.ones(3)  # AssertionError
+        with elsewhere.sealed():
+            a.sum().item()  # AssertionError: read back to the host, which no graph of kernels can record
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+DEVICE = "elsewhere"
+_setup_privateuseone_for_python_backend(DEVICE)
+
+# What tells the host a value or, a size that depends on values.
+_READS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_dim", "_unique2"}
+_is_sealed = False
+
+
+class _There(Tensor):
+    """A tensor of the device; `here` holds its numbers."""
+
+    @staticmethod
+    def __new__(cls, here: Tensor) -> _There:
+        layout = {"strides": here.stride(), "storage_offset": here.storage_offset(), "dtype": here.dtype}
+        made = Tensor._make_wrapper_subclass(cls, here.shape, device=torch.device(DEVICE, 0), **layout)
+        made.here = here
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, operation: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return _compute(operation, args, kwargs or {})
+
+    # Where the library looks into memory itself.
+    def numpy(self, *, force: bool = False) -> Any:
+        assert force, "numpy of a tensor that is not the host's"
+        return self.detach().cpu().numpy()
+
+    def tolist(self) -> Any:
+        return self.detach().cpu().tolist()
+
+
+def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
+    name = operation.overloadpacket.__name__
+    tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+    there = [tensor for tensor in tensors if isinstance(tensor, _There)]
+    device = kwargs.get("device")
+    goes_there = bool(there) if device is None else torch.device(device).type == DEVICE
+    crosses = bool(tensors) and (goes_there != bool(there) or 0 < len(there) < len(tensors))
+    assert not crosses or name in ("_to_copy", "copy_"), f"{operation} meets tensors of the device and of the host"
+    if _is_sealed:
+        assert not crosses, f"{operation} copies between the device and the host"
+        masks = [tensor for tensor in tensors[1:] if tensor.dtype == torch.bool] if name.startswith("index") else []
+        assert not there or (name not in _READS and not masks), f"{operation} reads values back to the host"
+        _assert_ordered(name, args)
+    if device is not None:
+        kwargs = kwargs | {"device": torch.device("cpu")}
+    args_here, kwargs_here = tree_map_only(_There, lambda tensor: tensor.here, (args, kwargs))
+    result = operation(*args_here, **kwargs_here)
+    if not goes_there:
+        return args[0] if name == "copy_" else result
+    own = {id(tensor.here): tensor for tensor in there}  # operations in place give back what they were given
+    return tree_map_only(Tensor, lambda tensor: own[id(tensor)] if id(tensor) in own else _There(tensor), result)
+
+
+def _assert_ordered(name: str, args: tuple) -> None:
+    """On CUDA these add up in any order what goes to the same place, so no two may."""
+    if name.rstrip("_") not in ("index_add", "scatter_add"):
+        return
+    index = args[2].here
+    axis = args[1] if index.ndim > 1 else 0
+    assert index.sort(axis).values.diff(dim=axis).all(), f"{name} adds several numbers to the same place"
+
+
+class _Operations(TorchDispatchMode):
+    """Also what makes a tensor from none comes to the device."""
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return _compute(operation, args, kwargs or {})
+
+
+class _Functions(TorchFunctionMode):
+    """torch.tensor copies out of sight of what looks at operations."""
+
+    def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if function is torch.tensor and (device := kwargs.pop("device", None)) is not None:
+            return torch.tensor(*args, **kwargs).to(device)
+        return function(*args, **kwargs)
+
+
+@contextmanager
+def there() -> Iterator[None]:
+    """The device exists."""
+    with _Functions(), _Operations():
+        yield
+
+
+@contextmanager
+def sealed() -> Iterator[None]:
+    """Nothing goes to the device or comes back, and no result depends on the order in which it adds up."""
+    global _is_sealed
+    _is_sealed = True
+    try:
+        yield
+    finally:
+        _is_sealed = False
+
+
+def moved(split: Any) -> Any:
+    """A member of a split task with its tensors on the device."""
+    split = copy.copy(split)
+    split.device = DEVICE
+    for name, value in vars(split).items():
+        setattr(split, name, tree_map_only(Tensor, lambda tensor: tensor.to(DEVICE), value))
+    return split
