@@ -28,6 +28,7 @@ _setup_privateuseone_for_python_backend(DEVICE)
 # What tells the host a value or, a size that depends on values.
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_dim", "_unique2"}
 _is_sealed = False
+crossings: list[str] = []  # operations that copied between the device and the host, or read a value back
 
 
 class _There(Tensor):
@@ -61,11 +62,13 @@ def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
     goes_there = bool(there) if device is None else torch.device(device).type == DEVICE
     crosses = bool(tensors) and (goes_there != bool(there) or 0 < len(there) < len(tensors))
     assert not crosses or name in ("_to_copy", "copy_"), f"{operation} meets tensors of the device and of the host"
+    masks = [tensor for tensor in tensors[1:] if tensor.dtype == torch.bool] if name.startswith("index") else []
+    reads = bool(there) and (name in _READS or bool(masks))
     if _is_sealed:
         assert not crosses, f"{operation} copies between the device and the host"
-        masks = [tensor for tensor in tensors[1:] if tensor.dtype == torch.bool] if name.startswith("index") else []
-        assert not there or (name not in _READS and not masks), f"{operation} reads values back to the host"
+        assert not reads, f"{operation} reads values back to the host"
         _assert_ordered(name, args)
+    crossings.extend([name] * (crosses or reads))
     if device is not None:
         kwargs = kwargs | {"device": torch.device("cpu")}
     args_here, kwargs_here = tree_map_only(_There, lambda tensor: tensor.here, (args, kwargs))

@@ -21,7 +21,8 @@ def device(monkeypatch):
     draw = randomness.normal
 
     def normal(keys, step, size, out):
-        return out.copy_(draw(keys, step, size, torch.empty(out.shape)))
+        draw(keys, step, size, out.here if out.device.type == elsewhere.DEVICE else out)
+        return out
 
     def step(pack):
         with elsewhere.sealed():
@@ -78,6 +79,19 @@ def test_a_step_stays_on_the_device_and_computes_the_same(problem, model, regula
     assert not torch.equal(here, before)
     # LSTMs and pooling have code of their own for the host: the same formulas, other last bits.
     torch.testing.assert_close(found, here, rtol=0, atol=1e-5)
+
+
+def test_nothing_comes_from_the_host_from_step_to_step(problem):
+    """What is copied to the device or back does not grow with the number of steps."""
+    counts = []
+    for steps in (2, 6):
+        case = problem("cnn", "entropy", steps=steps, record_every=6)
+        with elsewhere.there():
+            case = there(case)
+            elsewhere.crossings.clear()
+            trained(case)
+        counts.append(len(elsewhere.crossings))
+    assert counts[0] == counts[1] > 0
 
 
 @pytest.mark.parametrize(("model", "beam"), [("lstm_attention", 2), ("transformer", 1), ("cnn", None)])

@@ -404,6 +404,13 @@ class Pack:
                 tensor.copy_(value)
         self.graph.replay()
 
+    def _scales(self, step: int) -> list[float]:
+        """Learning rate, and what corrects the moments' bias (Kingma and Ba 2015, section 3)."""
+        settings, every = self.problem.settings, self.problem.settings["decay_every"]
+        rate = settings["learning_rate"] * settings["decay"] ** (step // every if every else step / 100)
+        betas = (_BETA1, _GROUP_BETA if settings["optimizer"] == "group_rmsprop" else _BETA2)
+        return [rate, *(1 / (1 - beta ** (step + 1)) for beta in betas)]
+
     def advance(self, stop: int) -> None:
         """Train every run from its step to `stop`, then write the result back to the states."""
         settings, begin = self.problem.settings, self.states[0].step
@@ -412,17 +419,15 @@ class Pack:
             self.train.draw(self._key(state, "batches"), range(begin, stop), settings["batch_size"]) for state in self.states
         ]
         rows = torch.from_numpy(np.stack(drawn, 1)).to(self.problem.device)
+        scales = torch.tensor([self._scales(step) for step in range(begin, stop)], device=self.problem.device)
         self.totals.zero_()
+        # Nothing comes from the host while it lasts: a GPU would have to wait for it at each step.
         for step in range(begin, stop):
             self.rows.copy_(rows[step - begin])
+            self.scales.copy_(scales[step - begin])
+            self.now.fill_(step)
             self.noise.draw(step)
             self.dropout.draw(step)
-            every = settings["decay_every"]
-            rate = settings["learning_rate"] * settings["decay"] ** (step // every if every else step / 100)
-            betas = (_BETA1, _GROUP_BETA if settings["optimizer"] == "group_rmsprop" else _BETA2)
-            corrections = [1 / (1 - beta ** (step + 1)) for beta in betas]
-            self.scales.copy_(torch.tensor([rate, *corrections]))
-            self.now.fill_(step)
             self._run_step()
         means = (self.totals / (stop - begin)).tolist()
         diverged_at = self.diverged_at.tolist()
