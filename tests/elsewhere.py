@@ -61,7 +61,8 @@ def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
     device = kwargs.get("device")
     goes_there = bool(there) if device is None else torch.device(device).type == DEVICE
     crosses = bool(tensors) and (goes_there != bool(there) or 0 < len(there) < len(tensors))
-    assert not crosses or name in ("_to_copy", "copy_"), f"{operation} meets tensors of the device and of the host"
+    # A GPU takes the host's indices, too.
+    assert not crosses or name in ("_to_copy", "copy_", "index"), f"{operation} meets tensors of the device and of the host"
     masks = [tensor for tensor in tensors[1:] if tensor.dtype == torch.bool] if name.startswith("index") else []
     reads = bool(there) and (name in _READS or bool(masks))
     if _is_sealed:
@@ -73,8 +74,10 @@ def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
         kwargs = kwargs | {"device": torch.device("cpu")}
     args_here, kwargs_here = tree_map_only(_There, lambda tensor: tensor.here, (args, kwargs))
     result = operation(*args_here, **kwargs_here)
+    if name == "copy_":
+        return args[0]
     if not goes_there:
-        return args[0] if name == "copy_" else result
+        return result
     own = {id(tensor.here): tensor for tensor in there}  # operations in place give back what they were given
     return tree_map_only(Tensor, lambda tensor: own[id(tensor)] if id(tensor) in own else _There(tensor), result)
 

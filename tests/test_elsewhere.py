@@ -12,7 +12,7 @@ import pytest
 import torch
 from test_training import COMBINATIONS, MODELS
 
-from compositional import decoding, evaluation, randomness, training
+from compositional import decoding, evaluation, packed, randomness, training
 
 
 @pytest.fixture(autouse=True)
@@ -68,8 +68,7 @@ def test_what_the_device_forbids():
                 values.cpu()
 
 
-@pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
-def test_a_step_stays_on_the_device_and_computes_the_same(problem, model, regularizer):
+def assert_stays(problem, model, regularizer):
     # Plain gradient descent: Adam would make steps of what is nothing but rounding, such as the gradient of a key's bias.
     case = problem(model, regularizer, steps=2, record_every=2, optimizer="sgd", learning_rate=0.1)
     before = training.start(case, 0, 0.1).tensors["weights"]
@@ -79,6 +78,17 @@ def test_a_step_stays_on_the_device_and_computes_the_same(problem, model, regula
     assert not torch.equal(here, before)
     # LSTMs and pooling have code of their own for the host: the same formulas, other last bits.
     torch.testing.assert_close(found, here, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
+def test_a_step_stays_on_the_device_and_computes_the_same(problem, model, regularizer):
+    assert_stays(problem, model, regularizer)
+
+
+@pytest.mark.parametrize("regularizer", [None, "recombination"])
+def test_so_does_a_step_with_many_words(problem, monkeypatch, regularizer):
+    monkeypatch.setattr(packed, "SMALL_VOCABULARY", 2)
+    assert_stays(problem, "transformer", regularizer)
 
 
 def test_nothing_comes_from_the_host_from_step_to_step(problem):
