@@ -25,7 +25,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 DEVICE = "elsewhere"
 _setup_privateuseone_for_python_backend(DEVICE)
 
-# What tells the host a value or, a size that depends on values.
+# What tells the host a value, or a size that depends on values.
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_dim", "_unique2"}
 _is_sealed = False
 crossings: list[str] = []  # operations that copied between the device and the host, or read a value back
