@@ -33,8 +33,8 @@ def device(monkeypatch):
     monkeypatch.setitem(training.WIDTH, elsewhere.DEVICE, 2)
 
 
-def there(case):
-    """The same problem on the device."""
+def moved(case):
+    """The same problem on the device; `elsewhere.there` must hold."""
     return replace(case, device=elsewhere.DEVICE, splits={name: elsewhere.moved(split) for name, split in case.splits.items()})
 
 
@@ -74,7 +74,7 @@ def assert_stays(problem, model, regularizer):
     before = training.start(case, 0, 0.1).tensors["weights"]
     here = trained(case)
     with elsewhere.there():
-        found = trained(there(case))
+        found = trained(moved(case))
     assert not torch.equal(here, before)
     # LSTMs and pooling have code of their own for the host: the same formulas, other last bits.
     torch.testing.assert_close(found, here, rtol=0, atol=1e-5)
@@ -97,7 +97,7 @@ def test_nothing_comes_from_the_host_from_step_to_step(problem):
     for steps in (2, 6):
         case = problem("cnn", "entropy", steps=steps, record_every=6)
         with elsewhere.there():
-            case = there(case)
+            case = moved(case)
             elsewhere.crossings.clear()
             trained(case)
         counts.append(len(elsewhere.crossings))
@@ -115,6 +115,6 @@ def test_evaluation_finds_the_same_on_the_device(problem, model, beam):
     case = problem(model)
     (here,), written_here = evaluated(case)
     with elsewhere.there():
-        (found,), written_there = evaluated(there(case))
+        (found,), written_there = evaluated(moved(case))
     assert found == pytest.approx(here, rel=1e-5)
     assert written_there == written_here

@@ -406,7 +406,8 @@ class Pack:
 
     def _scales(self, step: int) -> list[float]:
         """Learning rate, and what corrects the moments' bias (Kingma and Ba 2015, section 3)."""
-        settings, every = self.problem.settings, self.problem.settings["decay_every"]
+        settings = self.problem.settings
+        every = settings["decay_every"]
         rate = settings["learning_rate"] * settings["decay"] ** (step // every if every else step / 100)
         betas = (_BETA1, _GROUP_BETA if settings["optimizer"] == "group_rmsprop" else _BETA2)
         return [rate, *(1 / (1 - beta ** (step + 1)) for beta in betas)]
