@@ -76,6 +76,7 @@ def test_shipped_configurations_are_valid(overlay):
         ([*GRID, "model"], "cnn", ["model 'cnn' is for image tasks", "'scan_jump'"]),
         ([*GRID, "regularizers"], {"entrpy": [1]}, ["unknown regularizer 'entrpy'", "did you mean 'entropy'"]),
         ([*GRID, "regularizers"], {"additivity": [1]}, ["'additivity' applies to image tasks", "'scan_jump'"]),
+        (["tasks", "digits_concat", "training", "batch_size"], 5, ["pairs the examples", "must be even", "5"]),
         ([*GRID, "regularizers"], {"entropy": [0.1, -1]}, ["regularizers.entropy.1", "-1"]),
         ([*GRID, "regularizers"], {"entropy": [0.1, 0.1]}, ["regularizers.entropy", "non-unique"]),
         ([*GRID, "seeds"], [0, 1, 1], ["seeds", "non-unique", "[0, 1, 1]"]),

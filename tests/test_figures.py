@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import pandas as pd
 import pytest
+from conftest import defaults
 
-from compositional.figures import style
+from compositional.figures import ablation, style
 from compositional.files import write_csv
 from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
@@ -30,6 +32,7 @@ def table(tmp_path):
         rows.append(("digits_concat", "cnn", "none", 0.0, seed, "test", "accuracy", 0.7))
         rows.append(("digits_concat", "cnn", "none", 0.0, seed, "validation", "accuracy", 0.8))
         rows.append(("digits_b", "cnn", "none", 0.0, seed, "test", "accuracy", 0.95))
+        rows.append(("digits_b", "cnn", "entropy", 1.0, seed, "test", "accuracy", 0.15))  # is no ceiling
     write_csv(tmp_path / "table.csv", HEADER, rows)
     return tmp_path / "table.csv"
 
@@ -66,6 +69,25 @@ def test_interval_is_students():
     # Mean of 1, 2, 3: standard error 1/sqrt(3), t(0.975, 2) = 4.3027.
     assert style.interval(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)
     assert style.interval(np.array([1.0])) == 0
+
+
+def test_a_mean_is_stated_with_its_interval_or_as_one_value():
+    assert style.summary(pd.Series([1.0, 2.0, 3.0, np.nan])) == "2.000 ± 2.484"
+    assert style.summary(pd.Series([0.25, np.nan]), "+") == "+0.250 (1 seed)"
+    assert style.summary(pd.Series([np.nan]), of="loop") == "unknown (no loop)"
+
+
+def test_models_of_one_panel_are_told_apart_by_their_lines(table):
+    rows = pd.read_csv(table)
+    scan = rows[rows.task == "scan_jump"]
+    figure, _ = ablation.draw(pd.concat([scan, scan.assign(model="primitive_attention")]), defaults("figures.ablation"))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    looks = {
+        label: (handle.lines[0].get_color(), handle.lines[0].get_linestyle())
+        for handle, label in zip(handles, labels, strict=True)
+    }
+    assert looks["entropy (lstm_attention)"][0] == looks["entropy (primitive_attention)"][0]
+    assert looks["entropy (lstm_attention)"][1] != looks["entropy (primitive_attention)"][1]
 
 
 def test_aggregate_refuses_a_grid_with_a_missing_run(tmp_path):

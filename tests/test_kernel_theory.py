@@ -839,6 +839,11 @@ def test_a_network_that_was_left_out_leaves_its_place_empty():
     assert places == {"extrapolation": [0, 1, 2, 3], "asymmetric": [1, 2, 3], "interpolation": [0, 1, 2, 3], "both": [0, 1, 2, 3]}
     assert [label.get_text() for label in index.get_xticklabels()] == ["1", "2", "3", "4"]
     assert "* 2 of 32 runs end" in caption
+    table.loc[(table.task == "addition_asymmetric") & (table.split == "train") & (table.metric == "loss"), "value"] = 1.0
+    drawn, caption = import_module("compositional.figures.network_addition").draw(table, figure["options"])
+    index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
+    assert [line.get_label() for line in index.lines] == ["extrapolation", "interpolation", "both"]
+    assert "* 8 of 32 runs end" in caption
 
 
 def test_conjunctions_of_context_dependence_have_their_types():

@@ -146,6 +146,7 @@ def test_geoquery_fills_in_the_names_of_places(tmp_path):
     assert by_query["train"]["output"][0] == "( A , _capital ( new york ) )"
     assert by_query["test"]["input"] == ["size of ohio"]
     assert about["in_distribution"] == "train"
+    assert by_query["validation_recombinations"]["input"] == ["rivers"]  # not what stands for what was learned
     by_question, _ = build("geoquery", tmp_path, split="question", entities="variables")
     assert by_question["test"]["input"] == ["var0 's capital"]
     published, about = build("geoquery", tmp_path, train_on_validation=True)

@@ -51,9 +51,29 @@ def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
     _, caption = tradeoff.draw(runs, options("tradeoff"))
     assert "* scan_jump, lstm_attention" in caption
     # Gain 0.8 in every seed, loss 0.02; times 3 / 2 and 5 / 2, all seeds alike.
-    assert "entropy: largest gain +0.800 +- 0.000 at lambda 0.1, with a loss of +0.020" in caption
+    assert "entropy: largest gain +0.800 ± 0.000 at lambda 0.1, with a loss of +0.020" in caption
     assert "a step takes 2.00 times the plain run's" in caption
     assert "entropy: 1 runs diverged" in caption
+    assert "plain:" not in caption
+
+
+def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
+    runs.loc[(runs.regularizer == "none") & (runs.seed == 2) & (runs.metric == "accuracy"), "value"] = np.nan
+    _, caption = tradeoff.draw(runs, options("tradeoff"))
+    assert "entropy: 1 runs diverged" in caption
+    assert "plain: 1 runs diverged" in caption
+    _, caption = tradeoff.draw(runs[runs.seed == 0], options("tradeoff"))
+    assert "entropy: largest gain +0.800 (1 seed) at lambda 0.1" in caption
+
+
+def test_comparison_of_another_metric_names_it_and_refuses_one_that_is_not_there(runs):
+    translated = runs[runs.metric == "accuracy"].assign(metric="bleu", value=lambda rows: 30 * rows.value)
+    figure, caption = comparison.draw(translated, options("comparison", metric="bleu"))
+    assert caption.startswith("bleu, on the test set")
+    assert "lstm_attention + entropy 0.1: 27.300" in caption
+    assert figure.axes[0].get_xlim()[1] > 27
+    with pytest.raises(ValueError, match="no run has 'bleu' on its test set"):
+        comparison.draw(runs, options("comparison", metric="bleu"))
 
 
 def test_comparison_has_every_method_in_the_order_asked_for_and_published_numbers(runs):
@@ -86,10 +106,20 @@ def test_metrics_caption_has_values_null_and_correlation(runs):
     assert figure.axes[0].get_title() == "CCGP"
 
 
+def test_metrics_shows_trained_networks_alone(runs):
+    measured = runs[runs.metric == "ccgp in encoder_states"]
+    before = measured.assign(split="initialization", value=0.9)
+    wanted = {"CCGP": ["ccgp in encoder_states"]}
+    _, caption = metrics.draw(pd.concat([runs, before]), options("metrics", measures=wanted))
+    assert "0.050 at lambda = 0" in caption
+
+
 def test_metrics_refuses_what_is_not_there(runs):
     with pytest.raises(ValueError, match="no run has 'salience'"):
         metrics.draw(runs, options("metrics", measures={"salience": ["salience"]}))
     other = runs.assign(task="digits_concat")
+    with pytest.raises(ValueError, match=r"'accuracy' stands in several splits \(test, train\)"):
+        metrics.draw(runs, options("metrics", measures={"accuracy": ["accuracy"]}))
     with pytest.raises(ValueError, match="digits_concat, scan_jump; make one figure a task"):
         metrics.draw(pd.concat([runs, other]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
 
@@ -129,6 +159,9 @@ def test_embeddings_needs_one_seed_and_the_plain_run(vectors):
         embeddings.draw(pd.concat([vectors, vectors.assign(seed=1)]), options("embeddings"))
     with pytest.raises(ValueError, match="no representation 'penultimate'"):
         embeddings.draw(vectors, options("embeddings", representations={"penultimate": "last"}))
+    lost = vectors.assign(value=vectors.value.where(vectors.regularizer != "none"))
+    with pytest.raises(ValueError, match="the plain run of scan_jump, lstm_attention, seed 0 diverged"):
+        embeddings.draw(lost, options("embeddings"))
 
 
 @pytest.fixture

@@ -182,8 +182,12 @@ def test_squares_are_uniform_disjoint_and_keep_their_distance():
     corners = first.float().mean(0)
     assert corners[0, 0].item() == pytest.approx(1 / 56, abs=0.006)
     assert corners[4, 4].item() == pytest.approx(4 / 56, abs=0.012)
-    with pytest.raises(ValueError, match="no room"):
-        interaction._squares(uniform, 4, 4, 2, 1)
+    for side in (4, 6):  # 6: a square in the middle leaves none
+        with pytest.raises(ValueError, match="no room"):
+            interaction._squares(uniform, side, side, 2, 1)
+    first, second = interaction._squares(uniform, 7, 7, 2, 1)  # wherever the first is, there is room
+    assert second.sum((1, 2)).unique().tolist() == [4]
+    assert not (first & second).any()
 
 
 def test_components_are_asked_of_images_that_have_none():
@@ -458,6 +462,8 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     assert "0.400 at lambda 0, 0.050 at lambda 1" in caption
     assert caption.endswith("holds")
     table.loc[(table["lambda"] == 1) & (table.task == "far"), "value"] = 0.55
+    assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
+    table.loc[table["lambda"] == 1, "value"] = 0.5  # does not fall, because nothing is learned
     assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
     table.to_csv(tmp_path / "table.csv", index=False)
     outputs = []

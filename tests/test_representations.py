@@ -344,6 +344,9 @@ def test_runs_are_compared_with_seeds_of_their_own_cell_and_with_the_plain_run(t
     found = {(one.regularizer, one.seed, metric): value for one, _, metric, value in activations.collect(paths)}
     assert found["entropy", 0, "cka_with_plain in encoder_states"] == pytest.approx(1)
     assert np.isnan(found["entropy", 2, "cka_with_plain in encoder_states"])
+    assert np.isnan(found["entropy", 2, "cka_between_seeds in encoder_states"])
+    alone = linear_cka(plain[0], plain[1], 1).value
+    assert found["entropy", 0, "cka_between_seeds in encoder_states"] == pytest.approx(alone)
     expected = np.mean([linear_cka(plain[0], plain[other], 1).value for other in (1, 2)])
     assert found["none", 0, "cka_between_seeds in encoder_states"] == pytest.approx(expected)
     assert ("none", 0, "cka_with_plain in encoder_states") not in found

@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pandas as pd
 import pytest
 import torch
 from conftest import defaults
+from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_configuration import SCHEMA, merged, read
@@ -26,6 +28,7 @@ from test_workflow import Project
 from compositional import evaluation, packed, plan, puzzles, training
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.datasets import raven
+from compositional.figures import synthesized_ranks
 from compositional.grid import Run
 from compositional.models import graph_structured, pixel_shuffle_transformer
 from compositional.regularization import dropout, silent_tap
@@ -413,7 +416,11 @@ def test_a_population_is_filled_with_different_graphs_and_the_lightest_programs(
         parse("(next_port (prev_port (fn_0 identity)))"), graphs.run(library, parse("(fn_0 identity)")), 5
     )
     (light,), report = population.explore(Library({"fn_0": FN_0}), [heavy], search(population=1, programs=2000))
-    assert (str(light.term), light.origin, report["replaced"]) == ("(fn_0 identity)", 5, 1)
+    assert (str(light.term), light.origin, light.changed, report["replaced"]) == ("(fn_0 identity)", 5, False, 1)
+    # The same edge at another port: isomorphic, but not the same to a network.
+    heavy = replace(heavy, state=graphs.run(library, parse("(next_port (fn_0 identity))")))
+    ((light,), _) = population.explore(Library({"fn_0": FN_0}), [heavy], search(population=1, programs=2000))
+    assert (light.origin, light.changed) == (5, True)
     with pytest.raises(ValueError, match="the population has 0 of 3"):
         population.refill(Library(), [], search(programs=50))
 
@@ -776,7 +783,8 @@ def table(baseline: int = 8, loops: int = 2) -> pd.DataFrame:
         rows.extend((task, "m", "none", 0.0, seed, *entry) for entry in entries)
 
     def both(train, validation):
-        return [("train", "accuracy", train), ("validation", "accuracy", validation), ("train", "diverged", 0)]
+        loss = ("train", "loss", 1 - train)
+        return [("train", "accuracy", train), loss, ("validation", "accuracy", validation), ("train", "diverged", 0)]
 
     reference = [("reference", "majority class", 0.58), ("reference", "shape in shape", 0.73)]
     for seed in range(baseline):
@@ -789,6 +797,7 @@ def table(baseline: int = 8, loops: int = 2) -> pd.DataFrame:
             "nodes": 2 + seed,
             "edges": 1 + seed,
             "origin": seed - 2 if generation == 2 and seed > 1 else -1,
+            "changed": int(loop == 1 and generation == 2 and seed == 3),
         }
         entries = [("program", name, value) for name, value in numbers.items()] + [("program", f"is {programs[seed]}", 1)]
         add(
@@ -812,7 +821,20 @@ def test_captions_state_the_numbers_of_the_table():
     assert "baseline, 8 runs: train 0.935 (sd 0.024), validation 0.675 (sd 0.005, greatest 0.680)" in captions["ranks"]
     assert "generation 1: r = 1.000" in captions["correlation"]
     assert "8 kept graphs" not in captions["correlation"]
-    assert "4 kept graphs trained again" in captions["correlation"]
+    assert "3 kept graphs trained again (1 others are left out" in captions["correlation"]
     assert f"loop 0: fn_0 = {FN_0}" in captions["library"]
     assert captions["programs"].count("* loop 1") == 4
     assert tables.correlation_interval(0.0, 103) == pytest.approx((-0.1936, 0.1936), abs=1e-3)
+    assert np.isnan(tables.correlation_interval(0.5, 3)).all()
+
+
+def test_what_counts_as_selected_is_what_the_loop_selects():
+    group = pd.DataFrame({"train": [0.9, 0.8, 0.8, 0.7], "train_loss": [0.1, 0.5, 0.3, 0.6], "seed": range(4)})
+    assert synthesized_ranks._half(group, 0.5).seed.tolist() == [0, 2]  # a tie goes to the smaller loss, as in `rank`
+
+
+def test_the_layout_rule_is_a_reference_of_binary_targets_alone():
+    member = Dataset.from_dict({"label": [0, 1, 2, 2], "matrix_type": ["shape_in_shape", "x", "x", "x"]})
+    assert raven_task.references(member, binary=False) == {"majority class": 0.5}
+    member = Dataset.from_dict({"label": [1, 0, 1, 0], "matrix_type": ["shape_in_shape", "x", "x", "x"]})
+    assert raven_task.references(member, binary=True) == {"majority class": 0.5, "shape in shape": 0.75}

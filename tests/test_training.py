@@ -137,6 +137,7 @@ def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
     assert sick.diverged_at == 0
     assert torch.isfinite(sick.tensors["weights"]).all()
     assert {step for step, *_ in sick.history} == {4}  # it leaves the pack at the record after it diverged
+    assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
     assert healthy.diverged_at is None
     assert healthy.step == 12
     (alone,) = train(case, [(0, 0.1)])

@@ -314,6 +314,11 @@ class Configuration:
         elif declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
             needed = " or ".join(declared["REPRESENTATIONS"])
             problems.append(f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {', '.join(shown)}")
+        elif kind == "image" and declared.get("PAIRED") and settings["batch_size"] % 2:
+            problems.append(
+                f"regularizer {regularizer!r} pairs the examples of a batch: training.batch_size of {task!r} must be even, it is "
+                f"{settings['batch_size']}"
+            )
         return problems
 
     def check_run(self, run: Run) -> None:

@@ -468,7 +468,11 @@ def train(
     def record(pack: Pack, members: list[State]) -> None:
         measured = measure(problem, pack.tensors, settings["curve_examples"])
         for state, values in zip(members, measured, strict=False):
-            state.history += [(state.step, split, metric, value) for (split, metric), value in values.items()]
+            # The last finite weights of a run that diverged are no result.
+            lost = state.diverged_at is not None
+            state.history += [
+                (state.step, split, metric, math.nan if lost else value) for (split, metric), value in values.items()
+            ]
 
     if fit := getattr(problem.model, "fit", None):
         layout = weight_layout(problem)

@@ -19,15 +19,15 @@ from compositional.grid import Run
 
 
 def _rows(name: str, metric: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    if not all(np.isfinite(rows).all() for pair in pairs for rows in pair):
+    found = [linear_cka(*pair) for pair in pairs if all(np.isfinite(rows).all() for rows in pair)]
+    if not found:
         return {f"{metric} in {name}": float("nan")}
-    found = [linear_cka(*pair) for pair in pairs]
     mean = Measure(float(np.mean([one.value for one in found])), np.mean([one.shuffled for one in found], axis=0))
     return mean.rows(f"{metric} in {name}")
 
 
 def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
-    """Rows (run, split, metric, value). A run with a partner that diverged has "nan"."""
+    """Rows (run, split, metric, value). Partners that diverged are left out; a run that did, or has no other, has "nan"."""
     shown = {run: load_file(path) for run, path in sources.items()}
     for run, own in shown.items():
         seeds = [other for other in shown if other != run and replace(other, seed=run.seed) == run]

@@ -30,6 +30,7 @@ PARAMETERS = {
         "description": "task -> {label: published accuracy}, drawn as reference lines",
     },
 }
+_LINES = ("-", "--", ":")  # by model, where a panel has several; colors tell regularizers
 TITLES = {"test": "recombinations never seen", "in_distribution": "in distribution"}
 
 
@@ -38,7 +39,13 @@ def _accuracies(table: pd.DataFrame, task: str, split: str) -> pd.DataFrame:
     return style.accuracies(table[table.task == task], split)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, place: float, threshold: float) -> None:
+def _ceiling(table: pd.DataFrame, task: str) -> float:
+    """Mean accuracy of a task's plain runs on the test set."""
+    rows = _accuracies(table, task, "test")
+    return rows[rows.regularizer == "none"].value.mean()
+
+
+def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, place: float, threshold: float) -> None:
     """One regularizer: every seed a dot, mean and interval a line; diverged runs as crosses at the bottom.
 
     place: how far to move beside lambda, as a share of a decade, so that lines do not hide each other's seeds.
@@ -56,7 +63,17 @@ def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, place: float, t
     inside = [np.minimum(half, means), np.minimum(half, 1 - means)]  # accuracies end at 0 and 1
     at = beside(means.index.to_series(), place)
     axes.errorbar(
-        at, means, yerr=inside, color=shade, label=label, capsize=2, elinewidth=0.8, linewidth=1.4, marker="o", markersize=3.5
+        at,
+        means,
+        inside,
+        color=shade,
+        label=label,
+        linestyle=line,
+        capsize=2,
+        elinewidth=0.8,
+        linewidth=1.4,
+        marker="o",
+        markersize=3.5,
     )
 
 
@@ -66,17 +83,23 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     positive = sorted(set(rows["lambda"]) - {0.0})
     threshold = positive[0] if positive else 1.0
     axes.set_xscale("symlog", linthresh=threshold, linscale=0.6)
-    several = rows.model.nunique() > 1
+    models = sorted(set(rows.model))
     lines = sorted(set(zip(rows.model, rows.regularizer, strict=True)), key=lambda pair: (pair[0], pair[1]))
     lines = [pair for pair in lines if pair[1] != "none"] or lines
     for index, (model, name) in enumerate(lines):
         own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]
-        label = f"{name} ({model})" if several else name
-        _line(axes, own, name, label, 0.07 * (index - (len(lines) - 1) / 2), threshold)
+        label = f"{name} ({model})" if len(models) > 1 else name
+        line = _LINES[models.index(model) % len(_LINES)]
+        _line(axes, own, name, label, line, 0.07 * (index - (len(lines) - 1) / 2), threshold)
     if split == "test":
         if (ceiling := options["ceilings"].get(task)) is not None:
-            value = _accuracies(table, ceiling, "test").value.mean()
-            axes.axhline(value, color="0.35", linestyle="--", linewidth=1, label="ceiling: nothing redundant in training")
+            axes.axhline(
+                _ceiling(table, ceiling),
+                color="0.35",
+                linestyle="--",
+                linewidth=1,
+                label="ceiling: nothing redundant in training",
+            )
         for label, value in options["anchors"].get(task, {}).items():
             axes.axhline(value, color="0.6", linestyle=":", linewidth=1)
             axes.annotate(
@@ -117,7 +140,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
         if (ceiling := options["ceilings"].get(task)) is not None:
-            lines.append(f"  - ceiling ({ceiling}): {_accuracies(table, ceiling, 'test').value.mean():.3f}")
+            lines.append(f"  - ceiling ({ceiling}): {_ceiling(table, ceiling):.3f}")
         lines.append("")
     lines += [
         "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "

@@ -13,6 +13,7 @@ from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
+    "metric": {"type": "string", "default": "accuracy", "description": "what is compared on the test set"},
     "methods": {
         "type": "object",
         "additionalProperties": {
@@ -34,15 +35,17 @@ PARAMETERS = {
             },
         },
         "default": {},
-        "description": "task -> {method: {mean, deviation over seeds, source}}: published accuracies, as shares",
+        "description": "task -> {method: {mean, deviation over seeds, source}}: published values, accuracies as shares",
     },
 }
 _PUBLISHED = "0.45"
 
 
 def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) -> str:
+    is_accuracy = options["metric"] == "accuracy"
+    what = "Accuracy (exact match for sequences) on combinations never seen in training" if is_accuracy else options["metric"]
     lines = [
-        "Accuracy (exact match for sequences) on combinations never seen in training. Dots are seeds, bars means with 95 % "
+        f"{what}, on the test set. Dots are seeds, bars means with 95 % "
         "intervals (Student's t), crosses runs that diverged and are not averaged; open diamonds are published results, with "
         "their standard deviation over seeds where one is given. Lambda of each method is the configuration's; the training "
         "budget is fixed and no checkpoint is chosen on the test set. For sequences recombination is augmentation in disguise: "
@@ -73,7 +76,12 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) ->
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
-    test = style.accuracies(table, "test")
+    metric = options["metric"]
+    test = style.accuracies(table, "test", metric)
+    if test.empty:
+        raise ValueError(
+            f"comparison: no run has {metric!r} on its test set; the table has {', '.join(sorted(set(table.metric)))}"
+        )
     parts = [rows.assign(method=label) for label, rows in style.methods(test, options["methods"]).items()]
     rows = pd.concat(parts, ignore_index=True)
     ours = list(dict.fromkeys(rows.method))
@@ -100,7 +108,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     markersize=4.5,
                     capsize=2,
                 )
-        axes.set(title=task, xlim=(-0.03, 1.03), xlabel="accuracy, recombinations")
+        axes.set(title=task, xlabel="accuracy, recombinations" if metric == "accuracy" else metric)
+        if metric == "accuracy":
+            axes.set_xlim(-0.03, 1.03)
         axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.92")
         axes.set_axisbelow(True)

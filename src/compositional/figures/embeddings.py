@@ -64,7 +64,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     The plain run and its regularized ones must be of one seed, task and model: their axes are the plain run's.
 
     Raises:
-        ValueError: several problems or seeds, or no plain run.
+        ValueError: several problems or seeds, or no plain run, or a plain run that diverged.
     """
     runs = table[["task", "model", "seed"]].drop_duplicates()
     if len(runs) > 1:
@@ -97,6 +97,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             # In the order of the table, which is the order of the items.
             wide = own.pivot(index="item", columns="dimension", values="value").loc[list(dict.fromkeys(own.item))]
             spaces[key] = wide
+        if not np.isfinite(spaces[columns[0]].to_numpy()).all():
+            raise ValueError(f"embeddings: the plain run of {task}, {model}, seed {seed} diverged, and all panels have its axes")
         axes_of = PCA(2, svd_solver="full").fit(spaces[columns[0]].to_numpy()).components_
         shares = []
         for axes, key in zip(panels, columns, strict=True):

@@ -70,7 +70,7 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]], s
                 f"{setting} {own.loc[first]:.3f}, {own.max():.3f} (step {own.idxmax()}), {own.loc[last]:.3f}"
                 for setting, own in ratio.items()
             )
-            seeds = of["A"][name]["ratio"].loc[last]
+            seeds = of["A"][name]["ratio"].loc[last].dropna()
             lines.append(
                 f"  - {name} examples, ratio redundant / relevant at step {first}, at its highest, at step {last}: {shown}. "
                 f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "

@@ -45,10 +45,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         f"{options['problem']}: accuracy against {options['axis']}, a line a lambda of `{options['regularizer']}`. Lines are "
         "means over seeds, bars their standard deviation (population), dotted lines accuracy on the training set; the last step "
-        "counts, nothing is selected. Claim: without the regularizer accuracy falls to chance, with it clearly less.",
+        "counts, nothing is selected. Claim: without the regularizer accuracy falls; with it clearly less, and it ends higher.",
         "",
     ]
-    falls = {}
+    falls, ends = {}, {}
     for strength, shade in zip(sorted(set(test["lambda"])), _SHADES * 9, strict=False):
         own, learned = test[test["lambda"] == strength], train[train["lambda"] == strength]
         groups = own.groupby("place").value
@@ -58,7 +58,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
         axes.plot(learned.groupby("place").value.mean(), ":", color=shade, linewidth=1)
         # Not a number where one of the ends is missing, as when all its runs diverged.
-        falls[strength] = means.get(min(test.place), math.nan) - means.get(max(test.place), math.nan)
+        ends[strength] = means.get(max(test.place), math.nan)
+        falls[strength] = means.get(min(test.place), math.nan) - ends[strength]
         lines.append(f"* lambda {strength:g}, {own.seed.nunique()} seeds, {int(own.value.isna().sum())} diverged")
         for place, mean in means.items():
             fitted = learned[learned.place == place].value.mean()
@@ -68,12 +69,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             if known is not None:
                 axes.plot(place, known, "o", markersize=8, markerfacecolor="none", color=shade)
             lines.append(f"  - {options['axis']} {place:g}: test {mean:.3f} ± {spread[place]:.3f}, train {fitted:.3f}{beside}")
-    plain, others = falls.get(0.0, float("nan")), {strength: fall for strength, fall in falls.items() if strength > 0}
+    plain, others = falls.get(0.0, math.nan), {strength: fall for strength, fall in falls.items() if strength > 0}
     for strength, fall in others.items():
-        verdict = "holds" if plain > 0.05 and fall < 0.7 * plain else "DOES NOT HOLD"
+        # A network that learns nothing does not fall either.
+        higher = ends[strength] > ends.get(0.0, math.nan)
+        verdict = "holds" if plain > 0.05 and fall < 0.7 * plain and higher else "DOES NOT HOLD"
         lines.append(
             f"* fall from the least to the largest {options['axis']}: {plain:.3f} at lambda 0, {fall:.3f} at lambda "
-            f"{strength:g}; at least 0.05 without, and clearly (30 %) less with the regularizer: {verdict}"
+            f"{strength:g}; at least 0.05 without, clearly (30 %) less with the regularizer, and higher at the end: {verdict}"
         )
     axes.axhline(_CHANCE, color="0.6", linewidth=0.8, linestyle="--")
     axes.set(xlabel=options["axis"], ylabel="accuracy", ylim=(0.4, 1.02), xticks=sorted(set(test.place)))

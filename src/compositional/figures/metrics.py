@@ -34,11 +34,19 @@ _MARKERS = "os^Dv"
 
 
 def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
-    """One row a run: the measure's value, its shuffled mean and quantiles where it has them, and test accuracy."""
+    """One row a run: the measure's value, its shuffled mean and quantiles where it has them, and test accuracy.
+
+    Raises:
+        ValueError: a measure stands in several splits, as "loss" does; those of untrained networks are left out.
+    """
     kinds = {"value": "", "shuffled": " (shuffled)", "low": " (2.5 %)", "high": " (97.5 %)"}
     found = pd.DataFrame(columns=[*KEY, *kinds])
+    trained = table[table.split != "initialization"]
     for metric in metrics:
-        series = {kind: table[table.metric == f"{metric}{suffix}"].set_index(KEY).value for kind, suffix in kinds.items()}
+        splits = sorted(set(trained.split[trained.metric == metric]))
+        if len(splits) > 1:
+            raise ValueError(f"metrics: {metric!r} stands in several splits ({', '.join(splits)}); ask for a measure of one")
+        series = {kind: trained[trained.metric == f"{metric}{suffix}"].set_index(KEY).value for kind, suffix in kinds.items()}
         own = pd.DataFrame(series).dropna(subset="value").reset_index()
         known = found.set_index(["task", "model"]).index
         new = own[~own.set_index(["task", "model"]).index.isin(known)]

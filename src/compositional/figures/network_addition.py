@@ -105,7 +105,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
     ):
         for (task, title), mark in zip(sets.items(), _MARKS, strict=False):
-            own = measured[task]
+            if (own := measured.get(task)) is None:  # all its runs are left out
+                continue
             places = [names.index(label) for label in own[quantity]]
             (line,) = axes.plot(places, own[quantity].values(), marker=mark, markersize=4, linewidth=1, label=title)
             if quantity == "similarity":

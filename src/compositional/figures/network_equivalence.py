@@ -68,9 +68,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 axes.plot(curve.index, curve.mean(axis=1), line, color=shade, linewidth=1.8, label=name)
                 done = curve.mean(axis=1)
                 right = done.index[done >= 0.999]
-                half = style.interval(curve.iloc[-1].to_numpy())
                 said.append(
-                    f"{name} {done.iloc[-1]:.3f} ± {half:.3f} at step {done.index[-1]}"
+                    f"{name} {style.summary(curve.iloc[-1])} at step {done.index[-1]}"
                     + (
                         f" (all right first at {right[0]})"
                         if len(right)

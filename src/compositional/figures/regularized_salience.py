@@ -96,18 +96,21 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 for key in ("accuracy", "relevant", "redundant", "conjunction", "single")
             }
             said = "; ".join(
-                f"{key} {means[key][best]:.3f} ({delta.mean():+.3f} ± {style.interval(delta.dropna().to_numpy()):.3f})"
+                f"{key} {means[key][best]:.3f} ({style.summary(delta, '+')})"
                 for key, delta in change.items()
                 if key not in ("accuracy", "single")
             )
-            gain, half = change["accuracy"].mean(), style.interval(change["accuracy"].dropna().to_numpy())
-            verdict = "helps" if gain > half else "does not help beyond the seeds' spread"
+            gain = change["accuracy"].dropna()
+            helps = gain.mean() > style.interval(gain.to_numpy())
+            verdict = "helps" if helps else "does not help beyond the seeds' spread"
+            verdict = verdict if len(gain) > 1 else "one seed says nothing of a spread"
             lines.append(
-                f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} ({gain:+.3f} "
-                f"± {half:.3f}, "
-                f"{verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
+                f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} "
+                f"({style.summary(gain, '+')}, {verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
                 f"({change['single'].mean():+.3f})" + (f"; additivity {means.additivity[best]:.3f}" if additive else "")
             )
+            # A representation that is the same for all inputs has no salience.
+            own = own.dropna(subset="relevant")
             below = own[own["lambda"] < own["lambda"].max()]
             trend, moderate = (stats.spearmanr(part.relevant, part.accuracy) for part in (own, below))
             lines.append(

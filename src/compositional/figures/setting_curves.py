@@ -75,13 +75,16 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
     ]
     for model, of in curves.items():
         seeds = of["A"]["train"].shape[1]
-        lines.append(f"* {model}, {seeds} seeds")
+        ends = {setting: of[setting]["train"].iloc[-1] for setting in of}
+        lost = "".join(f", {int(end.isna().sum())} of {setting} diverged" for setting, end in ends.items() if end.isna().any())
+        lines.append(f"* {model}, {seeds} seeds{lost}")
         for step in options["early_steps"]:
             values = {setting: of[setting]["train"].loc[step] for setting in of}
             a, b = (values[setting].mean() for setting in ("A", "B"))
+            known = int((values["A"].notna() & values["B"].notna()).sum())
             ahead = int((values["A"] > values["B"]).sum())
             lines.append(
-                f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {seeds} seeds: "
+                f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {known} seeds: "
                 f"{'holds' if a > b else 'DOES NOT HOLD'}"
             )
         final = {setting: {split: curve.iloc[-1] for split, curve in splits.items()} for setting, splits in of.items()}

@@ -59,9 +59,20 @@ def interval(values: np.ndarray) -> float:
     return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-def accuracies(table: pd.DataFrame, split: str) -> pd.DataFrame:
-    """Accuracy of every run on "test" or, task by task, in distribution: that member, else validation, else train."""
-    rows = table[table.metric == "accuracy"]
+def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
+    """Mean of what is known with the half width of its 95 % interval, for captions; of a single value, that it is one.
+
+    sign: "+" for differences. of: what the values are of.
+    """
+    known = values.dropna().to_numpy()
+    if len(known) < 2:
+        return f"{known[0]:{sign}.3f} (1 {of})" if len(known) else f"unknown (no {of})"
+    return f"{known.mean():{sign}.3f} ± {interval(known):.3f}"
+
+
+def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
+    """Accuracy, or another metric, of every run on "test" or, task by task, in distribution (the first such member there is)."""
+    rows = table[table.metric == metric]
     if split != "in_distribution":
         return rows[rows.split == split]
     own = rows.groupby("task").split.agg(lambda names: next(name for name in IN_DISTRIBUTION if name in set(names)))

@@ -16,8 +16,8 @@ _SHADES = ["#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2"]
 
 
 def _retrained(found: pd.DataFrame) -> pd.DataFrame:
-    """Networks of programs that lived on, beside the network that the same program was a generation before."""
-    later = found[found.origin >= 0].assign(before=found.generation - 1)
+    """Networks of graphs that lived on unchanged, beside the network that the same graph was a generation before."""
+    later = found[(found.origin >= 0) & (found.changed == 0)].assign(before=found.generation - 1)
     return later.merge(
         found, left_on=["loop", "before", "origin"], right_on=["loop", "generation", "seed"], suffixes=("", "_before")
     )
@@ -48,7 +48,8 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
         change = loops.apply(lambda own: (own.validation - own.validation_before).mean(), include_groups=False)
         train = loops.apply(lambda own: (own.train - own.train_before).mean(), include_groups=False)
         lines += [
-            f"* {len(again)} kept graphs trained again: training accuracy changes by {tables.loop_interval(train)}, validation "
+            f"* {len(again)} kept graphs trained again ({int(found.changed.sum())} others are left out: a program "
+            f"of an isomorphic graph took their place): training accuracy changes by {tables.loop_interval(train)}, validation "
             f"accuracy by {tables.loop_interval(change)} (means over loops)",
             f"  - r between a kept graph's two trainings: training accuracy "
             f"{tables.correlation(again.train_before, again.train):.2f}, validation accuracy "

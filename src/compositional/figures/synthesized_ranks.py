@@ -24,8 +24,9 @@ _LINES = {"train": ("#D55E00", "training"), "validation": ("#0072B2", "validatio
 
 
 def _half(group: pd.DataFrame, kept: float) -> pd.DataFrame:
-    """The networks with the highest training accuracy."""
-    return group.sort_values(["train", "seed"], ascending=[False, True]).head(max(1, round(kept * len(group))))
+    """The networks with the highest training accuracy, ties by training loss, as `raven_evolved.rank` has it."""
+    ranked = group.sort_values(["train", "train_loss", "seed"], ascending=[False, True, True])
+    return ranked.head(max(1, round(kept * len(group))))
 
 
 def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
@@ -33,15 +34,14 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
     lines = [
         "Accuracy by rank of training accuracy: the baseline's runs, and the networks of every generation's programs. "
         "Thin lines: single loops; thick: their mean at each rank. Horizontal lines: the majority class, the rule that answers "
-        "yes exactly for shapes in shapes, and the mean of the baseline, all on the validation puzzles. ± after a mean over "
-        "loops is the half width of its 95 % interval.",
+        "yes exactly for shapes in shapes (for binary targets), and the mean of the baseline, all on the validation puzzles. ± "
+        "after a mean over loops is the half width of its 95 % interval.",
         "",
         "* no network: " + ", ".join(f"{name} {value:.3f}" for name, value in known.items()),
         f"* baseline, {len(baseline)} runs: train {baseline.train.mean():.3f} (sd {baseline.train.std():.3f}), validation "
         f"{baseline.validation.mean():.3f} (sd {baseline.validation.std():.3f}, greatest {baseline.validation.max():.3f}); "
         f"selected by training accuracy: validation {_half(baseline, kept).validation.mean():.3f}",
     ]
-    inside = known.get("shape in shape", float("nan"))
     for generation, rows in found[found.generation > 0].groupby("generation"):
         loops = rows.groupby("loop")
         best = pd.concat([_half(group, kept).assign(loop=loop) for loop, group in loops]).groupby("loop")
@@ -54,8 +54,11 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
             f"  - selected by training accuracy: train {tables.loop_interval(best.train.mean())}, validation "
             f"{tables.loop_interval(best.validation.mean())}; minus the baseline's mean "
             f"{tables.loop_interval(best.validation.mean() - baseline.validation.mean())}",
-            f"  - {int((rows.validation > inside).sum())} of {len(rows)} networks are above the shape-in-shape rule, "
-            f"greatest validation accuracy {rows.validation.max():.3f}",
+            f"  - greatest validation accuracy {rows.validation.max():.3f}"
+            + "".join(
+                f"; {int((rows.validation > value).sum())} of {len(rows)} networks are above {name}"
+                for name, value in known.items()
+            ),
         ]
     return "\n".join(lines)
 

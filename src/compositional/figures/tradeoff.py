@@ -46,7 +46,7 @@ def _caption(effects: pd.DataFrame) -> str:
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
         "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, named "
         "beside it: means over seeds of paired differences with 95 % intervals (Student's t); lines join a regularizer's "
-        "lambdas. Up and to the left is better. Time is wall-clock time spent in training steps, evaluation not included; runs "
+        "lambdas. Up and to the left is better. Time is wall-clock time spent in training steps over the plain runs' mean; runs "
         "of a family train together, so a run's share is its pack's time divided by the runs in it, and depends on how many "
         "these are and on what else the machine did. Diverged runs are left out.",
         "",
@@ -57,14 +57,16 @@ def _caption(effects: pd.DataFrame) -> str:
             means = regularized.groupby("lambda")[["gain", "loss", "time"]].mean()
             if means.gain.notna().any():
                 best = means.gain.idxmax()
-                gain, half = _summary(regularized[regularized["lambda"] == best].gain)
+                gain = style.summary(regularized[regularized["lambda"] == best].gain, "+")
                 loss, time = means["loss"][best], means.time.mean()
                 lines.append(
-                    f"  - {name}: largest gain {gain:+.3f} +- {half:.3f} at lambda {best:g}, with a loss of {loss:+.3f}; "
+                    f"  - {name}: largest gain {gain} at lambda {best:g}, with a loss of {loss:+.3f}; "
                     f"a step takes {time:.2f} times the plain run's (mean over lambdas)"
                 )
-            if lost := int(regularized.gain.isna().sum()):
+            if lost := int(regularized.test.isna().sum()):
                 lines.append(f"  - {name}: {lost} runs diverged")
+        if lost := own[own.test_plain.isna()].seed.nunique():
+            lines.append(f"  - plain: {lost} runs diverged, so that nothing of their seeds is compared")
     return "\n".join(lines)
 
 

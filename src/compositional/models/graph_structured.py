@@ -77,11 +77,12 @@ def describe(parameters: dict, task: dict, seed: int) -> list[tuple[str, str, fl
     """Rows (split, metric, value) on a run's program, for its metrics: sizes, where it comes from, the library it is written in.
 
     "program", "is <text>" holds the program itself, "library", "<name> = <body>" an invention and its place; `origin` is the
-    program's number in the generation before, -1 if it is new.
+    program's number in the generation before, -1 if it is new; `changed`: see `synthesis.population.Individual`.
     """
     member = individual(task, seed)
     numbers = {"size": member["size"], "mass": member["mass"], "nodes": len(member["graph"]["nodes"])}
     numbers |= {"edges": len(member["graph"]["edges"]), "origin": -1 if member["origin"] is None else member["origin"]}
+    numbers["changed"] = int(member["changed"])
     rows = [("program", name, value) for name, value in numbers.items()] + [("program", f"is {member['program']}", 1)]
     rows += [("library", f"{name} = {body}", place) for place, (name, body) in enumerate(task["library"])]
     last = task["explorations"][-1]

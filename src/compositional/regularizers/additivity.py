@@ -12,6 +12,7 @@ from compositional.regularization import Step
 
 APPLIES_TO = ("image",)
 REPRESENTATIONS = ("penultimate",)
+PAIRED = True  # of a batch of images, whose size must be even
 PARAMETERS: dict = {}
 
 

@@ -55,12 +55,15 @@ def _squares(uniform: Tensor, height: int, width: int, side: int, distance: int)
         uniform: (R, 2), which squares.
 
     Raises:
-        ValueError: the images have no room for two such squares.
+        ValueError: a first square may leave no room for a second.
     """
     rows, columns = height - side + 1, width - side + 1
     clear = side + distance  # least difference of the corners on at least one axis
-    if rows < 1 or columns < 1 or max(rows, columns) <= 2 * clear:
-        raise ValueError(f"interaction: images of {height} x {width} have no room for squares of {side} pixels {distance} apart")
+    if rows < 1 or columns < 1 or max(rows, columns) < 2 * clear:
+        raise ValueError(
+            f"interaction: in images of {height} x {width} a square of {side} pixels may leave no room for another {distance} "
+            "apart; lower square_side or square_distance"
+        )
     device = uniform.device
     corner = torch.arange(rows * columns, device=device)
     top, left = corner // columns, corner % columns

@@ -21,6 +21,7 @@ from compositional.regularization import Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()
+PAIRED = True  # of a batch of images, whose size must be even
 PARAMETERS = {
     "form": {
         "enum": ["hard", "soft"],

@@ -14,11 +14,16 @@ from compositional.synthesis.programs import Library, Term, hole, parse
 
 @dataclass(frozen=True)
 class Individual:
-    """A program and what it computes; `origin` is its number in the generation before, None if it is new."""
+    """A program and what it computes; `origin` is its number in the generation before, None if it is new.
+
+    changed: since then a lighter program of an isomorphic graph took its place, which names or connects nodes otherwise. To a
+    network, which reads numbers of nodes and ports, it is another graph.
+    """
 
     term: Term
     state: graphs.State
     origin: int | None = None
+    changed: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,11 @@ class Search:
     max_range: float
     iterations: int
     max_arity: int
+
+
+def _read(state: graphs.State) -> tuple:
+    """What a network reads of a graph: nodes and edges by number, an edge's ends in any order, and its port."""
+    return state.nodes, [(edge.ident, {edge.left, edge.right}, edge.port) for edge in state.edges]
 
 
 def explore(library: Library, members: list[Individual], search: Search) -> tuple[list[Individual], dict]:
@@ -65,7 +75,8 @@ def explore(library: Library, members: list[Individual], search: Search) -> tupl
             place = places.get(number := classes.of(state))
             if place is not None:
                 if library.mass(term) < library.mass(members[place].term):
-                    members[place] = replace(members[place], term=term, state=state)
+                    changed = members[place].changed or _read(state) != _read(members[place].state)
+                    members[place] = replace(members[place], term=term, state=state, changed=changed)
                     replaced += 1
             elif len(members) < search.population:
                 places[number] = len(members)
@@ -159,13 +170,14 @@ def refill(library: Library, members: list[Individual], search: Search) -> tuple
 
 
 def describe(library: Library, member: Individual) -> dict:
-    """A member as JSON: its program, size, mass, graph and origin."""
+    """A member as JSON: its program, size, mass, graph, origin, and whether it has changed since."""
     return {
         "program": str(member.term),
         "size": member.term.size,
         "mass": library.mass(member.term),
         "graph": {"nodes": list(member.state.nodes), "edges": [list(edge) for edge in member.state.edges]},
         "origin": member.origin,
+        "changed": member.changed,
     }
 
 

@@ -18,16 +18,18 @@ BASELINE, POPULATION = "#000000", "#0072B2"
 
 
 def networks(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation, program,
-    and numbers on the program (NaN for the baseline).
+    """A row a network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation,
+    train_loss, program, and numbers on the program (NaN for the baseline).
     """
     key = ["task", "seed"]
     parts = {}
     for split in ("train", "validation"):
         rows = table[(table.split == split) & (table.metric == "accuracy")]
         parts[split] = rows.set_index(key).value.astype(float)
+    losses = table[(table.split == "train") & (table.metric == "loss")]
+    parts["train_loss"] = losses.set_index(key).value.astype(float)
     programs = table[table.split == "program"]
-    for name in ("nodes", "edges", "size", "mass", "origin"):
+    for name in ("nodes", "edges", "size", "mass", "origin", "changed"):
         parts[name] = programs[programs.metric == name].set_index(key).value.astype(float)
     texts = programs[programs.metric.str.startswith("is ")].set_index(key)
     parts["program"] = texts.metric.str.removeprefix("is ")
@@ -59,10 +61,7 @@ def library(table: pd.DataFrame, task: str) -> Library:
 
 def loop_interval(values: pd.Series) -> str:
     """Mean over loops with the half width of its 95 % interval (Student's t)."""
-    values = values.dropna()
-    if len(values) < 2:
-        return f"{values.mean():.3f} ({len(values)} loop)"
-    return f"{values.mean():.3f} ± {style.interval(values.to_numpy()):.3f}"
+    return style.summary(values, of="loop")
 
 
 def correlation(left: pd.Series, right: pd.Series) -> float:
@@ -73,7 +72,9 @@ def correlation(left: pd.Series, right: pd.Series) -> float:
 
 
 def correlation_interval(r: float, count: int) -> tuple[float, float]:
-    """95 % interval of a correlation of so many pairs (Fisher's z)."""
+    """95 % interval of a correlation of so many pairs (Fisher's z); NaN for fewer than four."""
+    if count < 4:
+        return float("nan"), float("nan")
     half = 1.96 / np.sqrt(count - 3)
     return float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
 

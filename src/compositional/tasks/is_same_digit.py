@@ -15,7 +15,7 @@ PARAMETERS = same_class.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train and test of `compositional.same_class.build`, from disjoint thirds of the images."""
+    """Members train and test of `compositional.same_class.build`, from the first two thirds of the images and the last."""
     members = {name: (images[:, None], labels) for name, (images, labels) in digits.load(raw).items()}
     pixels = members["train"][0] / 255
     return same_class.build(members, ([float(pixels.mean())], [float(pixels.std())]), parameters)

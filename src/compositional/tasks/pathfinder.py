@@ -1,8 +1,8 @@
 """Are two marks joined by a path of dashes? The longer the path, the farther apart what must be put together.
 
 Images are generated in chunks, in parallel, each chunk a file that is whole or absent: a killed build goes on where it stood.
-Every image is read by a tracer that knows nothing of its making (compositional.tracing); a data set whose labels the tracer
-contradicts is refused.
+Every image is read by a tracer that knows nothing of its making (compositional.tracing); a data set is
+refused if it agrees with less than 99 % of the labels.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _verify(labels: np.ndarray, traced: np.ndarray, path_length: int) -> dict:
     """What the tracer says of the labels.
 
     Raises:
-        ValueError: it contradicts too many of them, or one label is too frequent for fair coins.
+        ValueError: it agrees with too few of them, or one label is too frequent for fair coins.
     """
     answers, dashes = traced.T
     report = {
