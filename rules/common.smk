@@ -25,6 +25,14 @@ if settings.cores is None and settings.nodes is None:
     settings.cores = len(os.sched_getaffinity(0))
     workflow.register_resource("_cores", settings.cores)
 
+
+def numerics_of(family):
+    """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
+    return fingerprint(
+        *(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "curves", *CONFIGURATION.modules(family)))
+    )
+
+
 try:
     CONFIGURATION = Configuration(config, ROOT / "config" / "schema.yaml")
     FIGURES = CONFIGURATION.figures
@@ -33,19 +41,24 @@ try:
         PACKS = plan.read(Path("results/plan.json"))
     else:
         wanted = plan.wanted_runs(CONFIGURATION, "results", sys.argv[1:])
-        dry = any(re.fullmatch(r"-[a-z]*n[a-z]*|--dry-?run", argument) for argument in sys.argv[1:])
+        # A call that builds nothing, or that Snakemake is going to refuse because another one builds here.
+        looks = re.compile(
+            r"-[nFfkpqSD]*[nSD][nFfkpqSD]*|--(dry-?run|(detailed-)?summary|dag|rulegraph|filegraph|d3dag|lint|list.*|unlock)"
+        )
+        locked = "--nolock" not in sys.argv and any(Path(".snakemake/locks").glob("*.lock"))
+        only_look = locked or any(looks.fullmatch(argument.partition("=")[0]) for argument in sys.argv[1:])
         # What was damaged after it was made is made again, with all that comes of it.
         asked = FIGURES.keys() & {target for targets in wanted.values() for target in targets}
         records = integrity.records(Path("results"), wanted, asked)
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
-        for path in integrity.repair(Path("results"), records, made_from, only_look=dry):
+        for path in integrity.repair(Path("results"), records, made_from, only_look=only_look):
             print(f"damaged, made again: {path}", file=sys.stderr)
-        PACKS = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION)
-        # A dry run leaves no trace, least of all in the plan of a build that is going on.
-        if not dry:
+        PACKS, pending = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION, numerics_of)
+        # Such a call leaves no trace, least of all in the plan of a build that is going on.
+        if not only_look:
             plan.write(Path("results/plan.json"), PACKS)
-            steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in PACKS}
-            progress.announce(Path("results/progress"), plan.work(PACKS, "results", steps))
+            steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
+            progress.announce(Path("results/progress"), plan.work(steps))
 except (ConfigurationError, ValueError, OSError) as error:
     sys.exit(str(error))
 
@@ -62,17 +75,6 @@ wildcard_constraints:
 def code_of(script, *modules):
     """Fingerprint of a script, of the modules that it loads by name, and of all that these import."""
     return fingerprint(SCRIPTS / f"{script}.py", *(PACKAGE / f"{name.replace('.', '/')}.py" for name in modules))
-
-
-def modules_of(family):
-    """The modules that a family of runs loads by name."""
-    parameters = CONFIGURATION.family_parameters(family)
-    return [parameters[key] for key in ("model_module", "regularizer_module") if key in parameters]
-
-
-def numerics_of(family):
-    """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(*(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "curves", *modules_of(family))))
 
 
 def work_of(pack):

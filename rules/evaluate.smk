@@ -24,7 +24,7 @@ for pack in PACKS:
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
         params:
             family=CONFIGURATION.family_parameters(pack.family),
-            code=code_of("evaluate", *modules_of(pack.family)),
+            code=code_of("evaluate", *CONFIGURATION.modules(pack.family)),
         message:
             f"Evaluating {len(pack.runs)} runs of {'/'.join(pack.family)}"
         script:

@@ -25,7 +25,7 @@ for pack in PACKS:
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
         params:
             family=CONFIGURATION.family_parameters(pack.family),
-            code=code_of("represent", *modules_of(pack.family)),
+            code=code_of("represent", *CONFIGURATION.modules(pack.family)),
         message:
             f"Measuring the representations of {len(pack.runs)} runs of {'/'.join(pack.family)}"
         script:

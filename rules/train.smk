@@ -26,7 +26,7 @@ for pack in PACKS:
         params:
             family=CONFIGURATION.family_parameters(pack.family),
             numerics=numerics_of(pack.family),
-            code=code_of("train", *modules_of(pack.family)),
+            code=code_of("train", *CONFIGURATION.modules(pack.family)),
         message:
             f"Training {len(pack.runs)} runs of {'/'.join(pack.family)}"
         script:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from test_configuration import SCHEMA, STUDIES, read
 
 from compositional import fingerprint as module
+from compositional.configuration import Configuration
+from compositional.declarations import declarations
+from compositional.grid import figure_runs
 
 
 @pytest.fixture
@@ -56,16 +60,31 @@ def test_the_same_code_elsewhere_has_the_same_fingerprint(package, tmp_path_fact
     assert compute() == module.fingerprint(other / "script.py", root=other / root.name)
 
 
-def test_the_projects_runs_depend_on_their_own_regularizer_alone():
-    def modules_behind(*names):
-        seen, pending = set(), [module.PACKAGE / f"{name.replace('.', '/')}.py" for name in names]
-        while pending:
-            path = pending.pop()
-            if path not in seen:
-                seen.add(path)
-                pending += module._read(path, module.PACKAGE)[1]
-        return {path.relative_to(module.PACKAGE).as_posix() for path in seen}
+def modules_behind(*names):
+    """Files of the package that modules are made of."""
+    seen, pending = set(), [module.PACKAGE / f"{name.replace('.', '/')}.py" for name in names]
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            pending += module._read(path, module.PACKAGE)[1]
+    return {path.relative_to(module.PACKAGE).as_posix() for path in seen}
 
+
+@pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
+def test_every_run_depends_on_the_code_that_reads_its_task(overlay):
+    configuration = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)
+    families = {run.family for figure in configuration.figures.values() for run in figure_runs(figure)}
+    kinds = {}
+    for family in families:
+        behind = modules_behind("training", "curves", *configuration.modules(family))
+        kinds[family] = declarations(configuration.module("tasks", family[0]))["KIND"]
+        assert f"{kinds[family]}s.py" in behind, family
+        assert f"{configuration.module('models', family[1]).replace('.', '/')}.py" in behind
+    assert len(set(kinds.values())) >= 6
+
+
+def test_the_projects_runs_depend_on_their_own_regularizer_alone():
     numerics = modules_behind("training", "evaluation", "models.cnn", "regularizers.entropy")
     assert {"training.py", "packed.py", "images.py", "regularizers/entropy.py"} <= numerics
     assert not {"regularizers/recombination.py", "sequences.py", "store.py", "figures/ablation.py"} & numerics

@@ -47,6 +47,19 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
     assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
 
 
+def test_predictions_that_were_deleted_are_made_again(tmp_path):
+    """No rule asks for them, and the archive needs them."""
+    record = tmp_path / "evaluation.json"
+    for name in ("metrics.csv", "predictions.csv"):
+        (tmp_path / name).write_text(name)
+    files.write_json(record, {"files": {name: files.sha256(tmp_path / name) for name in ("metrics.csv", "predictions.csv")}})
+    assert integrity.damaged(record) == []
+    (tmp_path / "metrics.csv").unlink()
+    assert integrity.damaged(record) == []  # figures ask for these
+    (tmp_path / "predictions.csv").unlink()
+    assert integrity.damaged(record) == [tmp_path / "predictions.csv"]
+
+
 def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_call(project):
     path = project.folder / f"{RUN}/metrics.csv"
     before, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)

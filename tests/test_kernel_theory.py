@@ -103,18 +103,24 @@ SALIENCES = {
 }
 
 
+def by_order(patterns: np.ndarray, components: int) -> np.ndarray:
+    """Means over the sets of each size: (..., 2, ..., 2) -> (..., C + 1)."""
+    sizes = np.indices((2,) * components).sum(0)
+    return np.stack([patterns[..., sizes == size].mean(-1) for size in range(components + 1)], -1)
+
+
 @pytest.mark.parametrize("activation", sorted(SALIENCES))
 def test_saliences_of_network_layers_equal_the_published_computation(activation):
     layers = kernels.network_kernels([1 / 3] * 3, activation, 20)
-    found = kernels.by_order(kernels.salience(layers, 3), 3)
+    found = by_order(kernels.salience(layers, 3), 3)
     for layer, expected in SALIENCES[activation].items():
         np.testing.assert_allclose(found[layer, 1:], expected, atol=6e-4)
 
 
 def test_saliences_of_two_and_four_components():
-    two = kernels.by_order(kernels.salience(kernels.network_kernels([1 / 2] * 2, "relu", 20), 2), 2)
+    two = by_order(kernels.salience(kernels.network_kernels([1 / 2] * 2, "relu", 20), 2), 2)
     np.testing.assert_allclose(two[[1, 5, 20], 1:], [(0.4264, 0.1472), (0.282, 0.436), (0.133, 0.735)], atol=6e-4)
-    four = kernels.by_order(kernels.salience(kernels.network_kernels([1 / 4] * 4, "relu", 20), 4), 4)
+    four = by_order(kernels.salience(kernels.network_kernels([1 / 4] * 4, "relu", 20), 4), 4)
     np.testing.assert_allclose(four[1, 1:], (0.198, 0.030, 0.004, 0.010), atol=6e-4)
     np.testing.assert_allclose(four[20, 1:], (0.050, 0.032, 0.047, 0.417), atol=6e-4)
 
@@ -131,8 +137,8 @@ def test_salience_of_unequal_components_by_its_formula():
 def test_saliences_sum_to_one_and_rebuild_the_kernel(similarities):
     values = np.concatenate([np.sort(similarities), [1.5]])
     components = len(values) - 1
-    orders = kernels.by_order(kernels.salience(kernels.equivariant(values), components), components)
-    assert kernels.total_salience(orders) == pytest.approx(1)
+    orders = by_order(kernels.salience(kernels.equivariant(values), components), components)
+    assert sum(comb(components, order) * orders[order] for order in range(1, components + 1)) == pytest.approx(1)
     span = values[-1] - values[0]
     for count in range(components + 1):
         rebuilt = sum(comb(count, order) * orders[order] for order in range(count + 1)) * span
@@ -278,7 +284,7 @@ def test_values_of_least_norm_and_the_machines_own_agree_on_what_dominates():
     similarity = weights["similarity"][0, second].double().numpy().reshape(2, 2, 2)
     dual = weights["dual"][0, 0, second].numpy()[np.ravel_multi_index(split.combinations.T, split.sizes)]
     matrix, names = conjunctions.features(split.combinations, np.ones(len(dual), dtype=bool), case.about["components"])
-    orders = kernels.by_order(kernels.salience(similarity, 3), 3)
+    orders = by_order(kernels.salience(similarity, 3), 3)
     canonical = orders[[name.count("=") for name in names]] * (matrix.T @ dual)
     values = pd.DataFrame({"seed": 0, "metric": [f"value of {name}" for name in names], "value": canonical})
     means = conjunction_values.magnitudes(values).loc[0].round(2).to_dict()

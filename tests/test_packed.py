@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from compositional import compiled, lstm_compiled, packed
 from compositional import lstm as lstm_module
-from compositional import lstm_compiled, packed
 from compositional.lstm import lstm
 from compositional.pooling import max_pool
 
@@ -59,6 +59,27 @@ def test_lstm_gradient_is_taken_once():
     torch.autograd.grad(total, tensors, retain_graph=True)
     with pytest.raises(RuntimeError, match="once"):
         torch.autograd.grad(total, tensors)
+
+
+def test_compiled_functions_have_caches_of_their_own_that_one_process_fills_at_a_time(monkeypatch):
+    ends = []
+    for width in (3, 5):
+        lstm_compiled._compiled.cache_clear()
+        ends += [function.__qualname__ for function in lstm_compiled._compiled(width)]
+    assert len(set(ends)) == 6
+    locked = []
+    monkeypatch.setattr(compiled.fcntl, "lockf", lambda file, how: locked.append((file.name, how)))
+
+    def double(values):
+        return values * 2
+
+    function = compiled.compiled(double, "_of_a_test")
+    assert function(3) == 6
+    assert function(4) == 8
+    assert function(0.5) == 1
+    ((first, how), second) = locked  # one signature each, and none for what is compiled already
+    assert how == compiled.fcntl.LOCK_EX
+    assert second == (first, how)
 
 
 def test_compiled_step_and_its_gradient_equal_the_library_s(monkeypatch):

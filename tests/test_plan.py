@@ -8,6 +8,7 @@ from test_configuration import SCHEMA, STUDIES, read
 
 from compositional import plan
 from compositional.configuration import Configuration, ConfigurationError
+from compositional.files import write_json
 from compositional.grid import Run, figure_runs, run_folder
 
 
@@ -27,11 +28,21 @@ def configured(change=None):
     return Configuration(config, SCHEMA)
 
 
-def build(results, packs):
+def numerics(family):
+    return f"code of {family[1]}"
+
+
+def make(folder, wanted, configuration, code=numerics):
+    """All packs of a plan, and those that are to be trained."""
+    return plan.make(folder / "plan.json", str(folder), wanted, configuration, code)
+
+
+def build(results, packs, configuration):
     for pack in packs:
+        record = {"family": configuration.family_parameters(pack.family), "code": numerics(pack.family)}
         for run in pack.runs:
             run_folder(str(results), run).mkdir(parents=True)
-            (run_folder(str(results), run) / "run.json").write_text("{}")
+            write_json(run_folder(str(results), run) / "run.json", record)
 
 
 def test_families_are_cut_evenly():
@@ -50,34 +61,45 @@ def test_runs_that_only_another_figure_needs_are_in_other_packs():
 
 
 def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
-    path = tmp_path / "plan.json"
-    old = plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), configured())
-    plan.write(path, old)
-    build(tmp_path, old)
-    new = plan.make(path, str(tmp_path), runs([0, 1, 2], [0.1, 1, 10]), configured())
+    old, pending = make(tmp_path, runs([0, 1], [0.1, 1]), configured())
+    assert pending == old
+    plan.write(tmp_path / "plan.json", old)
+    build(tmp_path, old, configured())
+    new, pending = make(tmp_path, runs([0, 1, 2], [0.1, 1, 10]), configured())
     assert new[0] == old[0]
-    assert {run for pack in new[1:] for run in pack.runs} == set(runs([0, 1, 2], [0.1, 1, 10])) - set(old[0].runs)
-    assert list(plan.work(new, str(tmp_path), dict.fromkeys(new, 7)).values()) == [
-        {"family": "scan_jump/lstm_attention/entropy", "runs": len(pack.runs), "steps": 7 * len(pack.runs)} for pack in new[1:]
+    assert pending == new[1:]
+    assert {run for pack in pending for run in pack.runs} == set(runs([0, 1, 2], [0.1, 1, 10])) - set(old[0].runs)
+    assert list(plan.work(dict.fromkeys(pending, 7)).values()) == [
+        {"family": "scan_jump/lstm_attention/entropy", "runs": len(pack.runs), "steps": 7 * len(pack.runs)} for pack in pending
     ]
 
 
+def test_after_a_change_only_the_runs_that_are_asked_for_are_trained_again(tmp_path):
+    before, _ = make(tmp_path, runs([0, 1], [0.1, 1]), configured())
+    plan.write(tmp_path / "plan.json", before)
+    build(tmp_path, before, configured())
+    one = runs([0], [0.1])
+    assert make(tmp_path, one, configured()) == (before, [])
+    longer = configured({"models": {"lstm_attention": {"training": {"steps": 7}}}})
+    for packs, pending in (make(tmp_path, one, longer), make(tmp_path, one, configured(), lambda family: "other code")):
+        assert packs == pending
+        assert [pack.runs for pack in packs] == [tuple(one)]
+
+
 def test_incomplete_packs_are_planned_anew(tmp_path):
-    path = tmp_path / "plan.json"
-    plan.write(path, plan.make(path, str(tmp_path), runs([0, 1], [0.1, 1]), configured()))
-    (single,) = plan.make(path, str(tmp_path), runs([0], [0.1]), configured())
+    plan.write(tmp_path / "plan.json", make(tmp_path, runs([0, 1], [0.1, 1]), configured())[0])
+    ((single,), _) = make(tmp_path, runs([0], [0.1]), configured())
     assert len(single.runs) == 1
 
 
 def test_runs_that_are_no_longer_configured_are_not_planned(tmp_path):
-    path = tmp_path / "plan.json"
     variant = {"models": {"lstm_attention_tall": {"module": "lstm_attention"}}}
     run = Run("scan_jump", "lstm_attention_tall", "none", 0.0, 0)
-    before = plan.make(path, str(tmp_path), {run: frozenset({"runs"})}, configured(variant))
-    plan.write(path, before)
-    build(tmp_path, before)
-    assert plan.make(path, str(tmp_path), {}, configured(variant)) == before
-    assert plan.make(path, str(tmp_path), {}, configured()) == []
+    before, _ = make(tmp_path, {run: frozenset({"runs"})}, configured(variant))
+    plan.write(tmp_path / "plan.json", before)
+    build(tmp_path, before, configured(variant))
+    assert make(tmp_path, {}, configured(variant)) == (before, [])
+    assert make(tmp_path, {}, configured()) == ([], [])
 
 
 def test_an_unreadable_plan_is_no_plan(tmp_path):
@@ -102,6 +124,11 @@ def test_the_command_line_says_which_runs_are_wanted():
     assert wanted(f"results/runs/{run.path}") == {run}
     with pytest.raises(ConfigurationError, match="did you mean"):
         wanted("results/runs/scan_jmp/lstm_attention/none/lambda=0/seed=0/run.json")
+    for target, name in (("figures/ablatoin.pdf", "figure"), ("tables/ablatoin.csv", "figure"), ("splits/scan_jmp", "task")):
+        with pytest.raises(ConfigurationError, match=rf"unknown {name} .*did you mean"):
+            wanted(f"results/{target}")
+    with pytest.raises(ConfigurationError, match=r"write this run as scan_jump/lstm_attention/entropy/lambda=0\.3/seed=7"):
+        wanted("results/runs/scan_jump/lstm_attention/entropy/lambda=0.30/seed=7/metrics.csv")
 
 
 def test_plan_files_hold_no_code(tmp_path):

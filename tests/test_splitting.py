@@ -80,10 +80,17 @@ def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
 
 def test_a_split_made_twice_has_the_same_bytes(tmp_path):
     options = {"setting": "A", "train_pairs": 50, "test_pairs": 20}
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "of another task").touch()
     for name in ("one", "two"):
         splitting.make_split("digits", "tasks.digits_concat", options, tmp_path / "raw", tmp_path / name)
-    assert files.sha256_of_folder(tmp_path / "one") == files.sha256_of_folder(tmp_path / "two")
+    made = [
+        {path.relative_to(folder): files.sha256(path) for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "one", tmp_path / "two")
+    ]
+    assert made[0] == made[1]
     about = json.loads((tmp_path / "one" / "task.json").read_text())
     assert about["items"] == {"train": 50, "validation": 20, "test": 20}
+    assert about["raw_sha256"] == {}
     assert {count["in_training"] for count in about["audit"]} == {0}
     assert DatasetDict.load_from_disk(str(tmp_path / "one"))["train"].num_rows == 50

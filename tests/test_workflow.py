@@ -176,6 +176,23 @@ def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
     assert "1 of 1 steps" in output
 
 
+def test_a_call_that_only_looks_or_is_refused_leaves_the_plan_of_a_build_alone(built):
+    plan = built.folder / "results/plan.json"
+    before = plan.read_bytes()
+    more = built.overlay(grids(seeds=[0, 1, 2]))
+    for look in ("-nF", "--summary", "--rulegraph"):
+        built.snakemake(FIGURE, look, overlay=more)
+        assert plan.read_bytes() == before, look
+    lock = built.folder / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(exist_ok=True)
+    lock.write_text(FIGURE)
+    try:
+        assert "LockException" in built.snakemake(FIGURE, "--force", overlay=more, succeeds=False)
+    finally:
+        lock.unlink()
+    assert plan.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "expected"),
     [

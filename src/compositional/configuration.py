@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import difflib
 import itertools
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,12 @@ KINDS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
 
 def _plain(value: Any) -> Any:
-    """The same in plain dictionaries and lists: Snakemake reads JSON files into ordered ones, which YAML can't write."""
+    """The same in plain dictionaries and lists: Snakemake reads JSON files into ordered ones, which YAML can't write.
+
+    Keys become text, as YAML reads a bare 5 as a number.
+    """
     if isinstance(value, dict):
-        return {key: _plain(own) for key, own in value.items()}
+        return {str(key): _plain(own) for key, own in value.items()}
     return [_plain(own) for own in value] if isinstance(value, list) else value
 
 
@@ -58,8 +62,20 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     return f"{key}: {error.message} (value: {error.instance!r})"
 
 
+# To JSON schema 400.0 is an integer and .nan a number; to whom counts steps or names folders they are not.
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+            "number": lambda _, value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
+        }
+    ),
+)
+
+
 def _check(instance: Any, schema: dict, prefix: str = "") -> list[str]:
-    validator = jsonschema.Draft202012Validator(schema)
+    validator = _Validator(schema)
     return [
         _explain(error, prefix)
         for error in sorted(validator.iter_errors(instance), key=lambda error: list(map(str, error.absolute_path)))
@@ -106,11 +122,18 @@ class Configuration:
         self.config = config = _plain(config)
         problems = _check(config, _schema(schema))
         if not problems:
+            given = config["tasks"]
             self.config = self._written_out(config)
             config = self.config
             for section in KINDS:
                 for name in config[section]:
                     problems += self._check_entry(section, name)
+            problems += [
+                f"pack_size: unknown task {name!r}{_options_for(name, known)}"
+                for known in [["default", *sorted({*given, *self._names("tasks")})]]
+                for name in config["pack_size"]
+                if name not in known
+            ]
         if not problems:
             problems += self._check_figures()
         if problems:
@@ -202,8 +225,8 @@ class Configuration:
             for name, figure in content["figures"].items():
                 where = f"studies.{study}.figures.{name}"
                 module = figure.get("module", name)
-                if module not in available("figures"):
-                    known = [name for name in available("figures") if name != "style"]
+                known = [name for name in available("figures") if name != "style"]
+                if module not in known:
                     problems.append(f"{where}: there is no figure module {module!r}{_options_for(module, known)}")
                     continue
                 problems += _check(
@@ -215,7 +238,7 @@ class Configuration:
                 for index, grid in enumerate(figure["grids"]):
                     grid_where = f"{where}.grids.{index}"
                     problems += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
-                problems += self._check_methods(where, figure)
+                problems += self._check_methods(where, figure) + self._check_ceilings(where, figure)
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
         chosen = self.config["archive"]["figures"]
         problems += [
@@ -257,6 +280,15 @@ class Configuration:
             "Add it to them, or take the method out: null in place of its path."
             for label, path in named.items()
             if Run.parse(f"task/{path}/seed=0").method not in trained
+        ]
+
+    def _check_ceilings(self, where: str, figure: dict[str, Any]) -> list[str]:
+        """Ceilings that a figure would draw and does not train."""
+        trained = sorted({grid["task"] for grid in figure["grids"]})
+        return [
+            f"{where}.options.ceilings.{task}: the figure's grids do not train {ceiling!r}{_options_for(ceiling, trained)}"
+            for task, ceiling in figure.get("options", {}).get("ceilings", {}).items()
+            if task in trained and ceiling not in trained
         ]
 
     def _check_represented(self, where: str, module: str, grid: dict[str, Any]) -> list[str]:
@@ -320,6 +352,16 @@ class Configuration:
                 f"{settings['batch_size']}"
             )
         return problems
+
+    def check_name(self, kind: str, name: str) -> None:
+        """Refuse a figure or a task that is asked for and does not exist.
+
+        Raises:
+            ConfigurationError: naming the nearest match.
+        """
+        known = sorted(self.figures) if kind == "figure" else self._names("tasks")
+        if name not in known:
+            raise ConfigurationError(f"unknown {kind} {name!r}{_options_for(name, known)}")
 
     def check_run(self, run: Run) -> None:
         """Refuse a run asked for by its path that the configuration cannot make.
@@ -387,6 +429,12 @@ class Configuration:
             described["regularizer_module"] = self.module("regularizers", regularizer)
             described["regularizer_parameters"] = self.parameters("regularizers", regularizer)
         return described
+
+    def modules(self, family: tuple[str, str, str]) -> list[str]:
+        """The modules that training and evaluation of a family load by name: of its kind of task, its model and regularizer."""
+        described = self.family_parameters(family)
+        named = [described[key] for key in ("model_module", "regularizer_module") if key in described]
+        return [f"{self._declared('tasks', family[0])['KIND']}s", *named]
 
     @property
     def archived(self) -> list[str]:

@@ -61,9 +61,3 @@ def sha256(path: Path) -> str:
     """Hexadecimal digest of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def sha256_of_folder(path: Path) -> str:
-    """Digest over the names and contents of all files below a folder."""
-    lines = [f"{file.relative_to(path)} {sha256(file)}" for file in sorted(path.rglob("*")) if file.is_file()]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

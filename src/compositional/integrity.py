@@ -27,7 +27,8 @@ def _newer(path: Path, record: Path) -> bool:
 def damaged(record: Path, everything: bool = False) -> list[Path]:
     """Files that are not what a record says; the record itself if it can't be read; nothing if there is no record.
 
-    A file that is gone counts only inside a folder: others are made again when something needs them.
+    A file that is gone counts inside a folder, and if it is no file that something else asks for: others are made again when
+    they are needed.
 
     everything: check all files, not only those that are newer than the record.
     """
@@ -39,7 +40,7 @@ def damaged(record: Path, everything: bool = False) -> list[Path]:
     for name, digest in known.items():
         path = record.parent / name
         if not path.is_file():
-            found += [path] if path.parent != record.parent else []
+            found += [path] if path.parent != record.parent or name in provenance.UNASKED else []
         elif (everything or _newer(path, record)) and files.sha256(path) != digest:
             found.append(path)
     return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import binom
 
 ACTIVATIONS = ("relu", "leaky_relu", "step", "rectified_quadratic", "gaussian")
 LEAK = 0.1
@@ -41,18 +40,6 @@ def salience(similarity: np.ndarray, components: int) -> np.ndarray:
         without, having = np.split(weights, 2, axis)
         weights = np.concatenate([without, having - without], axis)
     return weights / span
-
-
-def by_order(patterns: np.ndarray, components: int) -> np.ndarray:
-    """Means over the sets of each size: (..., 2, ..., 2) -> (..., C + 1)."""
-    sizes = np.indices((2,) * components).sum(0)
-    return np.stack([patterns[..., sizes == size].mean(-1) for size in range(components + 1)], -1)
-
-
-def total_salience(orders: np.ndarray) -> np.ndarray:
-    """sum_c binom(C, c) Sal(c; C) over c >= 1, which is 1 for every kernel: (..., C + 1) -> (...)."""
-    components = orders.shape[-1] - 1
-    return orders[..., 1:] @ binom(components, np.arange(1, components + 1))
 
 
 def is_positive_semidefinite(similarity: np.ndarray, components: int, tolerance: float = 1e-8) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Steps of an LSTM on the CPU, their elementwise part compiled: one pass over the memory where the library takes one a function.
 
-Multiplications and additions alone, compiled without reordering or fusing any (numba's default), so that an element's bits depend
+Multiplications and additions alone, compiled without reordering or fusing any, so that an element's bits depend
 neither on its place nor on the processor. The products and the logistic function stay with the library.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numba import njit
 from torch import Tensor
+
+from compositional.compiled import compiled
 
 ONE, TWO = np.float32(1), np.float32(2)
 
@@ -20,7 +21,6 @@ def _compiled(width: int):
     """Three passes for LSTMs of `width` units. Only with a constant width does the compiler see that nothing overlaps, and
     computes many units at once."""
 
-    @njit(cache=True, error_model="numpy")
     def cells(gates, cell, new_cell, doubled, start):
         for run in range(new_cell.shape[0]):
             for row in range(new_cell.shape[1]):
@@ -31,7 +31,6 @@ def _compiled(width: int):
                     new_cell[run, row, unit] = value
                     doubled[run, row, unit] = TWO * value
 
-    @njit(cache=True, error_model="numpy")
     def outputs(gates, squashed, hidden, rows, start, following):
         size, before = squashed.shape[1], rows.shape[2] - width
         for run in range(squashed.shape[0]):
@@ -43,7 +42,6 @@ def _compiled(width: int):
                     for unit in range(width):
                         rows[run, start + size + row, before + unit] = hidden[run, start + row, unit]
 
-    @njit(cache=True, error_model="numpy")
     def gradients(gates, cell, squashed, grad_outputs, grad_later, grad_cell, start):
         grad_hidden = np.empty(width, grad_outputs.dtype)
         for run in range(squashed.shape[0]):
@@ -64,7 +62,7 @@ def _compiled(width: int):
                     gates[run, start + row, 3 * width + unit] = grad * into * TWO * (candidate * (ONE - candidate))
                     grad_cell[run, row, unit] = grad * keep
 
-    return cells, outputs, gradients
+    return tuple(compiled(function, f"_{width}") for function in (cells, outputs, gradients))
 
 
 def step(

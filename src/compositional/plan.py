@@ -1,7 +1,8 @@
 """Which runs train together in one job.
 
 A pack holds runs of one family that the same figures need, so no figure ever trains what only another one needs. Packs whose
-runs all exist are kept as they are (in results/plan.json): a new seed or lambda makes new packs and touches none of the old.
+runs all exist, made by today's code and options, are kept as they are (in results/plan.json): a new seed or lambda makes new
+packs and touches none of the old.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compositional import files
+from compositional import files, provenance
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.grid import Run, figure_runs, run_folder
 
@@ -45,7 +46,7 @@ def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[
     """The runs that a command line asks for, each with the targets that need it; all runs if it names no result.
 
     Raises:
-        ConfigurationError, ValueError: a run asked for by its path cannot be made.
+        ConfigurationError, ValueError: a figure, split or run that is asked for cannot be made.
     """
     wanted: dict[Run, set[str]] = defaultdict(set)
     figures = configuration.figures
@@ -54,18 +55,22 @@ def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[
         if not argument.startswith(f"{results}/"):
             continue
         if stage == "runs":
-            run = Run.parse(
-                rest.rstrip("/") if rest.rstrip("/").rsplit("/", 1)[-1].startswith("seed=") else rest.rsplit("/", 1)[0]
-            )
+            path = rest.rstrip("/") if rest.rstrip("/").rsplit("/", 1)[-1].startswith("seed=") else rest.rsplit("/", 1)[0]
+            run = Run.parse(path)
             configuration.check_run(run)
+            if run.path != path:
+                raise ConfigurationError(f"{argument}: write this run as {run.path}")
             wanted[run].add("runs")
         elif argument.removeprefix(f"{results}/") in OF_ALL:
             for name in configuration.archived:
                 for run in figure_runs(figures[name]):
                     wanted[run].add(name)
-        elif stage in ("figures", "tables") and (name := rest.partition(".")[0]) in figures:
+        elif stage in ("figures", "tables"):
+            configuration.check_name("figure", name := rest.partition(".")[0])
             for run in figure_runs(figures[name]):
                 wanted[run].add(name)
+        elif stage == "splits":
+            configuration.check_name("task", rest.partition("/")[0].partition(".")[0])
     if not wanted:
         for name, figure in figures.items():
             for run in figure_runs(figure):
@@ -105,28 +110,41 @@ def read(path: Path) -> list[Pack]:
         return []
 
 
-def complete(pack: Pack, results: str) -> bool:
-    """Whether all runs of a pack exist."""
-    return all((run_folder(results, run) / "run.json").exists() for run in pack.runs)
+def _done(pack: Pack, results: str, configuration: Configuration, numerics: Callable[[tuple], str]) -> bool:
+    """Whether all runs of a pack exist and are what today's options and code make of them.
 
-
-def _configured(pack: Pack, configuration: Configuration) -> bool:
-    """Whether a pack can (still) be made: its task, model and regularizer may have been renamed or taken out."""
+    A pack's task, model or regularizer may have been renamed or taken out since, a record damaged.
+    """
     try:
         configuration.check_run(pack.runs[0])
-    except ConfigurationError:
+        records = [provenance.read(run_folder(results, run) / "run.json") for run in pack.runs]
+    except ValueError:
         return False
-    return True
+    made_by = {"family": configuration.family_parameters(pack.family), "code": numerics(pack.family)}
+    return all({key: record.get(key) for key in made_by} == made_by for record in records)
 
 
-def make(path: Path, results: str, wanted: dict[Run, frozenset[str]], configuration: Configuration) -> list[Pack]:
-    """Packs of the wanted runs, with those of the plan file `path` that are complete kept as they are.
+def make(
+    path: Path,
+    results: str,
+    wanted: dict[Run, frozenset[str]],
+    configuration: Configuration,
+    numerics: Callable[[tuple[str, str, str]], str],
+) -> tuple[list[Pack], list[Pack]]:
+    """Packs of the wanted runs, with those of the plan file `path` that are done kept as they are.
 
     Files of runs that are no longer configured stay where they are; no rule makes them.
+
+    Args:
+        numerics: the fingerprint of the code that determines a family's numbers.
+
+    Returns:
+        All packs, and those of them that are not done.
     """
-    kept = [pack for pack in read(path) if complete(pack, results) and _configured(pack, configuration)]
+    kept = [pack for pack in read(path) if _done(pack, results, configuration, numerics)]
     done = {run for pack in kept for run in pack.runs}
-    return kept + cut({run: targets for run, targets in wanted.items() if run not in done}, configuration.config["pack_size"])
+    new = cut({run: targets for run, targets in wanted.items() if run not in done}, configuration.config["pack_size"])
+    return kept + new, [pack for pack in new if not _done(pack, results, configuration, numerics)]
 
 
 def write(path: Path, packs: list[Pack]) -> None:
@@ -134,10 +152,9 @@ def write(path: Path, packs: list[Pack]) -> None:
     files.write_json(path, [[run.path for run in pack.runs] for pack in packs])
 
 
-def work(packs: list[Pack], results: str, steps: dict[Pack, int]) -> dict[str, dict]:
-    """What is to be trained, for `progress.announce`: the packs that are not complete; steps are of one run."""
+def work(steps: dict[Pack, int]) -> dict[str, dict]:
+    """What is to be trained, for `progress.announce`; steps are of one run of each pack."""
     return {
-        pack.name: {"family": "/".join(pack.family), "runs": len(pack.runs), "steps": len(pack.runs) * steps[pack]}
-        for pack in packs
-        if not complete(pack, results)
+        pack.name: {"family": "/".join(pack.family), "runs": len(pack.runs), "steps": len(pack.runs) * count}
+        for pack, count in steps.items()
     }

@@ -6,12 +6,13 @@ Comparisons alone, compiled without reordering: the same bits as the library's, 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from torch import Tensor, arange, autograd, uint8
 from torch.nn import functional
 
+from compositional.compiled import compiled
 
-@njit(cache=True, error_model="numpy")
+
+@compiled
 def _forward(values, pooled, places):
     """values (P, H, W) -> pooled (P, H // 2, W // 2), and where in its square each stood: places, 0 to 3, row by row."""
     for plane in range(pooled.shape[0]):
@@ -26,7 +27,7 @@ def _forward(values, pooled, places):
                 pooled[plane, row, column], places[plane, row, column] = largest, place
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _backward(grad, places, grad_values):
     """Gradients of `_forward`: of pooled values in, of values out."""
     for plane in range(grad.shape[0]):

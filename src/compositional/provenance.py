@@ -31,6 +31,7 @@ RUN_RECORDS = {
     "evaluation.json": ("metrics.csv", "predictions.csv"),
     "representation.json": ("representations.csv", "activations.safetensors", "vectors.csv"),
 }
+UNASKED = ("predictions.csv",)  # of these files those that no rule asks for
 PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
 SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
 

@@ -55,13 +55,15 @@ def make_split(
     parameters: dict[str, Any],
     raw: Path,
     folder: Path,
+    raw_files: Sequence[str] = (),
     processes: int = 1,
     splits: Sequence[Path] = (),
     metrics: Sequence[Path] = (),
 ) -> None:
     """Build a task and write it to `folder`: a DatasetDict on disk, and task.json beside it.
 
-    A task that declares PARALLEL may use `processes` processes.
+    `raw` is the dataset's folder, of which the task reads `raw_files`; others may belong to other tasks. A task that declares
+    PARALLEL may use `processes` processes.
 
     task.json holds what models need to know of the task, its parameters, the audit, and digests of raw data and content.
     A task that is built from others, and from runs, gets their folders and metrics (`splits`, `metrics`).
@@ -76,7 +78,7 @@ def make_split(
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
     about["audit"] = audit(members, about.pop("disjoint"))
     about["items"] = {name: len(member) for name, member in members.items()}
-    about["raw_sha256"] = {path.name: files.sha256(path) for path in sorted(raw.glob("*")) if path.is_file()}
+    about["raw_sha256"] = {name: files.sha256(raw / name) for name in raw_files}
     if about["kind"] == "sequence":
         for side, column in (("source_words", "input"), ("target_words", "output")):
             sentences = [sentence for member in members.values() for sentence in member[column][:]]

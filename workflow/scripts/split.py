@@ -15,6 +15,7 @@ with logged(snakemake.log[0]):
             **snakemake.params.split,
             raw=Path("results/raw") / snakemake.params.dataset,
             folder=folder,
+            raw_files=[Path(path).name for path in snakemake.input.raw],
             processes=snakemake.threads,
             splits=[Path(path) for path in snakemake.input.splits],
             metrics=[Path(path) for path in snakemake.input.metrics],

@@ -23,10 +23,6 @@ class Grammar:
         """All productions equally probable."""
         return Grammar(library, dict.fromkeys(library.arities, -math.log(len(library.arities))))
 
-    def log_probability(self, term: Term) -> float:
-        """Of this derivation of the program; there may be others, where inventions are expanded or introduced."""
-        return sum(self.log_probabilities[head] for head in term.heads())
-
     def flattened(self, most: float) -> Grammar:
         """The log probabilities squeezed around their mean to a range of at most `most`, and normalized again."""
         values = self.log_probabilities
