@@ -10,6 +10,8 @@ from compositional.datasets import scan
 from compositional.images import Batch
 from compositional.regularization import Representation, Step
 from compositional.regularizers import additivity, entropy, recombination, smoothness
+from compositional.sequences import SequenceSplit
+from compositional.vocabulary import Vocabulary
 
 
 def step_of(batch=None, representations=(), parameters=None, again=None, outputs=None, prepared=None, active=None):
@@ -92,10 +94,9 @@ def test_lexicon_of_scan_jump_is_found_without_being_told():
     assert lexicon.infer(*zip(*pairs, strict=True)) == [verbs, directions]
 
 
-def swapped_batches(problem, form):
-    """A recombination step on real SCAN batches, and what it asked the model to look at."""
-    case = problem("lstm_attention", "recombination", {"form": form})
-    split = case.splits["train"]
+def swapped_batches(split, form, exchange="lexicon", logits=None):
+    """A recombination step on real SCAN batches, and what it asked the model to look at; without logits of a uniform model."""
+    options = {"form": form, "exchange": exchange}
     rows = torch.from_numpy(split.draw(0, range(2), 64))
     batch = split.batch(rows, split.training_layout(64))
     seen = []
@@ -103,22 +104,23 @@ def swapped_batches(problem, form):
 
     def again(other):
         seen.append(other)
-        return torch.zeros(*other.targets.shape, len(split.target)), []
+        return torch.zeros(*other.targets.shape, len(split.target)) if logits is None else logits(other), []
 
     step = Step(
-        {"form": form},
+        options,
         batch,
         torch.ones(2),
         lambda shape: torch.randn(2, *shape, generator=generator),
         again,
-        recombination.prepare({}, split),
-        torch.zeros(*batch.targets.shape, len(split.target)),
+        recombination.prepare(options, split),
+        torch.zeros(*batch.targets.shape, len(split.target)) if logits is None else logits(batch),
     )
-    return split, batch, recombination.penalty(step), seen[0]
+    return batch, recombination.penalty(step), seen[0]
 
 
-def test_swaps_exchange_words_and_symbols_alike(problem):
-    split, batch, _, swapped = swapped_batches(problem, "hard")
+def test_swaps_exchange_words_and_symbols_alike(scan_splits):
+    split = scan_splits["train"]
+    batch, _, swapped = swapped_batches(split, "hard")
     verb_of = dict(zip(scan.ACTIONS.values(), scan.ACTIONS, strict=True))
     truth = dict(scan.commands())
     changed = 0
@@ -133,11 +135,54 @@ def test_swaps_exchange_words_and_symbols_alike(problem):
     assert set(verb_of) <= set(split.target.words)
 
 
-def test_hard_and_soft_forms_on_a_uniform_model(problem):
-    _, batch, hard, _ = swapped_batches(problem, "hard")
+def with_virtual_words(split, count):
+    """The same sentences, with words and symbols in the vocabularies that none of them has."""
+    vocabularies = [Vocabulary((*side.words, *lexicon.virtual_words(count))) for side in (split.source, split.target)]
+    return SequenceSplit(split.input_sentences(), split.output_sentences(), *vocabularies, "cpu")
+
+
+def test_virtual_words_take_the_place_of_all_words_of_a_type_and_show_no_new_command(scan_splits):
+    split = with_virtual_words(scan_splits["train"], 6)
+    batch, _, swapped = swapped_batches(split, "hard", "virtual")
+    truth = dict(scan.commands())
+    symbol_of = scan.ACTIONS | {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
+    first, shown = set(), set()
+    for run in range(2):
+        targets = [row for chunk in batch.layout.chunks(swapped.targets) for row in chunk[run].tolist()]
+        for row in range(64):
+            before = split.source.decode(batch.inputs[run, row].tolist())
+            after = split.source.decode(swapped.inputs[run, row].tolist())
+            exchanged = {old: new for old, new in zip(before.split(), after.split(), strict=True) if old != new}
+            assert set(exchanged) == set(before.split()) & set(symbol_of)
+            assert len(set(exchanged.values())) == len(exchanged)  # different words stay different
+            expected = {symbol_of[old]: new for old, new in exchanged.items()}
+            assert split.target.decode(targets[row]) == " ".join(expected.get(s, s) for s in truth[before].split())
+            shown |= set(exchanged.values())
+            first |= {new for old, new in exchanged.items() if old == "walk"}
+    assert shown == set(lexicon.virtual_words(6))
+    assert first == set(lexicon.virtual_words(4))  # verbs have four of their own, directions two
+    with pytest.raises(ValueError, match="needs 6 virtual words, of which the task lacks 1"):
+        swapped_batches(with_virtual_words(scan_splits["train"], 5), "hard", "virtual")
+
+
+def test_the_soft_form_vanishes_for_a_model_that_follows_every_exchange(scan_splits):
+    split = with_virtual_words(scan_splits["train"], 6)
+
+    def copies(batch):
+        """Says at each position the right symbol, and is unsure alike of all others."""
+        return 3 * torch.nn.functional.one_hot(batch.targets, len(split.target)).float()
+
+    for exchange in ("lexicon", "virtual"):
+        _, soft, _ = swapped_batches(split, "soft", exchange, copies)
+        torch.testing.assert_close(soft, torch.zeros(2), atol=1e-4, rtol=0)
+
+
+def test_hard_and_soft_forms_on_a_uniform_model(scan_splits):
+    split = scan_splits["train"]
+    batch, hard, _ = swapped_batches(split, "hard")
     tokens = batch.target_mask.sum(1) / 64
-    symbols = torch.tensor(float(len(problem("lstm_attention").about["target_words"])))
+    symbols = torch.tensor(float(len(split.target)))
     torch.testing.assert_close(hard, tokens * symbols.log())
-    _, _, soft, _ = swapped_batches(problem, "soft")
+    _, soft, _ = swapped_batches(split, "soft")
     # A uniform distribution is its own image under every exchange.
     torch.testing.assert_close(soft, torch.zeros(2), atol=1e-4, rtol=0)

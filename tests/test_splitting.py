@@ -11,7 +11,7 @@ import pytest
 from conftest import defaults
 from datasets import Dataset, DatasetDict
 
-from compositional import files, pairs, splitting
+from compositional import files, lexicon, pairs, splitting
 from compositional.datasets import digits, scan
 from compositional.tasks import scan_jump
 
@@ -76,6 +76,18 @@ def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(splitting.OverlapError):
         splitting.make_split("leak", "tasks.scan_jump", {}, tmp_path / "raw", tmp_path / "split")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_virtual_words_join_both_vocabularies_and_no_sentence(tmp_path):
+    options = defaults("tasks.scan_jump") | {"virtual_words": 6, "deduplicate": True}
+    splitting.make_split("scan", "tasks.scan_jump", options, tmp_path / "none", tmp_path / "scan")
+    about = json.loads((tmp_path / "scan" / "task.json").read_text())
+    words = set(lexicon.virtual_words(6))
+    assert words < set(about["source_words"])
+    assert words < set(about["target_words"])
+    assert len(about["source_words"]) == 3 + 13 + 6  # with <pad>, <start> and <end>
+    sentences = DatasetDict.load_from_disk(str(tmp_path / "scan"))["train"]["input"]
+    assert not words & {word for sentence in sentences for word in sentence.split()}
 
 
 def test_a_split_made_twice_has_the_same_bytes(tmp_path):

@@ -11,6 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 
+def virtual_words(count: int) -> list[str]:
+    """Names of words, and of symbols alike, that occur in no sentence: what a class of words can be exchanged for without any
+    command of the test set being made."""
+    return [f"<virtual{number}>" for number in range(count)]
+
+
 def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str, str]]]:
     """Types of at least two exchangeable (input word, output symbol) entries, sorted.
 

@@ -28,7 +28,8 @@ def task(
             for all of both.
         in_distribution: the member whose accuracy stands for what was learned.
         categorize: gives the category of a pair of the test set, where rows have none.
-        about: more entries of task.json. By default no input of the test set may occur in training; `disjoint` overrides it.
+        about: more entries of task.json; "virtual_words" join the vocabularies of both sides. By default no input of the test
+            set may occur in training; `disjoint` overrides it.
     """
     if categorize is not None:
         members = members | {"test": [(*row, categorize(*row)) for row in members["test"]]}

@@ -82,6 +82,7 @@ def make_split(
     if about["kind"] == "sequence":
         for side, column in (("source_words", "input"), ("target_words", "output")):
             sentences = [sentence for member in members.values() for sentence in member[column][:]]
+            sentences += about.get("virtual_words", [])
             about[side] = list(Vocabulary.of(sentences).words)
     elif about["kind"] == "image":
         shape = [1, *members["train"].features["image"].shape][-3:]

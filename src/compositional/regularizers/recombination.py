@@ -4,13 +4,15 @@ Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs)
 Sequences: equivariance under exchanges pi of words of one type (compositional.lexicon), a fresh pi for each row.
 `form: hard` is R = CE(p(. | pi x), pi y), summed over positions, mean over the batch; `form: soft` is the Jensen-Shannon
 divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
-is data augmentation in disguise, and the figures say so.
+is data augmentation in disguise, and the figures say so. The control is `exchange: virtual`: all words of a type are exchanged
+for words that occur nowhere (the task's `virtual_words`), so that equivariance is asked for and no test input shown.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import torch
@@ -28,22 +30,43 @@ PARAMETERS = {
         "default": "hard",
         "description": "sequences: cross entropy on swapped pairs, or Jensen-Shannon divergence",
     },
+    "exchange": {
+        "enum": ["lexicon", "virtual"],
+        "default": "lexicon",
+        "description": "sequences: for other words of the type, or for words that occur nowhere (`virtual_words` of the task)",
+    },
 }
 
 
-def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tensor]]] | None:
-    """For sequences the number of input words, and the lexicon's types as tokens: (input words, output symbols)."""
+def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | None:
+    """For sequences the number of input words, and of the lexicon's types as tokens: input words, what they are exchanged for,
+    output symbols, what these are exchanged for.
+
+    Raises:
+        ValueError: there is nothing to exchange, or too few words to exchange it for.
+    """
     if split.kind != "sequence":
         return None
     types = lexicon.infer(split.input_sentences(), split.output_sentences())
     if not types:
         raise ValueError("recombination: the training pairs have no two words that may be exchanged")
+    others = types
+    if parameters["exchange"] == "virtual":
+        words = lexicon.virtual_words(sum(map(len, types)))
+        if missing := [word for word in words if word not in split.source.words]:
+            raise ValueError(
+                f"recombination: exchange: virtual needs {len(words)} virtual words, of which the task lacks {len(missing)}; set "
+                "its option virtual_words"
+            )
+        spare = iter(words)
+        others = [[(word, word) for word in islice(spare, len(members))] for members in types]
+
+    def tokens(members: list[tuple[str, str]], side: int) -> Tensor:
+        vocabulary = (split.source, split.target)[side]
+        return torch.tensor([vocabulary.words.index(entry[side]) for entry in members], device=split.device)
+
     return len(split.source), [
-        tuple(
-            torch.tensor([vocabulary.words.index(entry[side]) for entry in members], device=split.device)
-            for side, vocabulary in enumerate((split.source, split.target))
-        )
-        for members in types
+        tuple(tokens(members, side) for side in (0, 1) for members in pair) for pair in zip(types, others, strict=True)
     ]
 
 
@@ -54,11 +77,13 @@ def _exchange(step: Step) -> tuple[Any, Tensor]:
     source_size, types = step.prepared
     source_map = torch.arange(source_size, device=device).repeat(runs, rows, 1)
     target_map = torch.arange(step.outputs.shape[-1], device=device).repeat(runs, rows, 1)
-    for words, symbols in types:
+    for words, other_words, symbols, other_symbols in types:
         # Sorting independent noise gives a uniformly random permutation.
         permutation = step.normal(torch.Size((rows, len(words)))).argsort(-1)
-        source_map[..., words] = words[permutation]
-        target_map[..., symbols] = symbols[permutation]
+        source_map[..., words] = other_words[permutation]
+        target_map[..., symbols] = other_symbols[permutation]
+        if step.parameters["exchange"] == "virtual":  # no input has such words, but outputs may: an exchange goes both ways
+            target_map.scatter_(2, other_symbols[permutation], symbols.expand_as(permutation))
     at_positions = target_map[:, batch.layout.positions[:, 0]]
 
     def follow(tokens: Tensor) -> Tensor:

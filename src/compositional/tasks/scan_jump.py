@@ -11,7 +11,7 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import sentences
+from compositional import lexicon, sentences
 from compositional.datasets import scan
 
 KIND = "sequence"
@@ -21,6 +21,12 @@ PARAMETERS = {
         "type": "boolean",
         "default": False,
         "description": 'train on the command "jump" once instead of the published file\'s 1,467 times',
+    },
+    "virtual_words": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "words, and as many symbols, that occur nowhere, for `recombination` with `exchange: virtual` (needs 6)",
     },
     "setting": {
         "enum": ["A", "B"],
@@ -64,4 +70,5 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         train = [pair for command, _ in train for pair in _drawn(command, parameters["reading"])]
         if parameters["reading"] == "main_text":
             disjoint["by_design"] = _BY_DESIGN
-    return sentences.task({"train": train, "test": test}, "train", scan.category, primitives=scan.ACTIONS, disjoint=[disjoint])
+    about = {"primitives": scan.ACTIONS, "virtual_words": lexicon.virtual_words(parameters["virtual_words"])}
+    return sentences.task({"train": train, "test": test}, "train", scan.category, disjoint=[disjoint], **about)
