@@ -45,11 +45,11 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) ->
     is_accuracy = options["metric"] == "accuracy"
     what = "Accuracy (exact match for sequences) on combinations never seen in training" if is_accuracy else options["metric"]
     lines = [
-        f"{what}, on the test set. Dots are seeds, bars means with 95 % "
-        "intervals (Student's t), crosses runs that diverged and are not averaged; open diamonds are published results, with "
-        "their standard deviation over seeds where one is given. Lambda of each method is the configuration's; the training "
-        "budget is fixed and no checkpoint is chosen on the test set. For sequences recombination is augmentation in disguise: "
-        "a swap can produce test inputs.",
+        f"{what}, on the test set. Dots are seeds, bars means with 95 % intervals (Student's t, from three seeds on), crosses "
+        "runs that diverged and are not averaged; open diamonds are published results, with their standard deviation over "
+        "seeds where one is given. Lambda of each method is the configuration's; the training budget is fixed and no "
+        "checkpoint is chosen on the test set. For sequences recombination is augmentation in disguise: a swap can produce "
+        "test inputs, unless its words occur nowhere.",
         "",
     ]
     for task, own in rows.groupby("task"):
@@ -89,7 +89,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     theirs = list(dict.fromkeys(method for task in tasks for method in options["published"].get(task, {})))
     names = [*ours, *(f"{method} (published)" for method in theirs)]
     figure, panels = plt.subplots(
-        1, len(tasks), figsize=(2.6 * len(tasks) + 2.2, 0.26 * len(names) + 1.0), sharey=True, squeeze=False, layout="constrained"
+        1,
+        len(tasks),
+        figsize=(2.6 * len(tasks) + 0.5 + 0.06 * max(map(len, names)), 0.26 * len(names) + 1.0),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
     )
     for axes, task in zip(panels[0], tasks, strict=True):
         for place, method in enumerate(ours):
