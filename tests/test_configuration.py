@@ -67,6 +67,7 @@ def test_shipped_configurations_are_valid(overlay):
         (["pack_size"], {"default": 4, "scan_jmp": 8}, ["pack_size: unknown task 'scan_jmp'", "did you mean 'scan_jump'?"]),
         (["tasks", "scan_jump", "training", "steps"], 400.0, ["tasks.scan_jump.training.steps", "400.0"]),
         (["tasks", "scan_jump", "training", "learning_rate"], float("nan"), ["learning_rate", "nan"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "1e-2", ["'1e-2'", "write 0.01 or put a dot before the e"]),
         ([*GRID, "seeds"], 5.0, ["seeds", "5.0"]),
         ([*GRID, "seeds"], [1.0], ["seeds", "1.0"]),
         ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf"]),

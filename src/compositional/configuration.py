@@ -10,6 +10,7 @@ import copy
 import difflib
 import itertools
 import math
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,10 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     if error.validator == "enum":
         allowed = error.validator_value
         return f"{key}: {error.instance!r} is not allowed{_options_for(error.instance, allowed)}"
-    return f"{key}: {error.message} (value: {error.instance!r})"
+    # YAML takes 1e-3 for text, since it has no dot.
+    is_power = error.validator == "type" and re.fullmatch(r"\d+e[+-]?\d+", str(error.instance), re.IGNORECASE)
+    hint = f"; write {float(error.instance):g} or put a dot before the e" if is_power else ""
+    return f"{key}: {error.message} (value: {error.instance!r}){hint}"
 
 
 # To JSON schema 400.0 is an integer and .nan a number; to whom counts steps or names folders they are not.

@@ -91,6 +91,8 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
         for setting, splits in final.items():
             shown = ", ".join(
                 f"{split} {values.mean():.3f} ± {values.std():.3f} (median {values.median():.3f})"
+                if values.count() > 1
+                else f"{split} {values.mean():.3f}"
                 for split, values in sorted(splits.items())
             )
             lines.append(f"  - setting {setting} at the end: {shown}")
