@@ -60,9 +60,9 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     if error.validator == "enum":
         allowed = error.validator_value
         return f"{key}: {error.instance!r} is not allowed{_options_for(error.instance, allowed)}"
-    # YAML takes 1e-3 for text, since it has no dot.
-    is_power = error.validator == "type" and re.fullmatch(r"\d+e[+-]?\d+", str(error.instance), re.IGNORECASE)
-    hint = f"; write {float(error.instance):g} or put a dot before the e" if is_power else ""
+    # YAML takes 1e-3 for text: its numbers have a dot before the e, and a sign after it.
+    power = error.validator == "type" and re.fullmatch(r"(\d+)e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
+    hint = f"; write {power[1]}.0e{power[2] or '+'}{power[3]}" if power else ""
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"
 
 
