@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from numba import njit
@@ -24,7 +25,8 @@ def compiled(function: Callable, variant: str = "") -> Callable:
     def compile_alone(signature):
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "numba.lock").open("w") as lock:
-            fcntl.lockf(lock, fcntl.LOCK_EX)
+            with suppress(OSError):  # a file system without locks
+                fcntl.lockf(lock, fcntl.LOCK_EX)
             return compile_unlocked(signature)
 
     dispatcher.compile = compile_alone
