@@ -47,8 +47,9 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
         loops = again.groupby("loop")
         change = loops.apply(lambda own: (own.validation - own.validation_before).mean(), include_groups=False)
         train = loops.apply(lambda own: (own.train - own.train_before).mean(), include_groups=False)
+        left_out = int(found[found.origin >= 0].changed.sum())
         lines += [
-            f"* {len(again)} kept graphs trained again ({int(found[found.origin >= 0].changed.sum())} others are left out: a program "
+            f"* {len(again)} kept graphs trained again ({left_out} others are left out: a program "
             f"of an isomorphic graph took their place): training accuracy changes by {tables.loop_interval(train)}, validation "
             f"accuracy by {tables.loop_interval(change)} (means over loops)",
             f"  - r between a kept graph's two trainings: training accuracy "
