@@ -76,7 +76,7 @@ def test_shipped_configurations_are_valid(overlay):
         (
             [*GRID[:4], "options"],
             {"ceilings": {"digits_concat": "digits_concat_c"}},
-            ["ceilings.digits_concat", "do not train 'digits_concat_c'", "did you mean 'digits_concat_b'?"],
+            ["ceilings.digits_concat", "unknown task 'digits_concat_c'", "did you mean 'digits_concat_b'?"],
         ),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),

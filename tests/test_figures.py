@@ -63,6 +63,9 @@ def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     assert "entropy: 0.505 at its largest lambda, 1" in text
     assert "1 runs diverged (crosses), not averaged" in text
     assert "ceiling (digits_b): 0.950" in text
+    rows = pd.read_csv(table)
+    rows[rows.task != "digits_b"].to_csv(table, index=False)
+    assert "ceiling" not in draw(table, tmp_path)["caption"].read_text()
 
 
 def test_interval_is_students():

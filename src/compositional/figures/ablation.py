@@ -18,7 +18,7 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "task -> task without the redundant component (setting B), whose plain run is drawn as the ceiling",
+        "description": "task -> task without the redundant component (setting B): its plain run, if in a grid, is the ceiling",
     },
     "anchors": {
         "type": "object",
@@ -92,7 +92,7 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
         line = _LINES[models.index(model) % len(_LINES)]
         _line(axes, own, name, label, line, 0.07 * (index - (len(lines) - 1) / 2), threshold)
     if split == "test":
-        if (ceiling := options["ceilings"].get(task)) is not None:
+        if (ceiling := options["ceilings"].get(task)) in set(table.task):
             axes.axhline(
                 _ceiling(table, ceiling),
                 color="0.35",
@@ -139,7 +139,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     lines.append(f"  - {name}: {means[largest]:.3f} at its largest lambda, {largest:g}")
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
-        if (ceiling := options["ceilings"].get(task)) is not None:
+        if (ceiling := options["ceilings"].get(task)) in set(table.task):
             lines.append(f"  - ceiling ({ceiling}): {_ceiling(table, ceiling):.3f}")
         lines.append("")
     lines += [
