@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(workflow.basedir)
-PACKAGE = ROOT / "src" / "compositional"
+SOURCES = ROOT / "src"
 SCRIPTS = ROOT / "workflow" / "scripts"
 # Scripts import the package from here, installed or not, on this machine and on compute nodes.
-sys.path.insert(0, str(PACKAGE.parent))
-os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(PACKAGE.parent), os.getenv("PYTHONPATH")])))
+sys.path.insert(0, str(SOURCES))
+os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))
 
 from compositional import archive, integrity, plan, progress, provenance
 from compositional.configuration import Configuration, ConfigurationError
+from compositional.declarations import module_path
 from compositional.fingerprint import fingerprint
 from compositional.grid import NAME, figure_runs
 
@@ -28,9 +29,7 @@ if settings.cores is None and settings.nodes is None:
 
 def numerics_of(family):
     """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(
-        *(PACKAGE / f"{name.replace('.', '/')}.py" for name in ("training", "curves", *CONFIGURATION.modules(family)))
-    )
+    return fingerprint(*map(module_path, ("training", "curves", *CONFIGURATION.modules(family))))
 
 
 try:
@@ -74,7 +73,7 @@ wildcard_constraints:
 
 def code_of(script, *modules):
     """Fingerprint of a script, of the modules that it loads by name, and of all that these import."""
-    return fingerprint(SCRIPTS / f"{script}.py", *(PACKAGE / f"{name.replace('.', '/')}.py" for name in modules))
+    return fingerprint(SCRIPTS / f"{script}.py", *map(module_path, modules))
 
 
 def work_of(pack):

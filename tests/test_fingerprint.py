@@ -7,7 +7,7 @@ from test_configuration import SCHEMA, STUDIES, read
 
 from compositional import fingerprint as module
 from compositional.configuration import Configuration
-from compositional.declarations import declarations
+from compositional.declarations import declarations, module_path
 from compositional.grid import figure_runs
 
 
@@ -62,7 +62,7 @@ def test_the_same_code_elsewhere_has_the_same_fingerprint(package, tmp_path_fact
 
 def modules_behind(*names):
     """Files of the package that modules are made of."""
-    seen, pending = set(), [module.PACKAGE / f"{name.replace('.', '/')}.py" for name in names]
+    seen, pending = set(), [module_path(name) for name in names]
     while pending:
         path = pending.pop()
         if path not in seen:

@@ -101,9 +101,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 if key not in ("accuracy", "single")
             )
             gain = change["accuracy"].dropna()
-            helps = gain.mean() > style.interval(gain.to_numpy())
-            verdict = "helps" if helps else "does not help beyond the seeds' spread"
-            verdict = verdict if len(gain) > 1 else "one seed says nothing of a spread"
+            if len(gain) < 2:
+                verdict = "one seed says nothing of a spread"
+            elif gain.mean() > style.interval(gain.to_numpy()):
+                verdict = "helps"
+            else:
+                verdict = "does not help beyond the seeds' spread"
             lines.append(
                 f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} "
                 f"({style.summary(gain, '+')}, {verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
