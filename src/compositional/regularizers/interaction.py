@@ -6,7 +6,8 @@ Maman, Cohen, ICML 2022, section 7). A function that treats I and J separately, 
 training with lambda > 0 raises the separation rank between distant regions. Regions are the two components of images that have
 them, drawn either way round, or two random squares; one pair a step and run.
 
-The score is the label's above the mean of the others. With two classes that is the logit up to its sign, which |cos| ignores.
+The score is the logit with two classes, as in the paper, whatever the label: batch normalization mixes the gradients of a batch, so
+their signs count. With more classes it is the label's score above the mean of the others.
 """
 
 from __future__ import annotations
@@ -100,8 +101,11 @@ def regions(step: Step) -> tuple[Tensor, Tensor]:
 
 def _gradient(batch: Any, outputs: Tensor, where: Tensor) -> Tensor:
     """Unit vectors (R, B, pixels): the gradient of every example's score with respect to its own pixels in a region."""
-    own = outputs.gather(2, batch.labels.unsqueeze(-1)).squeeze(-1)
-    score = own - (outputs.sum(-1) - own) / (outputs.shape[-1] - 1)
+    if outputs.shape[-1] == 2:
+        score = outputs[..., 1] - outputs[..., 0]
+    else:
+        own = outputs.gather(2, batch.labels.unsqueeze(-1)).squeeze(-1)
+        score = own - (outputs.sum(-1) - own) / (outputs.shape[-1] - 1)
     (gradient,) = torch.autograd.grad(score.sum(), batch.images, create_graph=True)
     gradient = (gradient * where).flatten(2)
     return gradient / (gradient.square().sum(-1, keepdim=True) + _EPSILON).sqrt()
