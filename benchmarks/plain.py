@@ -31,7 +31,7 @@ class PrimitiveAttention(nn.Module):
         mask = torch.arange(inputs.shape[1], device=inputs.device) < lengths.unsqueeze(1)
         clean = [self.primitive(inputs), self.function(inputs)]
         penalty = sum((words.square().mean(-1) * mask).sum(1).mean() for words in clean)
-        primitive, function = (words + torch.randn_like(words) for words in clean)
+        primitive, function = (words + torch.randn_like(words) if self.training else words for words in clean)
         packed = pack_padded_sequence(function, lengths.cpu(), batch_first=True, enforce_sorted=False)
         states, (hidden, _) = self.encoder(packed)
         states, _ = pad_packed_sequence(states, batch_first=True, total_length=inputs.shape[1])
@@ -77,7 +77,9 @@ class Trainer:
             loss, penalty = self._sequence_loss(rows)
         else:
             scores, penalty = self.model(self.data.images[rows].float() / 255)
-            loss = functional.multi_margin_loss(scores, self.data.labels[rows])
+            label = self.data.labels[rows].unsqueeze(-1)
+            others = scores.scatter(-1, label, float("-inf")).amax(-1)
+            loss = (1 + others - scores.gather(-1, label).squeeze(-1)).clamp(min=0).mean()
         self.optimizer.zero_grad(set_to_none=True)
         (loss + STRENGTH * penalty).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

@@ -70,6 +70,18 @@ def test_where_bytes_are_promised_numbers_must_be_equal():
     assert detail.startswith("1 of 30 numbers, such as task t, model m, regularizer a, lambda 1.0")
 
 
+def test_two_tables_given_by_hand(tmp_path, monkeypatch, capsys):
+    paths = [tmp_path / name for name in ("kept.csv", "same.csv", "near.csv", "far.csv")]
+    for path, change in zip(paths, (0, 0, 1e-9, 0.5), strict=True):
+        path.write_text(f"task,seed,metric,value\na,0,accuracy,{0.25 + change}\na,1,accuracy,0.25\n")
+    expected = {"same.csv": ("1 of 1 to the byte.", 0), "near.csv": ("0 of 1 to the byte, the rest", 0), "far.csv": ("NOT", 1)}
+    for path in paths[1:]:
+        monkeypatch.setattr("sys.argv", ["comparison", str(paths[0]), str(path)])
+        text, status = expected[path.name]
+        assert comparison.main() == status
+        assert text in capsys.readouterr().out
+
+
 def test_tables_with_several_columns_of_numbers():
     frame = table(np.random.default_rng(4)).rename(columns={"value": "mean"}).assign(width=1.5)
     assert comparison.compare_tables(frame, frame, exact=False)[0]

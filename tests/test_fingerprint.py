@@ -36,6 +36,7 @@ def package(tmp_path):
         ("deep.py", "x + 1", "x + 2", True),
         ("middle.py", "deep.g(x)", "deep.g(-x)", True),
         ("__init__.py", "", "import os", True),
+        ("__init__.py", "", '"""Doc."""\n', False),
         ("deep.py", "x + 1", "x + 1  # why", False),
         ("middle.py", '    """Doc."""', '    """Another text."""', False),
         ("middle.py", '"""Doc."""\n', "", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
@@ -165,6 +166,17 @@ def test_the_share_of_the_quadrant_on_a_known_boundary():
 
 
 # Training and what it records.
+
+
+def test_losses_by_hand():
+    scores, labels = torch.tensor([[[0.2, 0.5, 0.9]] * 3 + [[0.0, 0.0, 3.0]]]), torch.tensor([[0, 1, 2, 2]])
+    batch = points.Batch(torch.zeros(1, 4, 2), labels)
+    found = {loss: batch.losses(scores, loss)[0] for loss in ("hinge", "squared", "cross_entropy")}
+    torch.testing.assert_close(found["hinge"], torch.tensor([1 + 0.9 - 0.2, 1 + 0.9 - 0.5, 1 + 0.5 - 0.9, 0.0]))
+    torch.testing.assert_close(found["squared"][:1], torch.tensor([(0.8**2 + 1.5**2 + 1.9**2) / 2]))
+    torch.testing.assert_close(
+        found["cross_entropy"][:1], torch.tensor([math.log(math.exp(0.2) + math.exp(0.5) + math.exp(0.9)) - 0.2])
+    )
 
 
 def test_sgd_steps_against_hand_computation():

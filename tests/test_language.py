@@ -16,11 +16,12 @@ import torch
 from conftest import defaults
 from torch import nn
 
-from compositional import attention, decoding, evaluation, mistakes, packed, sources, splitting, training
+from compositional import attention, decoding, evaluation, mistakes, packed, representations, sources, splitting, training
 from compositional.configuration import Configuration
 from compositional.datasets import scan
+from compositional.declarations import declarations
 from compositional.models import meta_sequence_to_sequence
-from compositional.regularization import Representation, Step, Tap, dropout, silent_tap
+from compositional.regularization import Representation, Step, Tap, divergence, dropout, silent_tap
 from compositional.regularizers import consistency
 from compositional.sequences import Layout, SequenceSplit
 from compositional.tasks import cogs, iwslt
@@ -175,6 +176,11 @@ def test_iwslt_subwords_join_to_the_text_again(iwslt_files):
             text = (iwslt_files / f"{name}.{language}").read_text(encoding="utf-8").splitlines()
             assert [decoding.join_subwords(row) for row in members[member][column]] == text
     assert about["decoding"] == {"beam": 5, "bleu": True}
+    # Other white space than a space would be lost between subwords, and with it the word's end.
+    lines = (iwslt_files / "tst2013.en").read_text(encoding="utf-8").splitlines()
+    (iwslt_files / "tst2013.en").write_text("\n".join(["walk\u00a0house\u2028 walk", *lines[1:]]) + "\n", encoding="utf-8")
+    members, _ = build("iwslt", iwslt_files, subwords=300)
+    assert decoding.join_subwords(members["test"]["input"][0]) == "walk house walk"
     shorter, _ = build("iwslt", iwslt_files, subwords=300, longest=3)
     assert 0 < len(shorter["train"]) < len(members["train"])
     (iwslt_files / "tst2013.vi").write_text("một\n", encoding="utf-8")
@@ -305,6 +311,26 @@ def test_attention_without_positions_equals_pytorch():
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
 
 
+def test_attention_to_the_input_equals_pytorch(problem):
+    split = problem("transformer").splits["train"]
+    ((_, batch),) = split.evaluation_batches(1, len(split), 12)
+    torch.manual_seed(0)
+    width, heads = 8, 2
+    reference = nn.MultiheadAttention(width, heads, batch_first=True)
+    weights = {"a.output.weight": reference.out_proj.weight.T[None], "a.output.bias": reference.out_proj.bias[None]}
+    for part, weight, bias in zip(
+        ("query", "key", "value"), reference.in_proj_weight.chunk(3), reference.in_proj_bias.chunk(3), strict=True
+    ):
+        weights |= {f"a.{part}.weight": weight.T[None], f"a.{part}.bias": bias[None]}
+    layout, mask = batch.layout, batch.input_mask
+    states, encoded = torch.randn(1, len(layout.positions), width), torch.randn(*mask.shape, width)
+    found = attention.attend_across(weights, "a", states, encoded, mask, layout, heads)
+    parts = (layout.chunks(found), layout.chunks(states), layout.rows(encoded), layout.rows(mask))
+    for own, queries, attended, valid in zip(*parts, strict=True):
+        expected, _ = reference(queries[0], attended[0], attended[0], key_padding_mask=~valid[0])
+        torch.testing.assert_close(own[0], expected, atol=1e-5, rtol=1e-4)
+
+
 def test_relative_scores_are_those_of_the_paper():
     torch.manual_seed(0)
     length, width = 4, 6
@@ -403,6 +429,19 @@ def test_a_meta_learner_looks_pairs_up_wherever_they_stand(problem):
     assert not torch.allclose(logits[3], logits[0], atol=1e-4)
 
 
+def test_a_meta_learner_shows_the_command_alone(problem):
+    """Its states are no states of the input's words, so `consistency` must not take them for those; a word alone is a command."""
+    case = problem("meta_sequence_to_sequence")
+    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    words = ["walk", "jump", "twice"]
+    (vectors,) = representations.word_vectors(case, weights, words).values()
+    rows = [case.splits["train"].source.words.index(word) for word in words]
+    np.testing.assert_array_equal(vectors[0], weights["input_embedding"][0, rows].double().numpy())
+    shown, needed = (declarations(name) for name in ("models.meta_sequence_to_sequence", "regularizers.consistency"))
+    assert not set(shown["REPRESENTATIONS"]) & set(needed["REPRESENTATIONS"])
+
+
 def test_the_command_of_an_episode_is_what_follows_do(problem):
     split = problem("meta_sequence_to_sequence").splits["train"]
     _, batch = split.evaluation_batches(1, 32, 32)[0]
@@ -472,8 +511,8 @@ def test_divergence_by_hand():
     left, right = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
     middle = [0.7, 0.3]
     expected = sum(p * math.log(p / m) / 2 for row in ([0.5, 0.5], [0.9, 0.1]) for p, m in zip(row, middle, strict=True))
-    assert consistency.divergence(left, right).item() == pytest.approx(expected, rel=1e-5)
-    assert consistency.divergence(left, left).item() == pytest.approx(0, abs=1e-7)
+    assert divergence(left, right).item() == pytest.approx(expected, rel=1e-5)
+    assert divergence(left, left).item() == pytest.approx(0, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import defaults
+from matplotlib.collections import LineCollection
 
 from compositional.figures import comparison, embeddings, metrics, per_category, style, tradeoff
 from compositional.files import write_csv
@@ -69,9 +70,13 @@ def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
 def test_comparison_of_another_metric_names_it_and_refuses_one_that_is_not_there(runs):
     translated = runs[runs.metric == "accuracy"].assign(metric="bleu", value=lambda rows: 30 * rows.value)
     figure, caption = comparison.draw(translated, options("comparison", metric="bleu"))
-    assert caption.startswith("bleu, on the test set")
+    assert caption.startswith("bleu on the test set")
     assert "lstm_attention + entropy 0.1: 27.300" in caption
     assert figure.axes[0].get_xlim()[1] > 27
+    best = translated[(translated.regularizer == "entropy") & (translated["lambda"] == 0.1)].value.to_numpy()
+    bars = [bar.get_segments()[0][:, 0] for axes in figure.axes for bar in axes.collections if isinstance(bar, LineCollection)]
+    half = style.interval(best)
+    assert any(np.allclose(bar, [best.mean() - half, best.mean() + half]) for bar in bars)  # not cut at 1, as shares are
     with pytest.raises(ValueError, match="no run has 'bleu' on its test set"):
         comparison.draw(runs, options("comparison", metric="bleu"))
 

@@ -38,43 +38,59 @@ def test_parameter_counts_are_the_published_ones(blocks, published):
     assert sum(weight.numel() for weight in weights.values()) == published
 
 
-def modules_of(weights: dict[str, torch.Tensor]) -> torch.nn.Module:
-    """The network of SMALL in standard modules, with one run's weights."""
+def modules_of(weights: dict[str, torch.Tensor], parameters: dict) -> torch.nn.Module:
+    """The network in standard modules, with one run's weights, for images of one channel."""
     nn = torch.nn
+    copied: dict[str, nn.Conv2d] = {}
+
+    def normalized(name, inputs, outputs, kernel, stride, padding):
+        copied[name] = nn.Conv2d(inputs, outputs, kernel, stride, padding, bias=False)
+        return nn.Sequential(copied[name], nn.BatchNorm2d(outputs))
 
     class Block(nn.Module):
-        def __init__(self, inputs, outputs, stride):
+        def __init__(self, name, inputs, outputs, stride):
             super().__init__()
-            self.first = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs))
-            self.second = nn.Sequential(nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
-            self.shortcut = nn.Identity()
-            if stride > 1:
-                self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.first = normalized(f"{name}.first", inputs, outputs, 3, stride, 1)
+            self.second = normalized(f"{name}.second", outputs, outputs, 3, 1, 1)
+            self.shortcut = normalized(f"{name}.shortcut", inputs, outputs, 1, stride, 0) if stride > 1 else nn.Identity()
 
         def forward(self, x):
             return (self.second(self.first(x).relu()) + self.shortcut(x)).relu()
 
-    stem = nn.Sequential(nn.Conv2d(1, 4, 3, 1, 1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
-    network = nn.Sequential(stem, Block(4, 4, 1), Block(4, 8, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 1))
-    parts = {"stem": stem, "stage0.block0.first": network[1].first, "stage0.block0.second": network[1].second}
-    parts |= {f"stage1.block0.{name}": getattr(network[2], name) for name in ("first", "second", "shortcut")}
+    layers, channels = [], parameters["widths"][0]
+    if parameters["stem"] == "imagenet":
+        layers += [normalized("stem", 1, channels, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    else:
+        layers += [normalized("stem", 1, channels, 3, 1, 1), nn.ReLU()]
+    for stage, (width, count) in enumerate(zip(parameters["widths"], parameters["blocks"], strict=True)):
+        for index in range(count):
+            layers.append(Block(f"stage{stage}.block{index}", channels, width, 2 if stage and not index else 1))
+            channels = width
+    output = nn.Linear(channels, len(weights["output.bias"]))
     with torch.no_grad():
-        for name, part in parts.items():
-            part[0].weight.copy_(weights[f"{name}.weight"])
-        network[5].weight.copy_(weights["output.weight"].T)
-        network[5].bias.copy_(weights["output.bias"])
-    return network
+        for name, convolution in copied.items():
+            convolution.weight.copy_(weights[f"{name}.weight"])
+        output.weight.copy_(weights["output.weight"].T)
+        output.bias.copy_(weights["output.bias"])
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), output)
 
 
-def test_the_network_equals_standard_modules():
-    task = {"image_shape": [1, 8, 16], "classes": 2}
-    runs = [resnet18.initialize(SMALL, task, np.random.default_rng(seed)) for seed in (0, 1)]
+@pytest.mark.parametrize(
+    ("parameters", "classes", "shape"),
+    [(SMALL, 2, (8, 16)), ({"widths": [4, 8], "blocks": [2, 2], "stem": "imagenet"}, 3, (33, 41))],
+)
+def test_the_network_equals_standard_modules(parameters, classes, shape):
+    task = {"image_shape": [1, *shape], "classes": classes}
+    runs = [resnet18.initialize(parameters, task, np.random.default_rng(seed)) for seed in (0, 1)]
     weights = {name: torch.stack([run[name] for run in runs]) for name in runs[0]}
-    batch = images.Batch(torch.rand(2, 6, 1, 8, 16), torch.zeros(2, 6, dtype=torch.int64), None)
-    ours = resnet18.forward(SMALL, weights, batch, lambda name, values, mask: values)
+    pictures = torch.rand(2, 6, 1, *shape, generator=torch.Generator().manual_seed(0))
+    batch = images.Batch(pictures, torch.zeros(2, 6, dtype=torch.int64), None)
+    ours = resnet18.forward(parameters, weights, batch, lambda name, values, mask: values)
     for run in (0, 1):
-        network = modules_of(runs[run])
-        torch.testing.assert_close(ours[run, :, 1:], network(batch.images[run]), atol=1e-5, rtol=1e-4)
+        expected = modules_of(runs[run], parameters)(pictures[run])
+        torch.testing.assert_close(ours[run][:, -expected.shape[1] :], expected, atol=1e-5, rtol=1e-4)
+    if classes > 2:
+        return
     assert not ours[..., 0].any()
     # Cross entropy of (0, f) is the binary one of the logit f.
     labels = torch.tensor([0, 1, 1, 0, 1, 0])

@@ -68,7 +68,9 @@ def test_mirror_folder_by_key_and_by_environment(tmp_path, entry, monkeypatch):
     assert fetch(tmp_path, ["mirror"], mirror) == "mirror"
     assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
     monkeypatch.setenv(sources.MIRROR_VARIABLE, mirror)
-    assert fetch(tmp_path, ["mirror"], None) == "mirror"
+    for key in (None, str(tmp_path / "nowhere")):  # the environment wins
+        (tmp_path / "raw" / NAME).unlink()
+        assert fetch(tmp_path, ["mirror"], key) == "mirror"
 
 
 def test_url(tmp_path, server):

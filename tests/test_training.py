@@ -16,11 +16,21 @@ MODELS = [
     *("primitive_attention", "lstm_attention", "lstm_input_feeding", "syntactic_attention", "meta_sequence_to_sequence"),
     *("transformer", "cnn"),
 ]
+
+
+def _fits(model: str, regularizer: str) -> bool:
+    """Whether a model shows what a regularizer looks at."""
+    needed, shown = declarations(f"regularizers.{regularizer}"), declarations(f"models.{model}")
+    return shown["KIND"] in needed["APPLIES_TO"] and (
+        not needed["REPRESENTATIONS"] or bool(set(needed["REPRESENTATIONS"]) & set(shown["REPRESENTATIONS"]))
+    )
+
+
 COMBINATIONS = [
     (model, regularizer)
     for model in MODELS
     for regularizer in available("regularizers")
-    if declarations(f"models.{model}")["KIND"] in declarations(f"regularizers.{regularizer}")["APPLIES_TO"]
+    if _fits(model, regularizer)
     # No word of an episode always stands for the same symbol: there is no lexicon to swap in.
     and (model, regularizer) != ("meta_sequence_to_sequence", "recombination")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 
 from compositional.declarations import available, declarations, module_path
@@ -22,7 +23,13 @@ def _allowed(option: dict) -> str:
     if "enum" in option:
         return ", ".join(str(value) for value in option["enum"])
     kinds = option["type"] if isinstance(option["type"], list) else [option["type"]]
-    bounds = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "multipleOf": "a multiple of"}
+    bounds = {
+        "minimum": "at least",
+        "exclusiveMinimum": "above",
+        "maximum": "at most",
+        "exclusiveMaximum": "below",
+        "multipleOf": "a multiple of",
+    }
     return ", ".join([" or ".join(kinds), *(f"{words} {option[key]}" for key, words in bounds.items() if key in option)])
 
 
@@ -31,7 +38,7 @@ def _table(module: str) -> list[str]:
     if not properties:
         return ["No options.", ""]
     rows = [
-        f"| `{name}` | {_allowed(option)} | `{option['default']}` | {option['description']} |"
+        f"| `{name}` | {_allowed(option)} | `{json.dumps(option['default'])}` | {option['description']} |"
         for name, option in properties.items()
     ]
     return ["| option | allowed | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]

@@ -20,7 +20,7 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
             isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             and ast.get_docstring(node, clean=False) is not None
         ):
-            node.body = node.body[1:] or [ast.Pass()]
+            node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
     return tree
 
 

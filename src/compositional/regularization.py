@@ -5,6 +5,7 @@ A regularizer is a module with
     APPLIES_TO       kinds of task, "sequence" and "image"
     REPRESENTATIONS  names of model representations of which it needs at least one (empty: any model)
     PARAMETERS       its options, as JSON schema
+    PAIRED           optional, True: it pairs the examples of a batch, whose number must be even
     penalty(step)    the term R of the loss, (R,): one number a run
     perturb(step, representation)   optional: what the forward pass continues with instead of a representation
     watch(batch)     optional: what the forward pass is given instead of the batch, such as inputs that gradients are taken of
@@ -13,6 +14,7 @@ A regularizer is a module with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -78,6 +80,12 @@ class Tap:
         shown = Representation(name, values, mask)
         self.step.representations.append(shown)
         return values if self.perturb is None else self.perturb(self.step, shown)
+
+
+def divergence(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Jensen-Shannon divergence of two distributions, given as log probabilities (..., V): (...)."""
+    middle = torch.logaddexp(ours, theirs) - math.log(2)
+    return ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2
 
 
 def silent_tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:

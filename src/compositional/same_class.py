@@ -15,21 +15,9 @@ PARAMETERS = {
     "distance": {"type": "integer", "minimum": 0, "default": 0, "description": "pixels between the two images"},
     "canvas_height": {"type": "integer", "minimum": 1, "default": 224, "description": "pixels"},
     "canvas_width": {"type": "integer", "minimum": 1, "default": 224, "description": "pixels"},
-    "shrink": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 1,
-        "description": "each image is made smaller by this factor (means of squares)",
-    },
     "train_pairs": {"type": "integer", "minimum": 1, "default": 5000, "description": "training pairs"},
     "test_pairs": {"type": "integer", "minimum": 1, "default": 10000, "description": "test pairs"},
 }
-
-
-def _shrunk(images: np.ndarray, factor: int) -> np.ndarray:
-    height, width = images.shape[-2] // factor * factor, images.shape[-1] // factor * factor
-    blocks = images[..., :height, :width].reshape(*images.shape[:2], height // factor, factor, width // factor, factor)
-    return np.rint(blocks.mean((3, 5))).astype(np.uint8)
 
 
 def _member(images: np.ndarray, labels: np.ndarray, pairs: int, key: int) -> Dataset:
@@ -64,8 +52,7 @@ def build(
     Raises:
         ValueError: two images at this distance do not fit on the canvas.
     """
-    shrunk = {name: (_shrunk(images, parameters["shrink"]), labels) for name, (images, labels) in sources.items()}
-    height, width = shrunk["train"][0].shape[2:]
+    height, width = sources["train"][0].shape[2:]
     canvas = {"height": parameters["canvas_height"], "width": parameters["canvas_width"], "distance": parameters["distance"]}
     if 2 * width + canvas["distance"] > canvas["width"] or height > canvas["height"]:
         raise ValueError(
@@ -74,7 +61,7 @@ def build(
         )
     members = DatasetDict(
         {
-            name: _member(*shrunk[name], parameters[f"{name}_pairs"], randomness.derive("same_class", name))
+            name: _member(*sources[name], parameters[f"{name}_pairs"], randomness.derive("same_class", name))
             for name in ("train", "test")
         }
     )

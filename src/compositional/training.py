@@ -144,7 +144,7 @@ _GROUP_BETA, _GROUP_EPSILON = 0.99, 1e-6
 
 @dataclass
 class Problem:
-    """Everything that the runs of a pack share. `splits` are SequenceSplit, ImageSplit or PointSplit by name."""
+    """Everything that the runs of a pack share. `splits` by name, of a class for each kind of task, such as SequenceSplit."""
 
     task: str
     about: dict[str, Any]  # task.json

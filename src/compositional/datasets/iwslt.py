@@ -56,7 +56,7 @@ def load(raw: Path, source: str, target: str) -> dict[str, list[tuple[str, str]]
         ]
         if len(sides[0]) != len(sides[1]):
             raise ValueError(f"iwslt: {file}.{source} has {len(sides[0])} lines, {file}.{target} has {len(sides[1])}")
-        found[name] = [
-            (left.strip(), right.strip()) for left, right in zip(*sides, strict=True) if left.strip() and right.strip()
-        ]
+        # Subwords are kept between spaces: no other white space may be in them, or BLEU's references would lose it.
+        plain = ([" ".join(text.split()) for text in side] for side in sides)
+        found[name] = [(left, right) for left, right in zip(*plain, strict=True) if left and right]
     return found

@@ -105,11 +105,19 @@ def label(run: Run) -> str:
 
 
 def seeds_and_mean(
-    axes: Axes, values: np.ndarray, place: float, shade: str, *, height: float = 0.12, name: str | None = None
+    axes: Axes,
+    values: np.ndarray,
+    place: float,
+    shade: str,
+    *,
+    height: float = 0.12,
+    name: str | None = None,
+    largest: float = 1.0,
 ) -> None:
-    """One line of a chart of shares: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0.
+    """One line of a chart: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0.
 
-    No interval is drawn of two seeds: Student's t makes it so wide that it says nothing and hides the rest.
+    The interval ends at 0 and at `largest`, beyond which no value can be: 1 for shares. None is drawn of two seeds: Student's
+    t makes it so wide that it says nothing and hides the rest.
     """
     known = values[np.isfinite(values)]
     spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
@@ -118,7 +126,7 @@ def seeds_and_mean(
     axes.scatter(np.zeros(lost), np.full(lost, place), marker="x", s=25, color=shade, clip_on=False, zorder=4)
     if len(known):
         mean, half = known.mean(), interval(known) if len(known) > 2 else 0.0
-        error = [[min(half, max(mean, 0))], [min(half, max(1 - mean, 0))]]  # shares end at 0 and 1
+        error = [[min(half, max(mean, 0))], [min(half, max(largest - mean, 0))]]
         axes.errorbar(
             [mean], [place], xerr=error, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2, label=name
         )

@@ -44,11 +44,12 @@ def _summary(values: pd.Series) -> tuple[float, float]:
 def _caption(effects: pd.DataFrame) -> str:
     lines = [
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
-        "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, named "
-        "beside it: means over seeds of paired differences with 95 % intervals (Student's t); lines join a regularizer's "
-        "lambdas. Up and to the left is better. Time is wall-clock time spent in training steps over the plain runs' mean; runs "
-        "of a family train together, so a run's share is its pack's time divided by the runs in it, and depends on how many "
-        "these are and on what else the machine did. Diverged runs are left out.",
+        "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, the best and "
+        "the largest named beside it: means over seeds of paired differences with 95 % intervals (Student's t); lines join a "
+        "regularizer's lambdas. Up and to the left is better. Time is wall-clock time spent in training steps over the plain "
+        "runs' mean; runs of a family train together, so a run's share is its pack's time divided by the runs in it, and depends "
+        "on how many these are and on what else the machine did. The largest gain is found on these very runs, which flatters it "
+        "where there are several lambdas. Diverged runs are left out.",
         "",
     ]
     for (task, model), own in effects.groupby(["task", "model"]):

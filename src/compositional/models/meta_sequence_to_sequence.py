@@ -35,7 +35,7 @@ from compositional.sequences import Batch
 from compositional.vocabulary import PAD
 
 KIND = "sequence"
-REPRESENTATIONS = ("word_embedding", "encoder_states")
+REPRESENTATIONS = ("word_embedding", "command_states")  # not of every input word: nothing for `consistency`
 PARAMETERS = {
     "width": {
         "type": "integer",
@@ -88,9 +88,9 @@ def buffers(parameters: dict, task: dict, seed: int) -> Weights:
 
 
 def command_of(batch: Batch, starts: Tensor) -> Batch:
-    """The commands alone: what stands behind the flag in `starts` (R, B, S), moved to the front."""
+    """The commands alone: what stands behind the flag in `starts` (R, B, S), moved to the front; without a flag all of it."""
     length = batch.inputs.shape[2]
-    skipped = starts.to(torch.int64).argmax(2) + 1
+    skipped = (starts.to(torch.int64).argmax(2) + 1) * starts.any(2)
     place = torch.arange(length, device=starts.device) + skipped.unsqueeze(2)
     kept, lengths = place < batch.input_lengths.unsqueeze(2), batch.input_lengths - skipped
     words = batch.inputs.gather(2, place.clamp(max=length - 1)).masked_fill(~kept, PAD)
@@ -114,7 +114,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     mask = command.input_mask
     words = tap("word_embedding", packed.embedding(command.inputs, weights["input_embedding"]), mask)
     states, _ = encode(weights, dropout(tap, words, rate), command)
-    states = tap("encoder_states", states, mask)
+    states = tap("command_states", states, mask)
     # A pair stands around its "means"; what is made of all other places is not looked at.
     keys, values = (
         _alone(weights, encoder, packed.embedding(batch.inputs.roll(shift, 2), weights[table]))

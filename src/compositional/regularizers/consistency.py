@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional.packed import aligned, padding_bias
-from compositional.regularization import Step
+from compositional.regularization import Step, divergence
 
 APPLIES_TO = ("sequence",)
 REPRESENTATIONS = ("encoder_states",)
@@ -52,13 +52,6 @@ def contrast(states: Tensor, words: Tensor, valid: Tensor, temperature: float, v
     return ((similarity.logsumexp(-1) - mean) * anchor).sum(-1) / anchor.sum(-1).clamp(min=1)
 
 
-def divergence(left: Tensor, right: Tensor) -> Tensor:
-    """Jensen-Shannon divergence of softmax distributions: logits (..., V) twice -> (...)."""
-    ours, theirs = left.log_softmax(-1), right.log_softmax(-1)
-    middle = torch.logaddexp(ours, theirs) - math.log(2)
-    return ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2
-
-
 def penalty(step: Step) -> Tensor:
     """(R,)."""
     batch, options = step.batch, step.parameters
@@ -72,7 +65,7 @@ def penalty(step: Step) -> Tensor:
         torch.cat([values.flatten(1, 2).index_select(1, read) for values in both], 1)
         for both in ((first.values, second.values), [batch.inputs] * 2, [batch.input_mask] * 2)
     )
-    apart = divergence(step.outputs, outputs) * batch.target_mask
+    apart = divergence(step.outputs.log_softmax(-1), outputs.log_softmax(-1)) * batch.target_mask
     return (
         options["alpha"] * contrast(states, words, valid, options["temperature"], step.prepared)
         + options["beta"] * apart.sum(1) / (batch.inputs.shape[1])

@@ -6,8 +6,8 @@ Maman, Cohen, ICML 2022, section 7). A function that treats I and J separately, 
 training with lambda > 0 raises the separation rank between distant regions. Regions are the two components of images that have
 them, drawn either way round, or two random squares; one pair a step and run.
 
-The score is the logit with two classes, as in the paper, whatever the label: batch normalization mixes the gradients of a batch, so
-their signs count. With more classes it is the label's score above the mean of the others.
+The score is the logit with two classes, as in the paper, whatever the label: batch normalization mixes the gradients of a
+batch, so their signs count. With more classes it is the label's score above the mean of the others.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ for words that occur nowhere (the task's `virtual_words`), so that equivariance 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from compositional import lexicon
-from compositional.regularization import Step
+from compositional.regularization import Step, divergence
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()
@@ -110,6 +109,4 @@ def penalty(step: Step) -> Tensor:
     # p(pi(symbol) | pi x) against p(symbol | x).
     ours = step.outputs.log_softmax(-1)
     theirs = outputs.log_softmax(-1).gather(2, at_positions)
-    middle = torch.logaddexp(ours, theirs) - math.log(2)
-    divergence = ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2
-    return (divergence * step.batch.target_mask).sum(1) / step.batch.inputs.shape[1]
+    return (divergence(ours, theirs) * step.batch.target_mask).sum(1) / step.batch.inputs.shape[1]

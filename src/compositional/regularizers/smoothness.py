@@ -10,7 +10,7 @@ from torch import Tensor
 from compositional.regularization import Step
 
 APPLIES_TO = ("sequence",)
-REPRESENTATIONS = ("encoder_states",)
+REPRESENTATIONS = ("encoder_states", "command_states")
 PARAMETERS: dict = {}
 
 

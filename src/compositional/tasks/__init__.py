@@ -1,0 +1,21 @@
+"""What is learned. A task is a module with
+
+    KIND             "sequence", "image", "composite", "combination", "tensor", "point" or "puzzle": what a batch is
+    DATASET          the module in `datasets/` that lists its raw files, one without files if nothing is downloaded
+    PARAMETERS       its options, as JSON schema
+    build(raw, parameters)   its members (a DatasetDict: "train", "test" and others) and what it says of itself, for task.json.
+                     `raw` is the folder of its raw files.
+
+What it must say of itself: "in_distribution", the member that shows how well training went, and "disjoint", which members may
+have nothing in common with training (`splitting.audit`). What it may say: "references", values that need no network, by metric;
+"decoding" (`decoding.scores`); "primitives" (`sequences.Batch.influence`); and what its kind needs besides:
+
+    sequence         columns input and output, words between spaces: `sentences.task` makes both return values of pairs
+    image            columns image and label; "classes", "component_width" (None: no redundant component)
+    the others       as in their splits: `composites`, `combinations`, `tensors`, `points`, `puzzles`
+
+and, where it needs them,
+
+    PARALLEL         True: `build` takes `processes`, how many it may use
+    BUILT_FROM       which earlier runs it is made of: `build` takes `splits` and `metrics` (`tasks/raven_evolved.py`)
+"""
