@@ -332,7 +332,9 @@ def test_margins_of_invariance_and_partial_exposure_have_their_closed_forms():
 def test_no_kernel_machine_infers_equivalence(options):
     found = fitted("transitive_equivalence", options, machine="svc", similarities=[[0.1], [0.3], [0.45]])
     assert all(found["train", f"accuracy at {salience}"] == 1 for salience in (0.1, 0.3, 0.45))
-    assert all(found["test", f"accuracy at {salience}"] <= 0.5 for salience in (0.1, 0.3, 0.45))
+    # Their outputs on new pairs are zero by symmetry; the sign of what the solver leaves over would be anything.
+    assert all(found["test", f"largest output at {salience}"] < 5e-4 for salience in (0.1, 0.3, 0.45))
+    assert all(found["test", f"accuracy at {salience}"] == 0.5 for salience in (0.1, 0.3, 0.45))
 
 
 def test_a_fit_is_kept_in_its_weights_and_recorded_once():

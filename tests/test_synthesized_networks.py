@@ -28,7 +28,7 @@ from test_workflow import Project
 from compositional import evaluation, packed, plan, puzzles, training
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.datasets import raven
-from compositional.figures import synthesized_ranks
+from compositional.figures import synthesized_correlation, synthesized_ranks
 from compositional.grid import Run
 from compositional.models import graph_structured, pixel_shuffle_transformer
 from compositional.regularization import dropout, silent_tap
@@ -834,6 +834,19 @@ def test_captions_state_the_numbers_of_the_table():
 def test_what_counts_as_selected_is_what_the_loop_selects():
     group = pd.DataFrame({"train": [0.9, 0.8, 0.8, 0.7], "train_loss": [0.1, 0.5, 0.3, 0.6], "seed": range(4)})
     assert synthesized_ranks._half(group, 0.5).seed.tolist() == [0, 2]  # a tie goes to the smaller loss, as in `rank`
+
+
+def test_the_same_graph_in_two_loops():
+    found = pd.DataFrame(
+        {
+            "generation": [1] * 8 + [2],
+            "loop": [0, 0, 0, 0, 1, 1, 1, 1, 0],
+            "program": [*"abcd", *"dcbx", "a"],
+            "train": [0.9, 0.8, 0.7, 0.6, 0.5, 0.6, 0.7, 0.1, 0.2],
+        }
+    )
+    assert synthesized_correlation._between_loops(found, "train") == [pytest.approx(1)]  # over b, c and d
+    assert synthesized_correlation._between_loops(found[found.loop == 0], "train") == []
 
 
 def test_the_layout_rule_is_a_reference_of_binary_targets_alone():

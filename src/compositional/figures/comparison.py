@@ -60,9 +60,8 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) ->
             known = values.dropna().to_numpy()
             if len(known):
                 lost = f", {len(values) - len(known)} diverged" if len(known) < len(values) else ""
-                spread = (
-                    f" +- {style.interval(known):.3f}, median {np.median(known):.3f}, from {known.min():.3f} to {known.max():.3f}"
-                )
+                half = f" +- {style.interval(known):.3f}" if len(known) > 2 else ""
+                spread = f"{half}, median {np.median(known):.3f}, from {known.min():.3f} to {known.max():.3f}"
                 count = f"{len(known)} seeds" if len(known) > 1 else "1 seed"
                 lines.append(f"  - {method}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({count}{lost})")
             elif len(values):

@@ -35,7 +35,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in grid.flat:
         axes.set_axis_off()
     for row, loop in zip(grid, loops, strict=True):
-        own = found[found.loop == loop].sort_values(["train", "validation"], ascending=False)
+        own = tables.ranked(found[found.loop == loop])
         row[0].text(-0.02, 0.5, f"loop {loop}", transform=row[0].transAxes, rotation=90, ha="right", va="center", fontsize=8)
         known = tables.library(table, own.task.iloc[0])
         ends = pd.concat([own.head(each), own.tail(each)]).drop_duplicates("seed")

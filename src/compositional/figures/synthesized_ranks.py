@@ -24,18 +24,17 @@ _LINES = {"train": ("#D55E00", "training"), "validation": ("#0072B2", "validatio
 
 
 def _half(group: pd.DataFrame, kept: float) -> pd.DataFrame:
-    """The networks with the highest training accuracy, ties by training loss, as `raven_evolved.rank` has it."""
-    ranked = group.sort_values(["train", "train_loss", "seed"], ascending=[False, True, True])
-    return ranked.head(max(1, round(kept * len(group))))
+    """The networks with the highest training accuracy."""
+    return tables.ranked(group).head(max(1, round(kept * len(group))))
 
 
 def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
     baseline = found[found.generation == 0]
     lines = [
         "Accuracy by rank of training accuracy: the baseline's runs, and the networks of every generation's programs. "
-        "Thin lines: single loops; thick: their mean at each rank. Horizontal lines: the majority class, the rule that answers "
-        "yes exactly for shapes in shapes (for binary targets), and the mean of the baseline, all on the validation puzzles. ± "
-        "after a mean over loops is the half width of its 95 % interval.",
+        "Thin lines: single loops; thick: their mean at each rank (of many baseline runs a moving average over six). Horizontal "
+        "lines: the majority class, the rule that answers yes exactly for shapes in shapes (for binary targets), and the mean of "
+        "the baseline, all on the validation puzzles. ± after a mean over loops is the half width of its 95 % interval.",
         "",
         "* no network: " + ", ".join(f"{name} {value:.3f}" for name, value in known.items()),
         f"* baseline, {len(baseline)} runs: train {baseline.train.mean():.3f} (sd {baseline.train.std():.3f}), validation "
@@ -72,7 +71,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         1, len(generations), figsize=(2.6 * len(generations) + 1.6, 3.2), sharey=True, squeeze=False, layout="constrained"
     )
     for axes, generation in zip(grid[0], generations, strict=True):
-        ranked = found[found.generation == generation].sort_values(["train", "validation"], ascending=False)
+        ranked = tables.ranked(found[found.generation == generation])
         ranked = ranked.assign(rank=ranked.groupby("loop").cumcount() + 1)
         for split, (shade, label) in _LINES.items():
             loops = ranked.pivot(index="rank", columns="loop", values=split)

@@ -23,6 +23,7 @@ from compositional.combinations import Batch, CombinationSplit
 
 Weights = dict[str, Tensor]
 
+_ZERO = 1e-3  # tolerance of the support vector machines' solver, beside outputs of 1
 KIND = "combination"
 REPRESENTATIONS = ()
 PARAMETERS = {
@@ -176,6 +177,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tenso
 def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], outputs: dict[str, Tensor]) -> dict:
     """Metrics of one run by machine: {(split, metric): value}, the metric ending in "at <kernel>", and "of set <n>" if several.
 
+    Where targets are signs, an output that the solver cannot tell from zero is half right.
+
     Saliences are of the kernels, under split "kernel". The additivity index and values of conjunctions are over all
     combinations, under "all"; see compositional.conjunctions.
 
@@ -195,7 +198,11 @@ def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], o
                 rows = torch.from_numpy(own).unsqueeze(0)
                 batch = split.batch(rows.to(split.device))
                 column_of = outputs[member][rows[0]][None, :, column : column + 1]
-                found[member, f"accuracy at {suffix}"] = batch.column_correct(column_of).double().mean().item()
+                right = batch.column_correct(column_of).double()
+                if batch.signs:
+                    right[column_of.abs() < _ZERO] = 0.5
+                found[member, f"accuracy at {suffix}"] = right.mean().item()
+                found[member, f"largest output at {suffix}"] = column_of.abs().max().item()
                 found[member, f"squared_error at {suffix}"] = batch.column_losses(column_of, "squared").double().mean().item()
                 collected.append((split.combinations[own], column_of.flatten().double().cpu().numpy(), member == "train"))
             if parameters["values"]:

@@ -40,6 +40,11 @@ def networks(table: pd.DataFrame) -> pd.DataFrame:
     return found.sort_values(["generation", "loop", "seed"]).reset_index(drop=True)
 
 
+def ranked(found: pd.DataFrame) -> pd.DataFrame:
+    """Networks from the best to the worst by training accuracy, ties by training loss, as `raven_evolved.rank` has it."""
+    return found.sort_values(["train", "train_loss", "seed"], ascending=[False, True, True])
+
+
 def references(table: pd.DataFrame) -> dict[str, float]:
     """Validation accuracies that need no network, by name."""
     rows = table[table.split == "reference"]
