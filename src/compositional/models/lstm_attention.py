@@ -88,7 +88,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order, under teacher forcing with `batch.previous`.
 
     With copying they are log probabilities of a mixture: what the decoder writes, and what it copies from where a second
-    attention looks (See, Liu and Manning, ACL 2017, equation 9). Probability that falls on words without a symbol is lost.
+    attention looks (See, Liu and Manning, ACL 2017, equation 9). What falls on words without a symbol is left out, and the loss
+    makes the rest sum to 1: looking at such words costs nothing, unlike there.
     """
     layout, rate = batch.layout, parameters["dropout"]
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
