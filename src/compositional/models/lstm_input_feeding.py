@@ -3,9 +3,10 @@
 What a decoder step has decided, its state combined with what it attends to, is an input of the next one (Luong, Pham and Manning
 2015, section 3.3). What stands in the input can only be copied, and copying has a probability beside those of the other symbols:
 the original's supervised copying, as one distribution, in which looking at words that are no symbols costs nothing (what falls
-on them is left out, and the loss makes the rest sum to 1); the original's copying loss counts them. As there, encoder states are projected, both directions' last states are
-added up to start the decoder, and dropout falls on everything that enters the decoder's LSTM or leaves it. Unlike there, the
-decoder's cell starts with zeros, and embeddings are drawn as for the other models here.
+on them is left out, and the loss makes the rest sum to 1); the original's copying loss counts them. As there, encoder states are
+projected, both directions' last states are added up to start the decoder, and dropout falls on everything that enters the
+decoder's LSTM or leaves it. Unlike there, the decoder's cell starts with zeros, and embeddings are drawn as for the other models
+here.
 """
 
 from __future__ import annotations
