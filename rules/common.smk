@@ -3,21 +3,19 @@
 import hashlib
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
 ROOT = Path(workflow.basedir)
 SOURCES = ROOT / "src"
-SCRIPTS = ROOT / "workflow" / "scripts"
 # Scripts import the package from here, installed or not, on this machine and on compute nodes.
 sys.path.insert(0, str(SOURCES))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))
 
 from compositional import archive, integrity, plan, progress, provenance
 from compositional.configuration import Configuration, ConfigurationError
-from compositional.declarations import module_path
-from compositional.fingerprint import fingerprint
+from compositional.declarations import declarations, module_path
+from compositional.fingerprint import fingerprint, of_script
 from compositional.grid import NAME, figure_runs
 
 # Called without --cores, use this machine's; executors that submit jobs elsewhere have --jobs instead.
@@ -29,7 +27,23 @@ if settings.cores is None and settings.nodes is None:
 
 def numerics_of(family):
     """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(*map(module_path, ("training", "curves", *CONFIGURATION.modules(family))))
+    return fingerprint(*map(module_path, ("training", "curves", "devices", *CONFIGURATION.modules(family))))
+
+
+# Options with which Snakemake builds nothing.
+ONLY_LOOK = (
+    *("dryrun", "touch", "unlock", "lint", "report", "archive", "summary", "detailed_summary", "print_compilation"),
+    *("dag", "rulegraph", "filegraph", "d3dag", "list_rules", "list_target_rules", "list_untracked", "list_conda_envs"),
+    *("list_changes", "list_input_changes", "list_params_changes", "cleanup_metadata", "delete_all_output", "delete_temp_output"),
+    *("containerize", "export_cwl", "generate_unit_tests", "conda_cleanup_envs", "conda_create_envs_only"),
+)
+
+
+def call():
+    """What Snakemake was called with, as it reads its command line and profiles itself."""
+    from snakemake.cli import parse_args
+
+    return parse_args(sys.argv[1:])[1]
 
 
 try:
@@ -39,23 +53,26 @@ try:
     if not workflow.is_main_process:
         PACKS = plan.read(Path("results/plan.json"))
     else:
-        wanted = plan.wanted_runs(CONFIGURATION, "results", sys.argv[1:])
-        # A call that builds nothing, or that Snakemake is going to refuse because another one builds here.
-        looks = re.compile(
-            r"-[nFfkpqSD]*[nSD][nFfkpqSD]*|--(dry-?run|(detailed-)?summary|dag|rulegraph|filegraph|d3dag|lint|list.*|unlock)"
-        )
-        locked = "--nolock" not in sys.argv and any(Path(".snakemake/locks").glob("*.lock"))
-        only_look = locked or any(looks.fullmatch(argument.partition("=")[0]) for argument in sys.argv[1:])
+        called = call()
+        wanted = plan.wanted_runs(CONFIGURATION, "results", called.targets)
+        only_look = any(getattr(called, name, None) for name in ONLY_LOOK)
+        # Another call builds here (or was killed); Snakemake refuses this one if both make the same files.
+        others = not called.nolock and any(Path(".snakemake/locks").glob("*.lock"))
         # What was damaged after it was made is made again, with all that comes of it.
         asked = FIGURES.keys() & {target for targets in wanted.values() for target in targets}
-        records = integrity.records(Path("results"), wanted, asked)
+        tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
+        records = integrity.records(Path("results"), tasks, wanted, asked)
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
-        for path in integrity.repair(Path("results"), records, made_from, only_look=only_look):
+        for path in integrity.repair(Path("results"), records, made_from, only_look=only_look or others):
             print(f"damaged, made again: {path}", file=sys.stderr)
-        PACKS, pending = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION, numerics_of)
-        # Such a call leaves no trace, least of all in the plan of a build that is going on.
+        PACKS, pending = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION, numerics_of, others)
+        # A call that builds nothing leaves no trace, least of all in the plan of a build that is going on.
         if not only_look:
             plan.write(Path("results/plan.json"), PACKS)
+        if not only_look and not others:
+            if {"params", "code"} <= set(map(str, called.rerun_triggers)):
+                for path in plan.outdated(pending, "results", CONFIGURATION, numerics_of):
+                    path.unlink()
             steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
             progress.announce(Path("results/progress"), plan.work(steps))
 except (ConfigurationError, ValueError, OSError) as error:
@@ -72,8 +89,14 @@ wildcard_constraints:
 
 
 def code_of(script, *modules):
-    """Fingerprint of a script, of the modules that it loads by name, and of all that these import."""
-    return fingerprint(SCRIPTS / f"{script}.py", *map(module_path, modules))
+    """What a job's code is, for `stages.job.logged`: a script, the modules that it loads by name, their fingerprint."""
+    return {"script": script, "modules": list(modules), "fingerprint": of_script(script, modules)}
+
+
+def content_of(wildcards):
+    """What a download must be: its published checksum; where there is none, what the code that fetches it gives."""
+    entry = declarations(f"datasets.{wildcards.dataset}")["FILES"][wildcards.file]
+    return entry.get("sha256") or entry.get("git_blob") or of_script("download", [f"datasets.{wildcards.dataset}"])
 
 
 def work_of(pack):
@@ -109,7 +132,7 @@ def collectors_of(figure):
 # Of the figures that the archive is made of.
 ARCHIVED = CONFIGURATION.archived
 ARCHIVED_RUNS = sorted({run for name in ARCHIVED for run in figure_runs(FIGURES[name])})
-ARCHIVED_TASKS = sorted({run.task for run in ARCHIVED_RUNS})
+ARCHIVED_TASKS = sorted({grid["task"] for name in ARCHIVED for grid in FIGURES[name]["grids"]})
 
 
 def digest_of_sources():

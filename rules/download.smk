@@ -7,7 +7,7 @@ rule download:
     conda:
         "../envs/environment.yaml"
     params:
-        code=lambda wildcards: code_of("download", f"datasets.{wildcards.dataset}"),
+        content=content_of,
     message:
         "Fetching {wildcards.dataset}/{wildcards.file}"
     script:

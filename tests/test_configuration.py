@@ -201,3 +201,18 @@ def test_documented_calls_name_targets_before_configuration_files():
         calls += re.findall(r"--configfile ([^`#\n]*)", path.read_text())
     assert len(calls) > 5
     assert not [call for call in calls if "results/" in call]
+
+
+def test_messages_of_wrong_types(config):
+    for keys, value, message in (
+        (["archive"], {"figures": "ablation"}, "archive.figures: 'all' was expected, and 'ablation' is not of type 'array'"),
+        ([*GRID, "task"], 5, "5 is not of type 'string', and 5 is not of type 'array'"),
+        (["pack_size"], {"default": "8"}, "pack_size.default: '8' is not of type 'integer'.*this is text"),
+        ([*GRID, "regularizers"], {"entropy": [0.1, 0.1000000000001]}, "entropy: lambdas 0.1, 0.1000000000001 are not different"),
+        ([*GRID[:-2], "options"], {"ceilings": ["digits_concat_b"]}, "options.ceilings: .* is not of type 'object'"),
+        ([*GRID[:-2], "options"], {"ceilings": {"scan_jump": 3}}, "options.ceilings.scan_jump: 3 is not of type 'string'"),
+    ):
+        wrong = copy.deepcopy(config)
+        change(wrong, keys, value)
+        with pytest.raises(ConfigurationError, match=message):
+            Configuration(wrong, SCHEMA)

@@ -9,6 +9,7 @@ from compositional import fingerprint as module
 from compositional.configuration import Configuration
 from compositional.declarations import declarations, module_path
 from compositional.grid import figure_runs
+from compositional.stages import job
 
 
 @pytest.fixture
@@ -89,3 +90,12 @@ def test_the_projects_runs_depend_on_their_own_regularizer_alone():
     numerics = modules_behind("training", "evaluation", "models.cnn", "regularizers.entropy")
     assert {"training.py", "packed.py", "images.py", "regularizers/entropy.py"} <= numerics
     assert not {"regularizers/recombination.py", "sequences.py", "store.py", "figures/ablation.py"} & numerics
+
+
+def test_a_job_whose_code_has_changed_ends_at_once(tmp_path, capsys):
+    code = {"script": "plot", "modules": ["figures.ablation"], "fingerprint": module.of_script("plot", ["figures.ablation"])}
+    with job.logged(str(tmp_path / "log"), code):
+        pass
+    with pytest.raises(SystemExit), job.logged(str(tmp_path / "log"), code | {"fingerprint": "another"}):
+        pytest.fail("the job began")
+    assert "the code has changed since this build began" in capsys.readouterr().err

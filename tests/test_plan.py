@@ -9,7 +9,7 @@ from test_configuration import SCHEMA, STUDIES, read
 from compositional import plan
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.files import write_json
-from compositional.grid import Run, figure_runs, run_folder
+from compositional.grid import Run, expand, figure_runs, run_folder
 
 
 def runs(seeds, strengths, regularizer="entropy"):
@@ -115,9 +115,17 @@ def test_the_command_line_says_which_runs_are_wanted():
     def wanted(*arguments):
         return set(plan.wanted_runs(configuration, "results", arguments))
 
-    assert wanted("-c2", "results/figures/ablation.pdf") == ablation
-    assert wanted("results/tables/ablation.csv", "-n") == ablation
-    assert wanted() == wanted("all") == everything
+    assert wanted("results/figures/ablation.pdf") == wanted("results/tables/ablation.csv") == ablation
+    # A rule, or a file elsewhere, may need any run.
+    assert wanted() == wanted("all") == wanted("all", "results/figures/ablation.pdf") == everything
+    generation = "raven_evolved_loop0_generation2"
+    assert wanted("results/figures/ablation.pdf", f"results/splits/{generation}") == ablation | set(
+        configuration.built_from(generation)[1]
+    )
+    assert wanted("results/raw/geoquery/geography-logic.txt") == everything
+    for target, what in (("geoqery/geography-logic.txt", "dataset"), ("geoquery/geography.txt", "file of geoquery")):
+        with pytest.raises(ConfigurationError, match=f"there is no {what} .*did you mean"):
+            wanted(f"results/raw/{target}")
     run = Run("scan_jump", "lstm_attention", "smoothness", 0.5, 77)
     for name in ("weights.safetensors", "metrics.csv", ""):
         assert wanted(f"results/runs/{run.path}/{name}") == {run}
@@ -136,3 +144,36 @@ def test_plan_files_hold_no_code(tmp_path):
     plan.write(tmp_path / "plan.json", packs)
     assert plan.read(tmp_path / "plan.json") == packs
     assert yaml.safe_load((tmp_path / "plan.json").read_text()) == [["scan_jump/lstm_attention/entropy/lambda=1/seed=0"]]
+
+
+def test_a_plan_of_another_call_is_added_to(tmp_path):
+    """A lock is there: what the other call's jobs read in the plan stays, whether it is done or not."""
+    theirs, _ = make(tmp_path, runs([0, 1], [1]), configured())
+    plan.write(tmp_path / "plan.json", theirs)
+    packs, pending = plan.make(tmp_path / "plan.json", str(tmp_path), runs([1, 2], [1, 3]), configured(), numerics, others=True)
+    assert packs[: len(theirs)] == theirs
+    planned = [run for pack in packs for run in pack.runs]
+    assert len(planned) == len(set(planned)) == 5
+    assert set(pending) == set(packs)
+    gone = plan.cut({Run("scan_jump", "lstm_attention", "gone", 1.0, 0): frozenset()}, {"default": 1})
+    plan.write(tmp_path / "plan.json", gone)
+    assert plan.make(tmp_path / "plan.json", str(tmp_path), {}, configured(), numerics, others=True) == ([], [])
+
+
+def test_records_of_other_options_are_found_without_snakemake(tmp_path):
+    packs, _ = make(tmp_path, runs([0], [1, 3]), configured())
+    build(tmp_path, packs, configured())
+    assert plan.outdated(packs, str(tmp_path), configured(), numerics) == []
+    changed = configured({"tasks": {"scan_jump": {"training": {"steps": 7}}}})
+    records = sorted(tmp_path.rglob("run.json"))
+    assert sorted(plan.outdated(packs, str(tmp_path), changed, numerics)) == records
+    records[0].unlink()
+    assert plan.outdated(packs, str(tmp_path), changed, numerics) == records[1:]
+
+
+def test_a_lambda_is_that_of_its_path():
+    """So that a plan that was read back names the runs of the grid."""
+    grid = {"task": "a", "model": "b", "regularizers": {"c": [10**-0.5]}, "seeds": [0]}
+    (_, run) = expand(grid)
+    assert Run.parse(run.path) == run
+    assert run.strength == 0.316227766017

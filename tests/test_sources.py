@@ -130,3 +130,13 @@ def test_the_next_source_is_tried_after_a_bad_one(tmp_path, server):
 def test_idx_files_are_read_as_arrays(tmp_path):
     (tmp_path / "x-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, 2, 1, 3) + bytes(range(6)))
     assert mnist._read(tmp_path / "x-images-idx3-ubyte").tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
+
+
+def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
+    path = tmp_path / NAME
+    path.write_bytes(PAYLOAD)
+    sources.verify("mnist", path)
+    path.write_bytes(PAYLOAD[:-1])
+    with pytest.raises(ValueError, match=r"was altered or damaged after it was fetched .*wrong content: sha256"):
+        sources.verify("mnist", path)
+    assert not path.exists()

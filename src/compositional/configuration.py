@@ -19,7 +19,7 @@ import jsonschema
 import yaml
 
 from compositional.declarations import available, declarations
-from compositional.grid import Run, expand
+from compositional.grid import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
 # What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
@@ -60,9 +60,13 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     if error.validator == "enum":
         allowed = error.validator_value
         return f"{key}: {error.instance!r} is not allowed{_options_for(error.instance, allowed)}"
+    if error.validator in ("anyOf", "oneOf"):
+        return f"{key}: " + ", and ".join(part.message for part in error.context)
     # YAML takes 1e-3 for text: its numbers have a dot before the e, and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"(\d+)e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}.0e{power[2] or '+'}{power[3]}" if power else ""
+    if error.validator == "type" and isinstance(error.instance, str) and error.instance.isdigit():
+        hint = "; this is text: take its quotes away, or, if it is from --config, write it in a file for --configfile"
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"
 
 
@@ -233,16 +237,17 @@ class Configuration:
                 if module not in known:
                     problems.append(f"{where}: there is no figure module {module!r}{_options_for(module, known)}")
                     continue
-                problems += _check(
+                wrong = _check(
                     figure.get("options", {}),
                     _options(declarations(f"figures.{module}")["PARAMETERS"]),
                     f"{where}.options",
                 )
+                problems += wrong
                 needed = ["task"] if declarations(f"figures.{module}")["SOURCE"] == "split" else GRID_KEYS
                 for index, grid in enumerate(figure["grids"]):
                     grid_where = f"{where}.grids.{index}"
                     problems += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
-                problems += self._check_methods(where, figure) + self._check_ceilings(where, figure)
+                problems += [] if wrong else self._check_methods(where, figure) + self._check_ceilings(where, figure)
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
         chosen = self.config["archive"]["figures"]
         problems += [
@@ -268,6 +273,11 @@ class Configuration:
                 problems.append(f"{where}.{key}: unknown {KINDS[section]} {name!r}{_options_for(name, known)}")
         if "model" not in grid:
             return problems
+        problems += [
+            f"{where}.regularizers.{name}: lambdas {', '.join(map(str, strengths))} are not different in their twelve digits"
+            for name, strengths in grid["regularizers"].items()
+            if len(set(map(format_lambda, strengths))) < len(strengths)
+        ]
         return problems or [
             f"{where}: {problem}"
             for name in grid["regularizers"] or ["none"]
@@ -384,6 +394,27 @@ class Configuration:
             raise ConfigurationError(f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0")
         if problems := self.impossible(run.task, run.model, run.regularizer):
             raise ConfigurationError(f"{run.path}: {'; '.join(problems)}")
+
+    def knows(self, run: Run) -> bool:
+        """Whether the configuration can make a run."""
+        try:
+            self.check_run(run)
+        except ConfigurationError:
+            return False
+        return True
+
+    def check_raw_file(self, dataset: str, name: str) -> None:
+        """Refuse a download that is asked for and does not exist.
+
+        Raises:
+            ConfigurationError: naming the nearest match.
+        """
+        asked = [(dataset, available("datasets"), "dataset")]
+        if dataset in asked[0][1]:
+            asked.append((name, sorted(declarations(f"datasets.{dataset}")["FILES"]), f"file of {dataset}"))
+        for wanted, known, what in asked:
+            if wanted not in known:
+                raise ConfigurationError(f"there is no {what} {wanted!r}{_options_for(wanted, known)}")
 
     def parameters(self, section: str, name: str) -> dict[str, Any]:
         """An entry's options, defaults filled in, without its training settings."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from compositional.declarations import PACKAGE
+from compositional.declarations import PACKAGE, module_path
+
+SCRIPTS = PACKAGE.parents[1] / "workflow" / "scripts"
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
@@ -66,3 +69,8 @@ def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
         f"{path.name if root not in path.parents else path.relative_to(root)} {digest}" for path, digest in seen.items()
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def of_script(script: str, modules: Sequence[str] = ()) -> str:
+    """Of a script of the workflow, of the modules ("models.cnn") that it loads by name, and of all that these import."""
+    return fingerprint(SCRIPTS / f"{script}.py", *map(module_path, modules))

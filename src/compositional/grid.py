@@ -13,7 +13,7 @@ SEED = r"[0-9]+"
 
 
 def format_lambda(value: float) -> str:
-    """The one way to write a lambda in a path: 0, 0.1, 10, 1e-05."""
+    """The one way to write a lambda in a path: 0, 0.1, 10, 1e-05. A run has the lambda of its path: twelve digits."""
     return f"{value:.12g}"
 
 
@@ -67,7 +67,7 @@ def expand(grid: dict[str, Any]) -> list[Run]:
     for seed in grid["seeds"]:
         runs.append(Run(grid["task"], grid["model"], "none", 0.0, seed))
         for regularizer, strengths in grid["regularizers"].items():
-            runs += [Run(grid["task"], grid["model"], regularizer, float(s), seed) for s in strengths if s > 0]
+            runs += [Run(grid["task"], grid["model"], regularizer, float(format_lambda(s)), seed) for s in strengths if s > 0]
     return runs
 
 

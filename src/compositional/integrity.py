@@ -46,10 +46,9 @@ def damaged(record: Path, everything: bool = False) -> list[Path]:
     return found
 
 
-def records(results: Path, runs: Iterable[Run], figures: Iterable[str]) -> list[Path]:
-    """The records of runs, of the tasks that they are from, and of figures and their tables."""
-    runs = list(runs)
-    found = [results / "splits" / f"{task}{provenance.SUFFIX}" for task in sorted({run.task for run in runs})]
+def records(results: Path, tasks: Iterable[str], runs: Iterable[Run], figures: Iterable[str]) -> list[Path]:
+    """The records of tasks, of runs, and of figures and their tables."""
+    found = [results / "splits" / f"{task}{provenance.SUFFIX}" for task in sorted(tasks)]
     found += [run_folder(str(results), run) / name for run in runs for name in provenance.RUN_RECORDS]
     found += [results / kind / f"{name}{provenance.SUFFIX}" for name in figures for kind in ("tables", "figures")]
     return found

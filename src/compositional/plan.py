@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,15 +42,15 @@ class Pack:
         return [str(run_folder(results, run) / name) for run in self.runs]
 
 
-def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[str]) -> dict[Run, frozenset[str]]:
-    """The runs that a command line asks for, each with the targets that need it; all runs if it names no result.
+def wanted_runs(configuration: Configuration, results: str, targets: Collection[str]) -> dict[Run, frozenset[str]]:
+    """The runs that a call asks for, each with the targets that need it; all runs if a target is no result, such as a rule.
 
     Raises:
-        ConfigurationError, ValueError: a figure, split or run that is asked for cannot be made.
+        ConfigurationError, ValueError: a download, split, run or figure that is asked for cannot be made.
     """
     wanted: dict[Run, set[str]] = defaultdict(set)
     figures = configuration.figures
-    for argument in arguments:
+    for argument in targets:
         stage, _, rest = argument.removeprefix(f"{results}/").partition("/")
         if not argument.startswith(f"{results}/"):
             continue
@@ -70,8 +70,12 @@ def wanted_runs(configuration: Configuration, results: str, arguments: Iterable[
             for run in figure_runs(figures[name]):
                 wanted[run].add(name)
         elif stage == "splits":
-            configuration.check_name("task", rest.partition("/")[0].partition(".")[0])
-    if not wanted:
+            configuration.check_name("task", task := rest.partition("/")[0].partition(".")[0])
+            for run in configuration.built_from(task)[1]:
+                wanted[run].add("splits")
+        elif stage == "raw":
+            configuration.check_raw_file(*rest.partition("/")[::2])
+    if not wanted or not all(target.startswith(f"{results}/") for target in targets):
         for name, figure in figures.items():
             for run in figure_runs(figure):
                 wanted[run].add(name)
@@ -130,6 +134,7 @@ def make(
     wanted: dict[Run, frozenset[str]],
     configuration: Configuration,
     numerics: Callable[[tuple[str, str, str]], str],
+    others: bool = False,
 ) -> tuple[list[Pack], list[Pack]]:
     """Packs of the wanted runs, with those of the plan file `path` that are done kept as they are.
 
@@ -137,14 +142,32 @@ def make(
 
     Args:
         numerics: the fingerprint of the code that determines a family's numbers.
+        others: another call may be building what the plan holds, so all that can be made is kept.
 
     Returns:
         All packs, and those of them that are not done.
     """
-    kept = [pack for pack in read(path) if _done(pack, results, configuration, numerics)]
-    done = {run for pack in kept for run in pack.runs}
-    new = cut({run: targets for run, targets in wanted.items() if run not in done}, configuration.config["pack_size"])
-    return kept + new, [pack for pack in new if not _done(pack, results, configuration, numerics)]
+
+    def stays(pack: Pack) -> bool:
+        return (others and configuration.knows(pack.runs[0])) or _done(pack, results, configuration, numerics)
+
+    kept = [pack for pack in read(path) if stays(pack)]
+    planned = {run for pack in kept for run in pack.runs}
+    packs = kept + cut({run: targets for run, targets in wanted.items() if run not in planned}, configuration.config["pack_size"])
+    pending = [pack for pack in packs if not wanted.keys().isdisjoint(pack.runs)]
+    return packs, [pack for pack in pending if not _done(pack, results, configuration, numerics)]
+
+
+def outdated(
+    packs: list[Pack], results: str, configuration: Configuration, numerics: Callable[[tuple[str, str, str]], str]
+) -> list[Path]:
+    """Records of runs in these packs that other options or code made: Snakemake sees that only while it has its metadata."""
+    return [
+        path
+        for pack in packs
+        for run in pack.runs
+        if (path := run_folder(results, run) / "run.json").exists() and not _done(Pack((run,)), results, configuration, numerics)
+    ]
 
 
 def write(path: Path, packs: list[Pack]) -> None:

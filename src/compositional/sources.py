@@ -43,7 +43,7 @@ def _unpack(payload: bytes, name: str) -> bytes:
 def _from_mirror(entry: dict, mirror: str | None) -> bytes:
     if not mirror:
         raise LookupError(f"no mirror folder configured (key mirror, or environment variable {MIRROR_VARIABLE})")
-    path = Path(mirror).expanduser() / entry["mirror"]
+    path = Path(mirror).expanduser().absolute() / entry["mirror"]
     return _unpack(path.read_bytes(), path.name)
 
 
@@ -79,6 +79,21 @@ def _check(payload: bytes, entry: dict) -> None:
         digest = hashlib.sha1(f"blob {len(payload)}\0".encode() + payload, usedforsecurity=False).hexdigest()
     if digest != known:
         raise ValueError(f"wrong content: {kind} {digest} instead of {known}")
+
+
+def verify(dataset: str, path: Path) -> None:
+    """Check a file that was fetched before.
+
+    Raises:
+        ValueError: it is not what was published. It is removed, so that the next call fetches it anew.
+    """
+    try:
+        _check(path.read_bytes(), import_module(f"compositional.datasets.{dataset}").FILES[path.name])
+    except ValueError as error:
+        path.unlink()
+        raise ValueError(
+            f"{path} was altered or damaged after it was fetched ({error}). Call the same command again: it is fetched anew"
+        ) from error
 
 
 def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: str | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
-from compositional import files
+from compositional import files, sources
 from compositional.vocabulary import Vocabulary
 
 
@@ -70,8 +70,11 @@ def make_split(
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
+        ValueError: a raw file is not what was published.
     """
     implementation = import_module(f"compositional.{module}")
+    for name in raw_files:
+        sources.verify(implementation.DATASET, raw / name)
     more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     members, about = implementation.build(raw, parameters, **more)

@@ -8,10 +8,13 @@ that makes a run's numbers independent of its neighbors and of the machine's cor
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -156,6 +159,24 @@ class Problem:
     regularizer_parameters: dict[str, Any]
     settings: dict[str, Any]  # as in PARAMETERS
     device: str
+
+
+def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
+    """A family's problem from its task's folder; `family` as from Configuration.family_parameters."""
+    about = json.loads((split / "task.json").read_text())
+    regularizer = family.get("regularizer_module")
+    return Problem(
+        task=family["task"],
+        about=about,
+        splits=import_module(f"compositional.{about['kind']}s").load(split, device),
+        model_name=family["model"],
+        model=import_module(f"compositional.{family['model_module']}"),
+        model_parameters=family["model_parameters"],
+        regularizer=import_module(f"compositional.{regularizer}") if regularizer else None,
+        regularizer_parameters=family.get("regularizer_parameters", {}),
+        settings=family["settings"],
+        device=device,
+    )
 
 
 @dataclass(eq=False)

@@ -7,8 +7,8 @@ from compositional.stages.aggregate import aggregate
 from compositional.stages.job import logged
 
 sources, table = [Path(path) for path in snakemake.input], Path(snakemake.output.table)
-with logged(snakemake.log[0]):
-    with provenance.recording(Path(snakemake.output.provenance), [table], code=snakemake.params.code) as record:
+with logged(snakemake.log[0], snakemake.params.code):
+    with provenance.recording(Path(snakemake.output.provenance), [table], code=snakemake.params.code["fingerprint"]) as record:
         aggregate(sources, table)
         folders = sorted({path.parent for path in sources if path.is_file()})
         record["made_from"] = provenance.summary([provenance.read(folder / "run.json") for folder in folders])

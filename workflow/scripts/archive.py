@@ -6,6 +6,6 @@ from pathlib import Path
 from compositional import archive
 from compositional.stages.job import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.params.code):
     listed = json.loads(Path(snakemake.input[0]).read_text())
     archive.write(Path(snakemake.output[0]), Path("results"), listed, data=snakemake.params.data)

@@ -5,7 +5,7 @@ from pathlib import Path
 from compositional import archive, files
 from compositional.stages.job import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.params.code):
     listed = archive.manifest(
         Path("results"),
         [Path(path) for path in snakemake.input.records],

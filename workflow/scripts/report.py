@@ -5,7 +5,7 @@ from pathlib import Path
 from compositional import files, report
 from compositional.stages.job import logged
 
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0], snakemake.params.code):
     page = report.render(
         Path(snakemake.input.template),
         Path("results"),

@@ -5,12 +5,12 @@ from pathlib import Path
 from compositional.stages.job import logged
 from compositional.stages.represent import represent_pack
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.params.code) as log:
     represent_pack(
         Path(snakemake.input.split),
         [Path(path).parent for path in snakemake.output.representations],
         family=snakemake.params.family,
-        code=snakemake.params.code,
+        code=snakemake.params.code["fingerprint"],
         device=snakemake.config["device"],
         jobs_per_gpu=snakemake.config["jobs_per_gpu"],
         log=log,

@@ -8,8 +8,8 @@ from compositional.splitting import make_split
 from compositional.stages.job import logged
 
 folder = Path(snakemake.output.split)
-with logged(snakemake.log[0]):
-    with provenance.recording(Path(snakemake.output.provenance), [folder], code=snakemake.params.code) as record:
+with logged(snakemake.log[0], snakemake.params.code):
+    with provenance.recording(Path(snakemake.output.provenance), [folder], code=snakemake.params.code["fingerprint"]) as record:
         make_split(
             snakemake.wildcards.task,
             **snakemake.params.split,

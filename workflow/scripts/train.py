@@ -5,7 +5,7 @@ from pathlib import Path
 from compositional.stages.job import logged
 from compositional.stages.train import train_pack
 
-with logged(snakemake.log[0]) as log:
+with logged(snakemake.log[0], snakemake.params.code) as log:
     train_pack(
         Path(snakemake.input.split),
         [Path(path).parent for path in snakemake.output.run],

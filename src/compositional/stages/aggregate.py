@@ -27,6 +27,8 @@ def aggregate(sources: list[Path], destination: Path) -> None:
     if missing := [str(path) for path in sources if not path.exists()]:
         raise FileNotFoundError("the grid is incomplete, missing: " + ", ".join(missing))
     if all(path.is_dir() for path in sources):
+        for path in sources:
+            integrity.verify(path)
         files.write_csv(destination, samples.HEADER, [row for path in sources for row in samples.rows(path)])
         return
     rows: list[list] = []

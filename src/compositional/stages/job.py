@@ -7,17 +7,25 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+from compositional.fingerprint import of_script
 
 
 @contextmanager
-def logged(path: str) -> Iterator[TextIO]:
-    """Open a job's log; on an error write the traceback there, the message to the terminal, and end the job."""
+def logged(path: str, code: dict[str, Any] | None = None) -> Iterator[TextIO]:
+    """Open a job's log; on an error write the traceback there, the message to the terminal, and end the job.
+
+    code: what the job was planned with, its `script`, the `modules` that it loads by name, and their `fingerprint`. If someone
+    has edited these since, the job ends before it does anything: what it made would pass for the old code's.
+    """
     log = Path(path)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", buffering=1) as stream:
         stream.truncate(0)
         try:
+            if code and of_script(code["script"], code["modules"]) != code["fingerprint"]:
+                raise RuntimeError("the code has changed since this build began. Call the same command again")
             yield stream
         except Exception as error:
             traceback.print_exc(file=stream)
