@@ -55,11 +55,12 @@ try:
     else:
         called = call()
         wanted = plan.wanted_runs(CONFIGURATION, "results", called.targets)
-        only_look = any(getattr(called, name, None) for name in ONLY_LOOK)
+        only_look = any(getattr(called, name, None) for name in ONLY_LOOK) and not getattr(called, "report_after_run", False)
         # Another call builds here (or was killed); Snakemake refuses this one if both make the same files.
         others = not called.nolock and any(Path(".snakemake/locks").glob("*.lock"))
         # What was damaged after it was made is made again, with all that comes of it.
-        asked = FIGURES.keys() & {target for targets in wanted.values() for target in targets}
+        named = {Path(target).name.partition(".")[0] for target in called.targets} or FIGURES.keys()
+        asked = FIGURES.keys() & named.union(*wanted.values())
         tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
         records = integrity.records(Path("results"), tasks, wanted, asked)
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
