@@ -59,7 +59,7 @@ try:
         # Another call builds here (or was killed); Snakemake refuses this one if both make the same files.
         others = not called.nolock and any(Path(".snakemake/locks").glob("*.lock"))
         # What was damaged after it was made is made again, with all that comes of it.
-        named = {Path(target).name.partition(".")[0] for target in called.targets} or FIGURES.keys()
+        named = {Path(target).name.partition(".")[0] for target in called.targets} or set(FIGURES)
         asked = FIGURES.keys() & named.union(*wanted.values())
         tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
         records = integrity.records(Path("results"), tasks, wanted, asked)
