@@ -293,6 +293,16 @@ def test_shift_turns_distances_into_keys():
     assert torch.equal(attention.shift(scores[..., :3]), expected.masked_fill(future, float("-inf")))
 
 
+def attention_weights(reference: nn.MultiheadAttention) -> dict[str, torch.Tensor]:
+    """One run's weights "a.<part>" as PyTorch's attention has them."""
+    weights = {"a.output.weight": reference.out_proj.weight.T, "a.output.bias": reference.out_proj.bias}
+    for part, weight, bias in zip(
+        ("query", "key", "value"), reference.in_proj_weight.chunk(3), reference.in_proj_bias.chunk(3), strict=True
+    ):
+        weights |= {f"a.{part}.weight": weight.T, f"a.{part}.bias": bias}
+    return weights
+
+
 def test_attention_without_positions_equals_pytorch():
     torch.manual_seed(0)
     width, heads = 8, 2
@@ -300,12 +310,7 @@ def test_attention_without_positions_equals_pytorch():
     states, mask = torch.randn(3, 5, width), torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
     expected, _ = reference(states, states, states, key_padding_mask=~mask)
     weights = attention.initialize_attention(np.random.default_rng(0), width, heads, "a", relative=True)
-    for part, weight, bias in zip(
-        ("query", "key", "value"), reference.in_proj_weight.chunk(3), reference.in_proj_bias.chunk(3), strict=True
-    ):
-        weights |= {f"a.{part}.weight": weight.T, f"a.{part}.bias": bias}
-    weights |= {"a.output.weight": reference.out_proj.weight.T, "a.output.bias": reference.out_proj.bias}
-    weights["a.position"] = torch.zeros(width, width)
+    weights |= attention_weights(reference) | {"a.position": torch.zeros(width, width)}
     stacked = {name: tensor[None] for name, tensor in weights.items()}
     found = attention.attend_inputs(stacked, "a", states[None], mask[None], heads)
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
@@ -317,11 +322,7 @@ def test_attention_to_the_input_equals_pytorch(problem):
     torch.manual_seed(0)
     width, heads = 8, 2
     reference = nn.MultiheadAttention(width, heads, batch_first=True)
-    weights = {"a.output.weight": reference.out_proj.weight.T[None], "a.output.bias": reference.out_proj.bias[None]}
-    for part, weight, bias in zip(
-        ("query", "key", "value"), reference.in_proj_weight.chunk(3), reference.in_proj_bias.chunk(3), strict=True
-    ):
-        weights |= {f"a.{part}.weight": weight.T[None], f"a.{part}.bias": bias[None]}
+    weights = {name: tensor[None] for name, tensor in attention_weights(reference).items()}
     layout, mask = batch.layout, batch.input_mask
     states, encoded = torch.randn(1, len(layout.positions), width), torch.randn(*mask.shape, width)
     found = attention.attend_across(weights, "a", states, encoded, mask, layout, heads)

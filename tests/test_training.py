@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from test_configuration import SCHEMA, STUDIES, read
 
 from compositional import evaluation, training
-from compositional.declarations import available, declarations
+from compositional.configuration import Configuration
+from compositional.declarations import available
 from compositional.regularization import silent_tap
 
 MODELS = [
@@ -17,20 +19,12 @@ MODELS = [
     *("transformer", "cnn"),
 ]
 
-
-def _fits(model: str, regularizer: str) -> bool:
-    """Whether a model shows what a regularizer looks at."""
-    needed, shown = declarations(f"regularizers.{regularizer}"), declarations(f"models.{model}")
-    return shown["KIND"] in needed["APPLIES_TO"] and (
-        not needed["REPRESENTATIONS"] or bool(set(needed["REPRESENTATIONS"]) & set(shown["REPRESENTATIONS"]))
-    )
-
-
+CONFIGURATION = Configuration(read("config.yaml", *STUDIES), SCHEMA)
 COMBINATIONS = [
     (model, regularizer)
     for model in MODELS
     for regularizer in available("regularizers")
-    if _fits(model, regularizer)
+    if not CONFIGURATION.impossible("digits_concat" if model == "cnn" else "scan_jump", model, regularizer)
     # No word of an episode always stands for the same symbol: there is no lexicon to swap in.
     and (model, regularizer) != ("meta_sequence_to_sequence", "recombination")
 ]

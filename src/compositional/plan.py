@@ -12,6 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from compositional import files, provenance
@@ -148,14 +149,14 @@ def make(
         All packs, and those of them that are not done.
     """
 
-    def stays(pack: Pack) -> bool:
-        return (others and configuration.knows(pack.runs[0])) or _done(pack, results, configuration, numerics)
+    @cache  # it reads a file a run
+    def done(pack: Pack) -> bool:
+        return _done(pack, results, configuration, numerics)
 
-    kept = [pack for pack in read(path) if stays(pack)]
+    kept = [pack for pack in read(path) if (others and configuration.knows(pack.runs[0])) or done(pack)]
     planned = {run for pack in kept for run in pack.runs}
     packs = kept + cut({run: targets for run, targets in wanted.items() if run not in planned}, configuration.config["pack_size"])
-    pending = [pack for pack in packs if not wanted.keys().isdisjoint(pack.runs)]
-    return packs, [pack for pack in pending if not _done(pack, results, configuration, numerics)]
+    return packs, [pack for pack in packs if not wanted.keys().isdisjoint(pack.runs) and not done(pack)]
 
 
 def outdated(
