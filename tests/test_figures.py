@@ -68,6 +68,14 @@ def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     assert "ceiling" not in draw(table, tmp_path)["caption"].read_text()
 
 
+def test_where_nothing_is_held_out_the_figure_says_that_training_examples_are_shown(table):
+    rows = pd.read_csv(table)
+    figure, caption = ablation.draw(rows, OPTIONS)
+    assert "bottom: training examples" in caption.split("* scan_jump")[1]
+    assert "bottom: training examples" not in caption.split("* scan_jump")[0]
+    assert [axes.get_title() for axes in figure.axes[2:]] == ["", "training examples (nothing is held out)"]
+
+
 def test_interval_is_students():
     # Mean of 1, 2, 3: standard error 1/sqrt(3), t(0.975, 2) = 4.3027.
     assert style.interval(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)

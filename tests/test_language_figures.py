@@ -56,6 +56,11 @@ def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
     assert "a step takes 2.00 times the plain run's" in caption
     assert "entropy: 1 runs diverged" in caption
     assert "plain:" not in caption
+    # Nothing else is in the table.
+    assert "* scan_jump, lstm_attention\n  - nothing of its distribution is held out" in caption
+    figure, caption = tradeoff.draw(runs.replace({"split": {"train": "validation"}}), options("tradeoff"))
+    assert "held out" not in caption
+    assert figure.axes[0].get_xlabel() == "loss in distribution"
 
 
 def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):

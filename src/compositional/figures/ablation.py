@@ -140,6 +140,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     lines.append(f"  - {name}: {means[largest]:.3f} at its largest lambda, {largest:g}")
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
+        if style.holds_nothing_out(table, task):
+            lines.append("  - bottom: training examples, since nothing of their distribution is held out")
         if (ceiling := options["ceilings"].get(task)) in set(table.task):
             lines.append(f"  - ceiling ({ceiling}): {_ceiling(table, ceiling):.3f}")
         lines.append("")
@@ -159,6 +161,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             _panel(grid[row, column], table, task, split, options)
         grid[0, column].set_title(task)
         grid[1, column].set_xlabel("lambda")
+        if style.holds_nothing_out(table, task):
+            grid[1, column].set_title("training examples (nothing is held out)", fontsize=8)
         grid[0, column].legend(fontsize=7, loc="best")
     for row, title in enumerate(TITLES.values()):
         grid[row, 0].set_ylabel(f"accuracy, {title}")

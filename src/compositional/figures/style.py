@@ -79,6 +79,11 @@ def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.
     return rows[rows.split == rows.task.map(own)]
 
 
+def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
+    """Whether a task's accuracy "in distribution" is that on training examples, since it has no others of their distribution."""
+    return set(accuracies(table[table.task == task], "in_distribution").split) == {"train"}
+
+
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
     """The rows of every method by its label.
 

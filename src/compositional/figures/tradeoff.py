@@ -41,7 +41,7 @@ def _summary(values: pd.Series) -> tuple[float, float]:
     return (float(known.mean()), style.interval(known)) if len(known) else (np.nan, 0.0)
 
 
-def _caption(effects: pd.DataFrame) -> str:
+def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
     lines = [
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
         "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, the best and "
@@ -54,6 +54,8 @@ def _caption(effects: pd.DataFrame) -> str:
     ]
     for (task, model), own in effects.groupby(["task", "model"]):
         lines.append(f"* {task}, {model}")
+        if style.holds_nothing_out(table, task):
+            lines.append("  - nothing of its distribution is held out: the loss is that on training examples")
         for name, regularized in own.groupby("regularizer"):
             means = regularized.groupby("lambda")[["gain", "loss", "time"]].mean()
             if means.gain.notna().any():
@@ -114,6 +116,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.axvline(0 if column == "loss" else 1, color="0.7", linewidth=0.8, zorder=0)
             axes.set(xlabel=title)
             if column == "loss":
+                if style.holds_nothing_out(table, task):
+                    axes.set(xlabel="loss on training examples (nothing is held out)")
                 limits = axes.get_xlim()
                 if max(map(abs, limits)) > _LINEAR:
                     axes.set_xscale("symlog", linthresh=_LINEAR)
@@ -125,4 +129,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.grid(color="0.94")
         panels[0].set(ylabel="gain on recombinations", title=f"{task}, {model}")
         panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
-    return figure, _caption(effects)
+    return figure, _caption(table, effects)
