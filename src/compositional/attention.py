@@ -20,9 +20,9 @@ from compositional.sequences import Layout
 Weights = dict[str, Tensor]
 
 
-def initialize_projection(source: np.random.Generator, inputs: int, outputs: int, name: str) -> Weights:
-    """Glorot's uniform initialization of the weight, zero bias."""
-    bound = math.sqrt(6 / (inputs + outputs))
+def initialize_projection(source: np.random.Generator, inputs: int, outputs: int, name: str, gain: float = 1.0) -> Weights:
+    """Glorot's uniform initialization of the weight, times `gain`, and zero bias."""
+    bound = gain * math.sqrt(6 / (inputs + outputs))
     return {
         f"{name}.weight": randomness.uniform_tensor(source, (inputs, outputs), -bound, bound),
         f"{name}.bias": torch.zeros(outputs),

@@ -1,18 +1,22 @@
 """Encoder-decoder transformer (Vaswani et al., NeurIPS 2017) with relative positions and normalization after each block.
 
-Settings for SCAN and COGS after Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021): no absolute positions, no
-label smoothing, no early stopping. Word embeddings have unit variance. Input words that occur on both sides have two embeddings.
+After Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), as in their code where the paper is silent: no
+absolute positions, but a start word before every input, which shows how far a word is from there; embeddings drawn as Glorot's
+and not scaled; the output map's columns are the embeddings of the symbols. With embeddings of unit variance, which hardly move, words
+seen once or twice stay apart from the others of their kind. Words that occur on both sides have two embeddings.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from compositional import attention, packed
+from compositional import attention, packed, randomness
 from compositional.attention import Weights, normalize, project
 from compositional.regularization import dropout
 from compositional.sequences import Batch
@@ -35,7 +39,7 @@ PARAMETERS = {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of units dropped in training: of embeddings, of every block's output, of hidden layers",
+        "description": "share of units dropped in training: of every block's output, of hidden layers",
     },
 }
 
@@ -51,7 +55,10 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
         raise ValueError(f"transformer: width {width} must be even and a multiple of the {heads} heads")
     weights: Weights = {}
     for side, words in (("input", task["source_words"]), ("output", task["target_words"])):
-        weights[f"{side}_embedding"] = torch.from_numpy(source.standard_normal((len(words), width), dtype=np.float32))
+        bound = math.sqrt(6 / (len(words) + width))
+        weights[f"{side}_embedding"] = randomness.uniform_tensor(source, (len(words), width), -bound, bound)
+    bound = math.sqrt(6 / (len(task["source_words"]) + width))
+    weights["start"] = randomness.uniform_tensor(source, (width,), -bound, bound)
     hidden = parameters["feedforward_factor"] * width
     for side in ("encoder", "decoder"):
         for layer in range(parameters[f"{side}_layers"]):
@@ -60,15 +67,16 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
             for block, relative in blocks:
                 weights |= attention.initialize_attention(source, width, heads, f"{name}.{block}", relative)
                 weights |= attention.initialize_normalization(width, f"{name}.{block}.norm")
-            weights |= attention.initialize_projection(source, width, hidden, f"{name}.feedforward.hidden")
+            weights |= attention.initialize_projection(source, width, hidden, f"{name}.feedforward.hidden", gain=math.sqrt(2))
             weights |= attention.initialize_projection(source, hidden, width, f"{name}.feedforward.output")
             weights |= attention.initialize_normalization(width, f"{name}.feedforward.norm")
-    return weights | attention.initialize_projection(source, width, len(task["target_words"]), "output")
+    weights["output.bias"] = torch.zeros(len(task["target_words"]))
+    return weights
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
-    rate, heads, mask = parameters["dropout"], parameters["heads"], batch.input_mask
+    rate, heads = parameters["dropout"], parameters["heads"]
 
     def add(name: str, values: Tensor, change: Tensor) -> Tensor:
         return normalize(weights, f"{name}.norm", values + dropout(tap, change, rate))
@@ -77,18 +85,19 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         hidden = dropout(tap, project(weights, f"{name}.hidden", values).relu(), rate)
         return add(name, values, project(weights, f"{name}.output", hidden))
 
-    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), mask)
-    states = dropout(tap, words, rate)
+    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    start = weights["start"][:, None, None, :].expand(-1, words.shape[1], -1, -1)
+    states, mask = torch.cat([start, words], 2), functional.pad(batch.input_mask, (1, 0), value=True)
     for layer in range(parameters["encoder_layers"]):
         name = f"encoder.{layer}.inputs"
         states = add(name, states, attention.attend_inputs(weights, name, states, mask, heads))
         states = feed_forward(f"encoder.{layer}.feedforward", states)
-    encoded = tap("encoder_states", states, mask)
-    states = dropout(tap, packed.embedding(batch.previous, weights["output_embedding"]), rate)
+    encoded = torch.cat([states[:, :, :1], tap("encoder_states", states[:, :, 1:], batch.input_mask)], 2)
+    states = packed.embedding(batch.previous, weights["output_embedding"])
     for layer in range(parameters["decoder_layers"]):
         name = f"decoder.{layer}.past"
         states = add(name, states, attention.attend_past(weights, name, states, batch.layout, heads))
         name = f"decoder.{layer}.across"
         states = add(name, states, attention.attend_across(weights, name, states, encoded, mask, batch.layout, heads))
         states = feed_forward(f"decoder.{layer}.feedforward", states)
-    return project(weights, "output", states)
+    return packed.linear(states, weights["output_embedding"].transpose(1, 2), weights["output.bias"])
