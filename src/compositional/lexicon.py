@@ -2,7 +2,8 @@
 
 After LexSym (Akyurek and Andreas, ACL 2023), in the form of the study's specification: (word, symbol) is an entry if the
 sentences with the word, those with the symbol, and those with both are the same in number; two entries share a type if
-they share a full-sentence context.
+they share a full-sentence context: a pair that differs in them alone, on both sides. (On the side of the input alone, sentences
+of one word, which COGS has for nouns, names and verbs, would make all of these one type.)
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str,
 
     # Entries with a common context are joined; types are the connected components.
     by_context = defaultdict(set)
-    for source, _ in pairs:
-        sentence = source.split()
-        for word in set(sentence) & entries.keys():
-            by_context[tuple("_" if other == word else other for other in sentence)].add(word)
+    for source, target in pairs:
+        for word in set(source.split()) & entries.keys():
+            sides = ((source, word), (target, entries[word]))
+            by_context[tuple(tuple("_" if other == own else other for other in text.split()) for text, own in sides)].add(word)
     component = {word: {word} for word in entries}
     for joined in by_context.values():
         merged = set().union(*(component[word] for word in joined))
