@@ -227,14 +227,14 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
     assert {split for _, split, metric, _ in state.history if metric == "accuracy"} == {"train", "validation", "test"}
 
 
-def test_weight_decay_and_drops_of_the_rate_against_pytorch(problem):
+def test_weight_decay_and_the_rate_s_warm_up_and_drops_against_pytorch(problem):
     options = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.05, "learning_rate": 0.1, "decay": 0.1, "decay_every": 2}
-    case = problem("cnn", steps=4, record_every=4, loss="cross_entropy", clip=None, **options)
+    case = problem("cnn", steps=4, record_every=4, loss="cross_entropy", clip=None, warmup=2, **options)
     state = training.start(case, 3, 0.0)
     training.train(case, [state], evaluation.measure)
     weights = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
     optimizer = torch.optim.SGD(weights.values(), lr=0.1, momentum=0.9, weight_decay=0.05)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
+    schedules = [torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=1), torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)]
     rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
     for step in range(4):
         batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])
@@ -243,7 +243,8 @@ def test_weight_decay_and_drops_of_the_rate_against_pytorch(problem):
         optimizer.zero_grad()
         batch.losses(outputs, "cross_entropy").mean().backward()
         optimizer.step()
-        schedule.step()
+        for schedule in schedules:
+            schedule.step()
     ours = training.weight_layout(case).views(state.tensors["weights"][None])
     for name, tensor in weights.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-5, rtol=1e-4)

@@ -69,6 +69,12 @@ PARAMETERS = {
         "default": None,
         "description": "steps between two drops of the learning rate by `decay`; null: smooth",
     },
+    "warmup": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "steps over which the learning rate rises from 0 (Vaswani et al. 2017), beside `decay`",
+    },
     "weight_decay": {
         "type": "number",
         "minimum": 0,
@@ -430,6 +436,8 @@ class Pack:
         settings = self.problem.settings
         every = settings["decay_every"]
         rate = settings["learning_rate"] * settings["decay"] ** (step // every if every else step / 100)
+        if step < settings["warmup"]:
+            rate *= (step + 1) / settings["warmup"]
         betas = (_BETA1, _GROUP_BETA if settings["optimizer"] == "group_rmsprop" else _BETA2)
         return [rate, *(1 / (1 - beta ** (step + 1)) for beta in betas)]
 
