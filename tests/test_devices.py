@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from compositional import devices
 
 CLAIM = """
 import os, sys, time
+import torch
 from compositional import devices
+torch.cuda.device_count = lambda: 1
 print("ready", flush=True)
 print(devices.claim(int(sys.argv[1])), os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 time.sleep(600)
@@ -78,8 +81,29 @@ def test_slurm_jobs_keep_what_they_were_given(start: Start) -> None:
     assert [claimed(job) for job in jobs] == ["0", "0"]
 
 
-def test_without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("1,0", ["1", "0"]),
+        ("1,-1,0", ["1"]),
+        ("0,2,1", ["0"]),
+        ("-1", []),
+        ("GPU-5ebe9f43,GPU-ac33420d", ["GPU-5ebe9f43", "GPU-ac33420d"]),
+        ("MIG-5ebe9f43,MIG-ac33420d", ["MIG-5ebe9f43", "MIG-ac33420d"]),
+    ],
+)
+def test_indices_end_where_one_does_not_exist(monkeypatch: pytest.MonkeyPatch, given: str, expected: list[str]) -> None:
+    """As PyTorch counts on a machine with two GPUs."""
+    machine = {"_is_compiled": lambda: True, "_raw_device_count_nvml": lambda: 2}
+    for name, value in (machine | {"_initialized": False, "_cached_device_count": None}).items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert devices.visible() == expected
+
+
+@pytest.mark.parametrize("given", ["", "-1", "99"])
+def test_without_gpu(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
     assert devices.claim(1) is None
     assert devices.resolve("auto") == "cpu"
     with pytest.raises(RuntimeError, match=r"device: cuda was asked for.*CUDA_VISIBLE_DEVICES=.*or set device: cpu"):

@@ -29,7 +29,10 @@ def visible() -> list[str]:
     given = os.environ.get(VARIABLE)
     if given is None:
         return [str(index) for index in range(torch.cuda.device_count())]
-    return [name.strip() for name in given.split(",") if name.strip()]
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    # Indices end, by CUDA's rule, where one does not exist (-1 hides all). Of names PyTorch is not asked: it cannot count MIG
+    # instances without starting CUDA, which would then keep to the first.
+    return names if given[:1].isalpha() else names[: torch.cuda.device_count()]
 
 
 def claim(jobs_per_gpu: int) -> str | None:
