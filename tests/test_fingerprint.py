@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from test_configuration import SCHEMA, STUDIES, read
 
@@ -10,6 +12,39 @@ from compositional.configuration import Configuration
 from compositional.declarations import declarations, module_path
 from compositional.grid import figure_runs
 from compositional.stages import job
+
+# What versions of Python see differently: text of f-strings, fields that stay empty, characters new in Unicode; and much else.
+EVERYTHING = r'''
+from functools import cache
+
+@cache
+def describe(value, *rest, width: int = 8, **options) -> str:
+    """Docstring."""
+    if (found := options.get("found", {**options, None: ...})) and value is not None:
+        print("both" f" {found!r:>{width}} {{braces}} " 'and' f'{value:.3f}{width}' f"{value = }" "")
+    match value:
+        case {"a": [1, *_], **others} | {"b": others}:
+            return f"{others}"
+        case None | True | -1.5:
+            return f""
+        case str(real=x) if x:
+            pass
+    try:
+        return lambda a, /, b=1, *, c, d=2: [a for b in c if d]
+    except* (ValueError, OSError) as errors:
+        raise SystemExit from errors
+    finally:
+        del value
+
+
+class Empty(Exception, metaclass=type):
+    """Nothing else."""
+
+
+async def go():
+    async with a as b, c:
+        yield b"\0\xff", "é\U0001fae8", 1_000j
+'''
 
 
 @pytest.fixture
@@ -60,6 +95,31 @@ def test_the_same_code_elsewhere_has_the_same_fingerprint(package, tmp_path_fact
     other = tmp_path_factory.mktemp("other") / "clone"
     shutil.copytree(folder, other)
     assert compute() == module.fingerprint(other / "script.py", root=other / root.name)
+
+
+def test_every_python_gives_the_same_fingerprint(tmp_path):
+    path = tmp_path / "everything.py"
+    path.write_text(EVERYTHING)
+    assert module.fingerprint(path) == "929f44f3db573f6f7be3a1915a799c66cda1b6ad9d310243111784fcc2a7bb8c"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("f'a{b}' 'c'", "f'a' f'{b}c'", True),
+        ("f'a{b}c'", "f'ac{b}'", False),
+        ("f'{a}{b}'", "f'{a}b'", False),
+        ("f'{a:b}'", "f'{a:{b}}'", False),
+        ("{**a}", "{None: a}", False),
+        ("lambda: (yield)", "lambda: (yield None)", False),
+        ("a[b:]", "a[:b]", False),
+        ("print(0)", "print()", False),
+        ("0", "False", False),
+        ("'é'", r"'\xe9'", True),
+    ],
+)
+def test_text_in_pieces_is_the_same_and_what_is_left_out_is_not(one, other, same):
+    assert (module._dump(ast.parse(one)) == module._dump(ast.parse(other))) == same
 
 
 def modules_behind(*names):

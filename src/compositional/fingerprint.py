@@ -1,7 +1,8 @@
 """Fingerprints of code: what a module does, together with every module of the project that it imports.
 
 Snakemake looks at the script file alone. A fingerprint changes when, and only when, the code does: comments, docstrings and
-layout do not count, and neither do modules that are not imported.
+layout do not count, and neither do modules that are not imported. It is the same in every version of Python: jobs in
+environments of their own may have another than the build, and an upgrade trains nothing again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import hashlib
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from compositional.declarations import PACKAGE, module_path
@@ -25,6 +27,20 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
         ):
             node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
     return tree
+
+
+def _dump(node: object) -> str:
+    """Like ast.dump, which differs between versions of Python: newer ones have fields that stay empty."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_dump, node))}]"
+    if not isinstance(node, ast.AST):
+        return ascii(node)  # which characters repr escapes differs, too
+    fields = {name: value for name, value in ast.iter_fields(node) if value is not None and value != []}
+    if isinstance(node, ast.JoinedStr):
+        # The text of an f-string comes in different pieces; in single characters it is the same.
+        parts = [part.value if isinstance(part, ast.Constant) else [part] for part in node.values]
+        fields["values"] = [*chain.from_iterable(parts)]
+    return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields.items())})"
 
 
 def _imports(tree: ast.Module, root: Path) -> set[Path]:
@@ -51,7 +67,7 @@ def _imports(tree: ast.Module, root: Path) -> set[Path]:
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path]]:
     """Digest of a file's code and the project files it imports."""
     tree = _without_docstrings(ast.parse(path.read_text()))
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), frozenset(_imports(tree, root))
+    return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_imports(tree, root))
 
 
 @cache
