@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from functools import cache
 from importlib import import_module
 from itertools import pairwise, product
@@ -348,6 +349,23 @@ def test_a_fit_is_kept_in_its_weights_and_recorded_once():
     (values,) = evaluation.measure(case, weights_of(case, states))
     assert values["train", "accuracy"] == values["test", "accuracy"] == 1
     assert {(step, *key) for step, *key, _ in state.history} == {(7, *key) for key in values}
+
+
+def test_a_fit_without_a_finite_solution_is_marked(monkeypatch):
+    case = problem(
+        "context_dependence", "kernel_machine", {"level": 2}, {"machine": "svc", "similarities": [[0.1, 0.3]]}, steps=7
+    )
+    fit = case.model.fit
+
+    def endless(*arguments):
+        weights = fit(*arguments)
+        return weights | {"bias": weights["bias"] + math.inf}
+
+    monkeypatch.setattr(case.model, "fit", endless)
+    states = [training.start(case, 0, 0.0)]
+    training.train(case, states, curves.measure)
+    assert states[0].diverged_at == 7
+    assert all(math.isnan(value) for *_, value in states[0].history)
 
 
 @pytest.mark.parametrize(

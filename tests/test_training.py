@@ -148,6 +148,16 @@ def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
     assert same(alone, healthy)
 
 
+def test_a_run_that_its_last_step_breaks_is_marked_as_a_further_step_would(problem):
+    cases = [problem("cnn", "additivity", steps=steps, optimizer="sgd", clip=None) for steps in (1, 2)]
+    runs = [(0, 0.1), (1, 1e18)]
+    for healthy, sick in (train(case, runs) for case in cases):
+        assert (healthy.diverged_at, sick.diverged_at) == (None, 1)
+        assert torch.isfinite(sick.tensors["weights"]).all()  # what they give is not
+        assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
+    assert same(train(cases[1], runs[:1])[0], healthy)
+
+
 def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
     case = problem("primitive_attention", "entropy", steps=12)
     whole = train(case, [(0, 0.1), (1, 0.1)])

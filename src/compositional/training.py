@@ -374,8 +374,8 @@ class Pack:
             return task_loss, torch.zeros_like(task_loss)
         return task_loss, problem.regularizer.penalty(step)
 
-    def _step(self) -> None:
-        """One gradient step of every run, from the buffers: no value is read back to the host."""
+    def _gradient(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Task loss, penalty, gradient (R, P) and its norm for the current rows, and which runs are healthy; marks the others."""
         task_loss, penalty = self._objective()
         total = task_loss + self.strength * penalty
         gradients = torch.autograd.grad(total.sum(), list(self.weights.values()))
@@ -385,6 +385,12 @@ class Pack:
             alive = self.diverged_at < 0
             healthy = alive & torch.isfinite(total) & torch.isfinite(norm)
             self.diverged_at.copy_(torch.where(alive & ~healthy, self.now, self.diverged_at))
+        return task_loss, penalty, gradient, norm, healthy
+
+    def _step(self) -> None:
+        """One gradient step of every run, from the buffers: no value is read back to the host."""
+        task_loss, penalty, gradient, norm, healthy = self._gradient()
+        with torch.no_grad():
             clip = self.problem.settings["clip"]
             if clip is not None:
                 gradient = gradient * (clip / norm).clamp(max=1).unsqueeze(1)
@@ -459,6 +465,10 @@ class Pack:
             self.noise.draw(step)
             self.dropout.draw(step)
             self._run_step()
+        if stop == settings["steps"]:
+            # What the last step broke, no further one would find.
+            self.now.fill_(stop)
+            self._gradient()
         means = (self.totals / (stop - begin)).tolist()
         diverged_at = self.diverged_at.tolist()
         flat = {"weights": self.flat.cpu(), "first_moment": self.first.cpu(), "second_moment": self.second.cpu()}
@@ -494,8 +504,8 @@ def train(
     settings = problem.settings
     steps, every = settings["steps"], settings["record_every"]
 
-    def record(pack: Pack, members: list[State]) -> None:
-        measured = measure(problem, pack.tensors, settings["curve_examples"])
+    def record(tensors: dict[str, Tensor], members: list[State]) -> None:
+        measured = measure(problem, tensors, settings["curve_examples"])
         for state, values in zip(members, measured, strict=False):
             # The last finite weights of a run that diverged are no result.
             lost = state.diverged_at is not None
@@ -507,11 +517,11 @@ def train(
         layout = weight_layout(problem)
         for state in [state for state in states if state.step < steps]:
             started = time.perf_counter()
-            state.tensors["weights"] = layout.flatten(fit(problem.model_parameters, problem.about, problem.splits["train"]))
+            weights = layout.flatten(fit(problem.model_parameters, problem.about, problem.splits["train"]))
+            state.tensors["weights"] = weights
+            state.diverged_at = None if weights.isfinite().all() else steps
             state.step, state.seconds = steps, time.perf_counter() - started
-            weights = layout.views(state.tensors["weights"].unsqueeze(0).to(problem.device))
-            (values,) = measure(problem, weights, settings["curve_examples"])
-            state.history += [(steps, split, metric, value) for (split, metric), value in values.items()]
+            record(layout.views(weights.unsqueeze(0).to(problem.device)), [state])
             on_record([state])
 
     pack, current, width = None, [], width_of(problem)
@@ -522,7 +532,7 @@ def train(
             fill = [replace(members[0], history=[]) for _ in range(len(members), width or 0)]
             pack, current = Pack(problem, members + fill, prepared), members
         if begin == 0 and 0 in settings["record_steps"]:
-            record(pack, members)
+            record(pack.tensors, members)
         pack.advance(min(steps, begin - begin % every + every, *(step for step in settings["record_steps"] if step > begin)))
-        record(pack, members)
+        record(pack.tensors, members)
         on_record(members)
