@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from compositional import evaluation, training
 from compositional.configuration import Configuration
 from compositional.declarations import available
 from compositional.regularization import silent_tap
+from compositional.stages import train as stage
 
 MODELS = [
     *("primitive_attention", "lstm_attention", "lstm_input_feeding", "syntactic_attention", "meta_sequence_to_sequence"),
@@ -176,6 +179,36 @@ def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
     # One run stands at step 4, the other at 0: the second catches up, then both go on together.
     training.train(case, states, evaluation.measure)
     assert all(same(left, right) for left, right in zip(whole, states, strict=True))
+
+
+def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem, monkeypatch, tmp_path):
+    """Runs that take turns on the device; a checkpoint is due after every other segment."""
+    case = problem("cnn", steps=16, record_every=4)
+    case.about |= {"content_sha256": "", "raw_sha256": {}}
+    segments, advance = [], training.Pack.advance
+
+    class KilledError(Exception):
+        pass
+
+    def killed(pack, stop):
+        if len(segments) == 9:
+            raise KilledError
+        advance(pack, stop)
+        segments.append(stop)
+
+    monkeypatch.setitem(training.WIDTH, "cpu", 1)
+    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
+    monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: 40 * len(segments)))
+    monkeypatch.setattr(training.Pack, "advance", killed)
+    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(4)]
+    options = {"family": {}, "numerics": "", "name": "pack", "device": "cpu", "jobs_per_gpu": 1, "checkpoint_seconds": 60}
+    with pytest.raises(KilledError):
+        stage.train_pack(tmp_path, folders, results=tmp_path, log=StringIO(), **options)
+    assert segments == [4, 4, 4, 4, 8, 8, 8, 8, 12]
+    segments.clear()
+    stage.train_pack(tmp_path, folders, results=tmp_path, log=StringIO(), **options)
+    assert segments == [12, 12, 12, 12, 16, 16, 16, 16]
+    assert all((folder / "run.json").exists() for folder in folders)
 
 
 def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):

@@ -61,7 +61,7 @@ def train_pack(
         name: of this pack.
         device: "auto", "cpu" or "cuda".
         jobs_per_gpu: how many jobs of this machine may share a GPU.
-        checkpoint_seconds: how much training a killed job may lose.
+        checkpoint_seconds: how much training a killed job may lose, beside what came since the last record.
         log: where to report step, loss and accuracy of every run.
     """
     device = devices.resolve(device, jobs_per_gpu)
@@ -83,6 +83,7 @@ def train_pack(
     states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
     names = {id(state): run for run, state in states.items()}
     progress = Progress(log, results / "progress", name, steps, list(states.values()), len(runs) - len(missing))
+    unsaved: set[training.State] = set()
     saved = time.monotonic()
 
     def finish(state: training.State) -> None:
@@ -107,13 +108,16 @@ def train_pack(
     def on_record(members: list[training.State]) -> None:
         nonlocal saved
         progress.report({names[id(state)].path: state for state in members})
-        ended = [state for state in members if training.ended(state, problem.settings)]
-        for state in ended:
-            finish(state)
+        unsaved.update(members)
+        for state in members:
+            if training.ended(state, problem.settings):
+                finish(state)
+                unsaved.remove(state)
         if time.monotonic() - saved >= checkpoint_seconds:
-            for state in members:
-                if state not in ended:
-                    kept.save_checkpoint(keys[names[id(state)]], state)
+            # Not the members alone: in a pack wider than the device computes, groups take turns.
+            for state in unsaved:
+                kept.save_checkpoint(keys[names[id(state)]], state)
+            unsaved.clear()
             saved = time.monotonic()
 
     kept.folder.mkdir(parents=True, exist_ok=True)
