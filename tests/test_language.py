@@ -234,7 +234,10 @@ def test_weight_decay_and_the_rate_s_warm_up_and_drops_against_pytorch(problem):
     training.train(case, [state], evaluation.measure)
     weights = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
     optimizer = torch.optim.SGD(weights.values(), lr=0.1, momentum=0.9, weight_decay=0.05)
-    schedules = [torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=1), torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)]
+    schedules = [
+        torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=1),
+        torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1),
+    ]
     rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
     for step in range(4):
         batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])

@@ -2,8 +2,8 @@
 
 After Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), as in their code where the paper is silent: no
 absolute positions, but a start word before every input, which shows how far a word is from there; embeddings drawn as Glorot's
-and not scaled; the output map's columns are the embeddings of the symbols. With embeddings of unit variance, which hardly move, words
-seen once or twice stay apart from the others of their kind. Words that occur on both sides have two embeddings.
+and not scaled; the output map's columns are the embeddings of the symbols. (Embeddings of unit variance hardly move, so that words
+seen once or twice stay apart from the others of their kind.) Words that occur on both sides have two embeddings.
 """
 
 from __future__ import annotations

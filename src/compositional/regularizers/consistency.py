@@ -3,14 +3,15 @@
 Yin et al., "Consistency Regularization Training for Compositional Generalization" (ACL 2023): R = alpha * contrast + beta *
 divergence. Contrast: supervised InfoNCE (Khosla et al., NeurIPS 2020) on the encoder's states of both passes; positives of a
 state are all states of the same word in the batch, its twin in the other pass among them; cosine similarity over a temperature;
-mean over states, times the batch's target symbols an example: the paper adds it to a mean over symbols, and the task's loss here is
-their sum. Divergence: Jensen-Shannon divergence between the two passes' predictions, sum over positions, mean over the batch.
+mean over states, times the target symbols an example has in the batch: the paper adds it to a mean over symbols, and the task's
+loss here is their sum. Divergence: Jensen-Shannon divergence between the two passes' predictions, sum over positions, mean over
+the batch.
 The paper's alpha and beta are .01 and 1 on COGS, .5 and 3 on translation; lambda scales both. A model without dropout has no
 divergence. A second pass doubles the cost of a step.
 
-The authors' code (ARIES-LM/CSR4CG at 579793d) differs from the paper's text: the divergence is the mean of the two Kullback-Leibler
-divergences, several times as large; both passes' task losses count; the contrast is on the decoder's states through a small network.
-The default temperature is theirs on COGS.
+The authors' code (ARIES-LM/CSR4CG at 579793d) differs from the paper's text: the divergence is the mean of the two
+Kullback-Leibler divergences, several times as large; both passes' task losses count; the contrast is on the decoder's states,
+through a small network. The default temperature is theirs on COGS.
 """
 
 from __future__ import annotations
