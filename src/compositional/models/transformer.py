@@ -2,7 +2,7 @@
 
 After Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), as in their code where the paper is silent: no
 absolute positions, but a start word before every input, which shows how far a word is from there; embeddings drawn as Glorot's
-and not scaled; the output map's columns are the embeddings of the symbols. (Embeddings of unit variance hardly move, so that words
+and not scaled; the output map's columns are the embeddings of the symbols. (Embeddings of unit variance hardly move, so words
 seen once or twice stay apart from the others of their kind.) Words that occur on both sides have two embeddings.
 """
 
