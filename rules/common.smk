@@ -49,9 +49,10 @@ def call():
 try:
     CONFIGURATION = Configuration(config, ROOT / "config" / "schema.yaml")
     FIGURES = CONFIGURATION.figures
-    # Jobs, also on other machines, read the plan that the main process made.
+    # Jobs, also on other machines, read the plan that the main process made; another call's packs may be in it, too.
+    planned = plan.read(Path("results/plan.json"))
     if not workflow.is_main_process:
-        PACKS = plan.read(Path("results/plan.json"))
+        PACKS = [pack for pack in planned if CONFIGURATION.knows(pack.runs[0])]
     else:
         called = call()
         wanted = plan.wanted_runs(CONFIGURATION, "results", called.targets)
@@ -66,18 +67,25 @@ try:
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
         for path in integrity.repair(Path("results"), records, made_from, only_look=only_look or others):
             print(f"damaged, made again: {path}", file=sys.stderr)
-        PACKS, pending = plan.make(Path("results/plan.json"), "results", wanted, CONFIGURATION, numerics_of, others)
-        # A call that builds nothing leaves no trace, least of all in the plan of a build that is going on.
-        if not only_look:
-            plan.write(Path("results/plan.json"), PACKS)
-        if not only_look and not others:
-            if {"params", "code"} <= set(map(str, called.rerun_triggers)):
-                for path in plan.outdated(pending, "results", CONFIGURATION, numerics_of):
-                    path.unlink()
-            steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
-            progress.announce(Path("results/progress"), plan.work(steps))
+        PACKS, pending = plan.make(planned, "results", wanted, CONFIGURATION, numerics_of, others)
+        if not only_look and not others and {"params", "code"} <= set(map(str, called.rerun_triggers)):
+            for path in plan.outdated(pending, "results", CONFIGURATION, numerics_of):
+                path.unlink()
 except (ConfigurationError, ValueError, OSError) as error:
     sys.exit(str(error))
+
+
+# Not when the files are read: Snakemake locks later, and of two calls that begin together each would take the plan for its own.
+# One that builds nothing, or is refused, does not come here.
+onstart:
+    if not only_look:
+        now = plan.read(Path("results/plan.json"))
+        beside = now if others or now != planned else []
+        plan.write(Path("results/plan.json"), PACKS, beside)
+        if not beside:
+            steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
+            progress.announce(Path("results/progress"), plan.work(steps))
+
 
 # What a profile asks for by default, withheld from jobs that are told to compute on the CPU.
 DEVICE_RESOURCES = {"gpu": 0, "gpu_model": "", "gres": ""} if config["device"] == "cpu" else {}

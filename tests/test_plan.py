@@ -32,9 +32,9 @@ def numerics(family):
     return f"code of {family[1]}"
 
 
-def make(folder, wanted, configuration, code=numerics):
+def make(folder, wanted, configuration, code=numerics, others=False):
     """All packs of a plan, and those that are to be trained."""
-    return plan.make(folder / "plan.json", str(folder), wanted, configuration, code)
+    return plan.make(plan.read(folder / "plan.json"), str(folder), wanted, configuration, code, others)
 
 
 def build(results, packs, configuration):
@@ -150,14 +150,16 @@ def test_a_plan_of_another_call_is_added_to(tmp_path):
     """A lock is there: what the other call's jobs read in the plan stays, whether it is done or not."""
     theirs, _ = make(tmp_path, runs([0, 1], [1]), configured())
     plan.write(tmp_path / "plan.json", theirs)
-    packs, pending = plan.make(tmp_path / "plan.json", str(tmp_path), runs([1, 2], [1, 3]), configured(), numerics, others=True)
+    packs, pending = make(tmp_path, runs([1, 2], [1, 3]), configured(), others=True)
     assert packs[: len(theirs)] == theirs
     planned = [run for pack in packs for run in pack.runs]
     assert len(planned) == len(set(planned)) == 5
     assert set(pending) == set(packs)
     gone = plan.cut({Run("scan_jump", "lstm_attention", "gone", 1.0, 0): frozenset()}, {"default": 1})
     plan.write(tmp_path / "plan.json", gone)
-    assert plan.make(tmp_path / "plan.json", str(tmp_path), {}, configured(), numerics, others=True) == ([], [])
+    assert make(tmp_path, {}, configured(), others=True) == ([], [])
+    plan.write(tmp_path / "plan.json", packs, beside=[*theirs, *gone])
+    assert plan.read(tmp_path / "plan.json") == packs + gone  # each run once
 
 
 def test_records_of_other_options_are_found_without_snakemake(tmp_path):

@@ -197,8 +197,28 @@ def test_a_call_that_only_looks_or_is_refused_leaves_the_plan_of_a_build_alone(b
         assert "LockException" in built.snakemake(FIGURE, "--force", overlay=more, succeeds=False)
     finally:
         lock.unlink()
-    kept = json.loads(before)
-    assert json.loads(plan.read_text())[: len(kept)] == kept
+    assert plan.read_bytes() == before
+
+
+def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
+    """The second one begins and ends after the first has read its files and before it locks."""
+    (built.folder / "waiting.smk").write_text(
+        'include: "Snakefile"\n\nimport time\n\nPath("waits").touch()\nwhile not Path("goes").exists():\n    time.sleep(0.1)\n'
+    )
+    names = [f"{RUN.removesuffix('0')}{seed}" for seed in (5, 6)]
+    command = [*built.command(f"{names[0]}/run.json"), "--snakefile", "waiting.smk"]
+    first = subprocess.Popen(command, cwd=built.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        deadline = time.monotonic() + 100
+        while not (built.folder / "waits").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        built.snakemake(f"{names[1]}/run.json")
+    finally:
+        (built.folder / "goes").touch()
+    output, _ = first.communicate(timeout=300)
+    assert first.returncode == 0, output
+    planned = {run for pack in json.loads((built.folder / "results/plan.json").read_text()) for run in pack}
+    assert {name.removeprefix("results/runs/") for name in names} < planned
 
 
 @pytest.mark.parametrize(

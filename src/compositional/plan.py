@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -130,20 +130,20 @@ def _done(pack: Pack, results: str, configuration: Configuration, numerics: Call
 
 
 def make(
-    path: Path,
+    planned: list[Pack],
     results: str,
     wanted: dict[Run, frozenset[str]],
     configuration: Configuration,
     numerics: Callable[[tuple[str, str, str]], str],
     others: bool = False,
 ) -> tuple[list[Pack], list[Pack]]:
-    """Packs of the wanted runs, with those of the plan file `path` that are done kept as they are.
+    """Packs of the wanted runs, with those that were planned before and are done kept as they are.
 
     Files of runs that are no longer configured stay where they are; no rule makes them.
 
     Args:
         numerics: the fingerprint of the code that determines a family's numbers.
-        others: another call may be building what the plan holds, so all that can be made is kept.
+        others: another call may be building what was planned, so all that can be made is kept.
 
     Returns:
         All packs, and those of them that are not done.
@@ -153,9 +153,9 @@ def make(
     def done(pack: Pack) -> bool:
         return _done(pack, results, configuration, numerics)
 
-    kept = [pack for pack in read(path) if (others and configuration.knows(pack.runs[0])) or done(pack)]
-    planned = {run for pack in kept for run in pack.runs}
-    packs = kept + cut({run: targets for run, targets in wanted.items() if run not in planned}, configuration.config["pack_size"])
+    kept = [pack for pack in planned if (others and configuration.knows(pack.runs[0])) or done(pack)]
+    covered = {run for pack in kept for run in pack.runs}
+    packs = kept + cut({run: targets for run, targets in wanted.items() if run not in covered}, configuration.config["pack_size"])
     return packs, [pack for pack in packs if not wanted.keys().isdisjoint(pack.runs) and not done(pack)]
 
 
@@ -171,9 +171,14 @@ def outdated(
     ]
 
 
-def write(path: Path, packs: list[Pack]) -> None:
-    """Write a plan for the jobs that read it back."""
-    files.write_json(path, [[run.path for run in pack.runs] for pack in packs])
+def write(path: Path, packs: list[Pack], beside: Iterable[Pack] = ()) -> None:
+    """Write a plan for the jobs that read it back.
+
+    beside: what another call's jobs read there; it stays, but for packs that share runs with these.
+    """
+    own = {run for pack in packs for run in pack.runs}
+    theirs = [pack for pack in beside if own.isdisjoint(pack.runs)]
+    files.write_json(path, [[run.path for run in pack.runs] for pack in [*packs, *theirs]])
 
 
 def work(steps: dict[Pack, int]) -> dict[str, dict]:
