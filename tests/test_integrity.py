@@ -94,8 +94,9 @@ def test_damage_is_found_by_record(tmp_path):
     assert integrity.damaged(record) == [tmp_path / "data/a.txt"]  # verify marked it
     (tmp_path / "data/a.txt").unlink()
     assert integrity.damaged(record) == [tmp_path / "data/a.txt"]
-    record.write_text("{")
-    assert integrity.damaged(record) == [record]
+    for text in ("{", "[]", '{"files": null}'):
+        record.write_text(text)
+        assert integrity.damaged(record) == [record], text
     assert integrity.damaged(tmp_path / "none.json") == []
 
 

@@ -103,8 +103,9 @@ def test_runs_that_are_no_longer_configured_are_not_planned(tmp_path):
 
 
 def test_an_unreadable_plan_is_no_plan(tmp_path):
-    (tmp_path / "plan.json").write_text('[["nonsense"]]')
-    assert plan.read(tmp_path / "plan.json") == []
+    for text in ('[["nonsense"]]', "[1]", "[[1]]", "null", "[[]]", '[""]', "{", '["a"]'):
+        (tmp_path / "plan.json").write_text(text)
+        assert plan.read(tmp_path / "plan.json") == [], text
 
 
 def test_the_command_line_says_which_runs_are_wanted():

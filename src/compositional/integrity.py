@@ -33,8 +33,8 @@ def damaged(record: Path, everything: bool = False) -> list[Path]:
     everything: check all files, not only those that are newer than the record.
     """
     try:
-        known = provenance.read(record).get("files", {})
-    except ValueError:
+        known = dict(provenance.read(record).get("files", {}))
+    except (TypeError, ValueError):
         return [record]
     found = []
     for name, digest in known.items():

@@ -110,8 +110,8 @@ def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[Pack]:
 def read(path: Path) -> list[Pack]:
     """The packs of a plan file; none if it is missing or unreadable."""
     try:
-        return [Pack(tuple(Run.parse(run) for run in pack)) for pack in json.loads(path.read_text())]
-    except (OSError, ValueError):
+        return [Pack(tuple(Run.parse(run) for run in pack)) for pack in json.loads(path.read_text()) if pack]
+    except (OSError, TypeError, ValueError):
         return []
 
 
