@@ -59,9 +59,11 @@ try:
         only_look = any(getattr(called, name, None) for name in ONLY_LOOK) and not getattr(called, "report_after_run", False)
         # Another call builds here (or was killed); Snakemake refuses this one if both make the same files.
         others = not called.nolock and any(Path(".snakemake/locks").glob("*.lock"))
-        # What was damaged after it was made is made again, with all that comes of it.
-        named = {Path(target).name.partition(".")[0] for target in called.targets} or set(FIGURES)
-        asked = FIGURES.keys() & named.union(*wanted.values())
+        # What was damaged after it was made is made again, with all that comes of it. A rule, the archive and the report ask for
+        # figures that they do not name.
+        targets = called.targets or ["all"]
+        whole = any("/" not in target.removeprefix("results/") for target in targets)
+        asked = set(FIGURES) if whole else FIGURES.keys() & {Path(target).name.partition(".")[0] for target in targets}
         tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
         records = integrity.records(Path("results"), tasks, wanted, asked)
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}

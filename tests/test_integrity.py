@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from test_workflow import Project
 
 from compositional import files, integrity, provenance
 
@@ -45,6 +46,14 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
             assert f"damaged, made again: {name}" in output
     assert project.read(*names) == before
     assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
+
+
+@pytest.mark.parametrize("target", ["all", "results/report.html"])
+def test_a_damaged_figure_without_runs_is_found_by_whoever_asks_for_all(tmp_path, target):
+    project, name = Project(tmp_path), "results/figures/pathfinder_samples"
+    files.write_json(tmp_path / f"{name}{provenance.SUFFIX}", {"files": {"pathfinder_samples.pdf": "digest of another"}})
+    (tmp_path / f"{name}.pdf").write_text("damaged")
+    assert f"damaged, made again: {name}.pdf" in project.snakemake("--list-rules", target)
 
 
 def test_predictions_that_were_deleted_are_made_again(tmp_path):
