@@ -102,6 +102,12 @@ def test_shipped_configurations_are_valid(overlay):
             ["no figure module 'abaltion'", "did you mean 'ablation'"],
         ),
         ([*GRID[:4], "options"], {"ceiling": {}}, ["unknown key 'ceiling'", "did you mean 'ceilings'"]),
+        (["regularizers"], {"none": {"module": "entropy"}}, ["regularizers.none: 'none' is the plain run"]),
+        (
+            ["tasks"],
+            {"sums": {"module": "addition", "series": {"shuffle": 2}}, "sums_shuffle1": {"module": "scan_jump"}},
+            ["'sums' and 'sums_shuffle1' both make a task 'sums_shuffle1'"],
+        ),
         (
             [*METHODS, "swaps"],
             "lstm_attention_annealed/recombination/lambda=2",

@@ -131,7 +131,7 @@ class Configuration:
         problems = _check(config, _schema(schema))
         if not problems:
             given = config["tasks"]
-            self.config = self._written_out(config)
+            self.config, problems = self._written_out(config)
             config = self.config
             for section in KINDS:
                 for name in config[section]:
@@ -147,13 +147,14 @@ class Configuration:
         if problems:
             raise ConfigurationError("\n".join(["The configuration is wrong:", *(f"  - {line}" for line in problems)]))
 
-    def _written_out(self, config: dict[str, Any]) -> dict[str, Any]:
-        """The configuration with series of tasks as single tasks, and grids of one task, one model and listed seeds.
+    def _written_out(self, config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The configuration with series of tasks as single tasks, and grids of one task, one model and listed seeds; and which
+        tasks have the same name then.
 
         A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1,
         <name>_loop0_generation2, <name>_loop1_generation1, ..., a grid of it for a grid of each, its pack size for that of each.
         """
-        tasks, series = {}, {}
+        tasks, series, problems = {}, {}, []
         for name, entry in config["tasks"].items():
             # In the order in which the module declares them: overlays may turn the order of keys around.
             module = entry.get("module", name)
@@ -168,6 +169,9 @@ class Configuration:
             series[name] = []
             for values in itertools.product(*axes.values()):
                 member = "_".join([name, *(f"{axis}{value}" for axis, value in zip(axes, values, strict=True))])
+                if member in tasks:
+                    other = next(other for other, members in series.items() if member in members)
+                    problems.append(f"tasks: {other!r} and {name!r} both make a task {member!r}; rename one of them")
                 tasks[member] = single | dict(zip(axes, values, strict=True))
                 series[name].append(member)
         studies = copy.deepcopy(config["studies"])
@@ -177,7 +181,7 @@ class Configuration:
         sizes = config["pack_size"]
         sizes = sizes | {member: sizes[name] for name in series if name in sizes for member in series[name]}
         archived = {"figures": "all", "data": False} | config.get("archive", {})
-        return config | {"tasks": tasks, "studies": studies, "pack_size": sizes, "archive": archived}
+        return config | {"tasks": tasks, "studies": studies, "pack_size": sizes, "archive": archived}, problems
 
     def built_from(self, task: str) -> tuple[list[str], list[Run]]:
         """The tasks and the runs that a task is built from besides raw data; none for most tasks (see tasks.raven_evolved).
@@ -218,6 +222,8 @@ class Configuration:
     def _check_entry(self, section: str, name: str) -> list[str]:
         entry = self.config[section][name]
         module = entry.get("module", name)
+        if (section, name) == ("regularizers", "none"):
+            return ["regularizers.none: 'none' is the plain run (lambda = 0); give this regularizer another name"]
         if module not in available(section):
             known = available(section)
             return [f"{section}.{name}: there is no {KINDS[section]} module {module!r}{_options_for(module, known)}"]
