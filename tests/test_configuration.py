@@ -109,6 +109,21 @@ def test_shipped_configurations_are_valid(overlay):
             ["'sums' and 'sums_shuffle1' both make a task 'sums_shuffle1'"],
         ),
         (
+            ["studies", "representations", "figures", "tradeoff", "grids"],
+            [{"task": "scan_jump", "model": "lstm_attention", "regularizers": {"entropy": [0]}, "seeds": 2}],
+            ["representations.figures.tradeoff.grids", "no grid has a regularizer with a lambda above 0"],
+        ),
+        (
+            ["studies", "kernel_theory", "figures", "regularized_salience", "grids"],
+            [{"task": "digits_concat", "model": ["cnn", "batchnorm_cnn"], "regularizers": {}, "seeds": 2}],
+            ["regularized_salience.grids", "'digits_concat' it has batchnorm_cnn, cnn", "module: regularized_salience"],
+        ),
+        (
+            [*METHODS[:4], "grids"],
+            [{"task": "scan_jump"}],
+            ["comparison.grids.0: a grid of this figure has the keys task, model, regularizers, seeds"],
+        ),
+        (
             [*METHODS, "swaps"],
             "lstm_attention_annealed/recombination/lambda=2",
             [

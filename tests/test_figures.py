@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from conftest import defaults
 
-from compositional.figures import ablation, style
+from compositional.figures import ablation, regularized_salience, style
 from compositional.files import write_csv
 from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
@@ -74,6 +74,15 @@ def test_where_nothing_is_held_out_the_figure_says_that_training_examples_are_sh
     assert "bottom: training examples" in caption.split("* scan_jump")[1]
     assert "bottom: training examples" not in caption.split("* scan_jump")[0]
     assert [axes.get_title() for axes in figure.axes[2:]] == ["", "training examples (nothing is held out)"]
+
+
+def test_a_task_whose_runs_all_diverged_is_drawn_empty_and_named():
+    rows = [("train", "diverged", 1.0), *((split, "accuracy", np.nan) for split in ("train", "test"))]
+    runs = [("digits_concat", "cnn", *method, seed) for method in (("none", 0.0), ("entropy", 1.0)) for seed in (0, 1)]
+    table = pd.DataFrame([(*run, *row) for run in runs for row in rows], columns=HEADER)
+    figure, caption = regularized_salience.draw(table, defaults("figures.regularized_salience"))
+    assert "* digits_concat: every run diverged, so that nothing is drawn" in caption
+    assert not any(axes.lines or axes.collections for axes in figure.axes)
 
 
 def test_interval_is_students():

@@ -248,12 +248,15 @@ class Configuration:
                     _options(declarations(f"figures.{module}")["PARAMETERS"]),
                     f"{where}.options",
                 )
-                problems += wrong
                 needed = ["task"] if declarations(f"figures.{module}")["SOURCE"] == "split" else GRID_KEYS
                 for index, grid in enumerate(figure["grids"]):
                     grid_where = f"{where}.grids.{index}"
-                    problems += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
-                problems += [] if wrong else self._check_methods(where, figure) + self._check_ceilings(where, figure)
+                    wrong += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
+                problems += wrong or [
+                    *self._check_together(where, module, figure["grids"]),
+                    *self._check_methods(where, figure),
+                    *self._check_ceilings(where, figure),
+                ]
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
         chosen = self.config["archive"]["figures"]
         problems += [
@@ -289,6 +292,23 @@ class Configuration:
             for name in grid["regularizers"] or ["none"]
             for problem in self.impossible(grid["task"], grid["model"], name)
         ]
+
+    def _check_together(self, where: str, module: str, grids: list[dict[str, Any]]) -> list[str]:
+        """Why a figure cannot be drawn of these grids, each of which is possible."""
+        declared, problems = declarations(f"figures.{module}"), []
+        if declared.get("REGULARIZED") and all(run.strength == 0 for grid in grids for run in expand(grid)):
+            problems.append(
+                f"{where}.grids: this figure compares regularized runs with plain ones, and no grid has a regularizer with a "
+                "lambda above 0"
+            )
+        if declared.get("ONE_MODEL"):
+            problems += [
+                f"{where}.grids: this figure shows one model a task, for {task!r} it has {', '.join(models)}; make a figure of "
+                f"each, with module: {module}"
+                for task in sorted({grid["task"] for grid in grids})
+                if len(models := sorted({grid["model"] for grid in grids if grid["task"] == task})) > 1
+            ]
+        return problems
 
     def _check_methods(self, where: str, figure: dict[str, Any]) -> list[str]:
         """Methods that a figure names and does not train: they would be missed when all the others are trained."""

@@ -17,6 +17,7 @@ from scipy import stats
 from compositional.figures import style
 
 SOURCE = "metrics.csv"
+ONE_MODEL = True
 PARAMETERS = {
     "components": {
         "type": "object",
@@ -69,7 +70,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             "redundant": f"salience, {second} (redundant)",
             "conjunction": "salience, conjunction",
         }
-        runs = _wide(table[table.task == task], first, second, where)
+        rows = table[table.task == task]
+        if rows[rows.metric == "diverged"].value.min() == 1:
+            row[0].set_title(f"{task}: every run diverged", fontsize=9)
+            lines.append(f"* {task}: every run diverged, so that nothing is drawn")
+            continue
+        runs = _wide(rows, first, second, where)
         additive = "additivity" in runs
         panels |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
         plain = runs[runs.regularizer == "none"]

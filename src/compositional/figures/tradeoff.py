@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from compositional.figures import style
 
 SOURCE = ("metrics.csv", "run.json")
+REGULARIZED = True
 PARAMETERS: dict = {}
 COLUMNS = {"loss": "loss in distribution", "time": "seconds a step, over the plain run's"}
 _LINEAR = 0.05  # losses are drawn to scale up to here, logarithmically beyond
