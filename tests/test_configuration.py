@@ -216,10 +216,10 @@ def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():
 
 
 def test_documented_calls_name_targets_before_configuration_files():
-    """Snakemake takes every word behind --configfile for one more file."""
+    """Snakemake takes every word behind --configfile for one more file, and behind --config for one more value."""
     calls = []
     for path in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("config/*.*")]:
-        calls += re.findall(r"--configfile ([^`#\n]*)", path.read_text())
+        calls += re.findall(r"--config(?:file)? ([^`#\n]*)", path.read_text())
     assert len(calls) > 5
     assert not [call for call in calls if "results/" in call]
 
