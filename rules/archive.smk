@@ -62,7 +62,7 @@ rule report:
         figures=FIGURES,
         config=CONFIGURATION.portable,
         # Behind targets: what follows --configfile is taken for one more file.
-        options=lambda wildcards: " ".join(
+        options=lambda wildcards: shlex.join(
             ["--configfile", *map(os.path.relpath, workflow.config_settings.configfiles)]
             if workflow.config_settings.configfiles
             else []

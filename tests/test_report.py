@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from test_workflow import Project
 
 from compositional import report
 
@@ -82,6 +84,17 @@ def test_the_screenshot_shows_a_page(opened):
     # Ink all the way down: no third of the page is blank.
     assert all(part.std() > 5 for part in np.array_split(image, 3))
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.workflow
+def test_the_command_of_a_figure_can_be_pasted_whatever_its_files_are_called(tmp_path):
+    """And there is a page where git knows nothing of the folder."""
+    project = Project(tmp_path)
+    (tmp_path / "my overlay.yaml").write_text("archive: {figures: []}")
+    project.snakemake("results/report.html", overlay="my overlay.yaml")
+    page = html.unescape((tmp_path / "results/report.html").read_text())
+    assert "snakemake results/figures/ablation.pdf --configfile tests/tiny.yaml 'my overlay.yaml'<" in page
+    assert "This page: commit <code>unknown</code>, Python" in page
 
 
 def test_summaries_of_tables_by_hand():
