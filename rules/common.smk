@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(workflow.basedir)
 SOURCES = ROOT / "src"
+if set(str(ROOT)) & set("{}"):
+    sys.exit(f"{ROOT}: Snakemake takes braces in the path of a workflow for wildcards. Move this folder to a path without braces")
 # Scripts import the package from here, installed or not, on this machine and on compute nodes.
 sys.path.insert(0, str(SOURCES))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))

@@ -280,6 +280,13 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_path_that_snakemake_would_read_as_a_wildcard_is_refused(tmp_path):
+    output = Project(tmp_path / "a{b}").snakemake(FIGURE, succeeds=False)
+    assert "a{b}: Snakemake takes braces" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "a{b}/results").exists()
+
+
 def test_a_diverged_run_is_marked_in_table_and_caption(tmp_path):
     project = Project(tmp_path)
     overlay = project.overlay(grids(regularizers={"additivity": [1, 1e39]}, seeds=[0]))
