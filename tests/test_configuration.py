@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import compositional
 from compositional import documentation
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.grid import Run, expand, figure_runs, format_lambda
@@ -205,6 +206,12 @@ def test_every_option_is_documented():
     assert "| `stop_loss` | number or null, above 0 | `null` |" in written
     for key in yaml.safe_load(SCHEMA.read_text())["properties"]:
         assert f"`{key}`" in documented
+
+
+def test_every_module_is_on_the_map():
+    """In the docstring of the package."""
+    words = set(re.findall(r"\w+", compositional.__doc__))
+    assert {path.stem for path in (ROOT / "src/compositional").iterdir() if path.name[0] not in "._"} <= words
 
 
 def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():

@@ -1,0 +1,13 @@
+"""What tasks are made of. A dataset is a module with
+
+    FILES            a literal: its raw files by name, what each must be and where it is to be had (`sources`); {} if there is
+                     nothing to download
+
+and, where it needs them,
+
+    LICENSE          a literal: "name", "url" and "redistribution", whether an archive may hold its files; without it, none may
+    from_hub(name)   the bytes of a file, rebuilt from the Hugging Face hub
+    extract(name, payload)   the bytes of a file, out of the archive that its address gives
+
+The rest is between it and its tasks: mostly load(raw), examples from the folder of its raw files, or what generates them.
+"""
