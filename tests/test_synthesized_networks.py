@@ -22,6 +22,7 @@ from conftest import defaults
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from test_configuration import SCHEMA, merged, read
 from test_workflow import Project
 
@@ -822,6 +823,17 @@ def test_captions_state_the_numbers_of_the_table():
         matplotlib.pyplot.close(figure)
     assert "majority class 0.580, shape in shape 0.730" in captions["ranks"]
     assert "baseline, 8 runs: train 0.935 (sd 0.024), validation 0.675 (sd 0.005, greatest 0.680)" in captions["ranks"]
+    rows = table().query("split == 'validation'").set_index("task").value
+    before, after = rows["raven"], pd.concat([rows[f"raven_evolved_loop{loop}_generation1"] for loop in (0, 1)])
+    test = stats.ttest_ind(after, before, equal_var=False)
+    assert (
+        f"{after.mean() - 0.675:.3f} against the baseline's mean (Welch's test over networks, p = {test.pvalue:.2g})"
+        in captions["ranks"]
+    )
+    assert "train minus validation 0.260; selected" in captions["ranks"]
+    # Two loops of 4 networks: 3 + 3 degrees of freedom against 7.
+    within = after.groupby(level=0).var().mean()
+    assert f"F = {within / before.var():.2f} (6 and 7 degrees of freedom, one-sided p = " in captions["ranks"]
     assert "generation 1: r = 1.000" in captions["correlation"]
     assert "8 kept graphs" not in captions["correlation"]
     assert "3 kept graphs trained again (1 others are left out" in captions["correlation"]

@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from compositional.synthesis import tables
 
@@ -28,28 +29,45 @@ def _half(group: pd.DataFrame, kept: float) -> pd.DataFrame:
     return tables.ranked(group).head(max(1, round(kept * len(group))))
 
 
+def _against(rows: pd.DataFrame, baseline: pd.DataFrame) -> tuple[str, str]:
+    """A generation's mean and spread of validation accuracy against the baseline's, with networks as the sample."""
+    change = rows.validation.mean() - baseline.validation.mean()
+    welch = stats.ttest_ind(rows.validation, baseline.validation, equal_var=False).pvalue
+    within = rows.validation - rows.groupby("loop").validation.transform("mean")
+    degrees = len(rows) - rows.loop.nunique(), len(baseline) - 1
+    ratio = within.pow(2).sum() / degrees[0] / baseline.validation.var()
+    return (
+        f"{change:.3f} against the baseline's mean (Welch's test over networks, p = {welch:.2g})",
+        f"F = {ratio:.2f} ({degrees[0]} and {degrees[1]} degrees of freedom, one-sided p = {stats.f.sf(ratio, *degrees):.2g})",
+    )
+
+
 def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
     baseline = found[found.generation == 0]
     lines = [
         "Accuracy by rank of training accuracy: the baseline's runs, and the networks of every generation's programs. "
         "Thin lines: single loops; thick: their mean at each rank (of many baseline runs a moving average over six). Horizontal "
         "lines: the majority class, the rule that answers yes exactly for shapes in shapes (for binary targets), and the mean of "
-        "the baseline, all on the validation puzzles. ± after a mean over loops is the half width of its 95 % interval.",
+        "the baseline, all on the validation puzzles. ± after a mean over loops is the half width of its 95 % interval; tests "
+        "take networks for independent, and F is their variance within loops over the baseline's.",
         "",
         "* no network: " + ", ".join(f"{name} {value:.3f}" for name, value in known.items()),
         f"* baseline, {len(baseline)} runs: train {baseline.train.mean():.3f} (sd {baseline.train.std():.3f}), validation "
-        f"{baseline.validation.mean():.3f} (sd {baseline.validation.std():.3f}, greatest {baseline.validation.max():.3f}); "
+        f"{baseline.validation.mean():.3f} (sd {baseline.validation.std():.3f}, greatest {baseline.validation.max():.3f}), train "
+        f"minus validation {(baseline.train - baseline.validation).mean():.3f}; "
         f"selected by training accuracy: validation {_half(baseline, kept).validation.mean():.3f}",
     ]
     for generation, rows in found[found.generation > 0].groupby("generation"):
         loops = rows.groupby("loop")
         best = pd.concat([_half(group, kept).assign(loop=loop) for loop, group in loops]).groupby("loop")
         ratio = loops.validation.std() / baseline.validation.std()
+        mean, spread = _against(rows, baseline)
         lines += [
             f"* generation {generation}, {loops.ngroups} loops of {len(rows) / loops.ngroups:g} networks: train "
-            f"{tables.loop_interval(loops.train.mean())}, validation {tables.loop_interval(loops.validation.mean())}",
+            f"{tables.loop_interval(loops.train.mean())}, validation {tables.loop_interval(loops.validation.mean())}, {mean}; "
+            f"train minus validation {tables.loop_interval(loops.train.mean() - loops.validation.mean())}",
             f"  - spread of validation accuracy (sd within a loop) {tables.loop_interval(loops.validation.std())}, "
-            f"{tables.loop_interval(ratio)} times the baseline's",
+            f"{tables.loop_interval(ratio)} times the baseline's; {spread}",
             f"  - selected by training accuracy: train {tables.loop_interval(best.train.mean())}, validation "
             f"{tables.loop_interval(best.validation.mean())}; minus the baseline's mean "
             f"{tables.loop_interval(best.validation.mean() - baseline.validation.mean())}",
