@@ -515,6 +515,24 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     assert rate < found == pytest.approx(limit, rel=0.04)
 
 
+@pytest.mark.parametrize(
+    ("task", "model", "steps", "stop_loss"),
+    [
+        ("addition_asymmetric", "dense_rich", 100000, 1e-4),
+        ("addition_both", "dense_depth_1", 100000, 1e-4),
+        ("context_dependence_3", "context_lazy", 5000, 1e-4),
+        ("context_dependence_1", "dense_1em1_squared", 5000, 1e-4),
+        ("context_dependence_2", "dense_depth_4", 100000, 1e-4),
+        ("equivalence", "wide_rich", 10000, None),
+        ("equivalence", "wide_lazy", 10000, None),
+        ("equivalence", "wide_lazy_logistic", 10000, None),
+    ],
+)
+def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, steps, stop_loss):
+    settings = Configuration(read("config.yaml", *STUDIES, "paper.yaml"), SCHEMA).settings(task, model)
+    assert (settings["steps"], settings["stop_loss"]) == (steps, stop_loss)
+
+
 def test_initialization_of_dense_networks():
     case = problem("addition", "dense_network", {}, {"scale": 0.1, "hidden_layers": 2})
     weights = training.initial_weights(case, 0)
