@@ -17,6 +17,13 @@ def ranked(name: str, values: Tensor, number: int = TRACKED) -> dict[str, Tensor
     return {f"{name}_{rank + 1}": column for rank, column in enumerate(ordered.unbind(1))}
 
 
+def ranked_components(name: str, values: Tensor, number: int = TRACKED) -> dict[str, Tensor]:
+    """As `ranked`, and "name_1_index", ...: which of the n it is. The largest of one step is not always that of another."""
+    index = values.sort(1, descending=True).indices[:, :number].to(values.dtype)
+    indices = {f"{name}_{rank + 1}_index": column for rank, column in enumerate(index.unbind(1))}
+    return ranked(name, values, number) | indices
+
+
 def effective_rank(singular: Tensor) -> Tensor:
     """exp of the entropy of s / sum(s) for singular values (R, n) (Roy and Vetterli, EUSIPCO 2007): (R,)."""
     share = singular / singular.sum(1, keepdim=True)

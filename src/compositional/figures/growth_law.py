@@ -49,9 +49,25 @@ PARAMETERS = {
 _LEARNED = 0.02  # of the largest one's final size
 
 
+def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """Sizes of one run's components: a row a recorded step, columns 1, 2, ..., the largest at the end first.
+
+    Where an index is recorded beside each size, a column is one component, NaN where it is not among the tracked ones; else
+    (singular values) it is a rank.
+    """
+    ranks = components(rows, quantity)
+    indices = components(rows, quantity, "_index")
+    if indices.empty:
+        return ranks
+    sizes = pd.DataFrame({"size": ranks.stack(), "index": indices.stack()}).reset_index("component", drop=True)
+    sizes = sizes.set_index("index", append=True)["size"].unstack()
+    last = indices.iloc[-1]
+    return sizes[last.to_list()].set_axis(last.index, axis=1)
+
+
 def growth(rows: pd.DataFrame, quantity: str, window: list[float], number: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """For each component of one run that is learned: sizes and rates d size / d time at its records inside the window."""
-    curves = components(rows, quantity)
+    curves = followed(rows, quantity)
     sizes = rows[(rows.split == "batches") & (rows.metric == "step_size")].set_index("step").value.sort_index()
     time = (sizes * np.diff(sizes.index, prepend=0)).cumsum()
     curves = curves.loc[curves.index.isin(time.index)]
@@ -111,8 +127,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         "Rate of growth d(size)/d(time) of a component against its size, while it is between "
         f"{low:g} and {high:g} of its final size. Theory: rate ~ size^(2 - 2/K), K factors a component, while the residual "
-        "in its direction is constant. Dots are recorded points of all runs, colors components in order of size, black lines "
-        "the theory's slope; right: fitted exponents, a dot a component and run. Time counts steps by their size.",
+        "in its direction is constant. Followed are the components that are largest at the end, each while it is among the ten "
+        "largest; singular values by their rank. Dots are recorded points of all runs, colors components in order of size, black "
+        "lines the theory's slope; right: fitted exponents, a dot a component and run. Time counts steps by their size.",
         "",
     ]
     summary = right.subplots()

@@ -54,6 +54,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
 
 
 def observe(parameters: dict, weights: Weights, task: dict) -> dict[str, Tensor]:
-    """The largest norms of components (products of the norms of their vectors), by name, (R,) each."""
+    """The largest norms of components (products of the norms of their vectors) and whose they are, by name, (R,) each."""
     norms = torch.stack([weights[f"mode{mode}"].norm(dim=1) for mode in range(len(weights))])
-    return factorization.ranked("component_norm", norms.prod(0))
+    return factorization.ranked_components("component_norm", norms.prod(0))

@@ -109,7 +109,7 @@ def observe(parameters: dict, weights: Weights, task: dict) -> dict[str, Tensor]
             norms = [weights[f"level{level - 1}.node{child}"].norm(dim=1) for child in children]
             parent = weights.get(f"level{level}.node{node}")
             norms.append(weights["output"].abs() if parent is None else parent.norm(dim=2))
-            found |= factorization.ranked(f"node_{_name(modes)}_component", torch.stack(norms).prod(0))
+            found |= factorization.ranked_components(f"node_{_name(modes)}_component", torch.stack(norms).prod(0))
     entries = forward(parameters, weights, None, None)
     nodes = [modes for level in levels[1:-1] for modes in level if len(modes) > 1]
     wanted = dict.fromkeys(nodes + [tuple(mode - 1 for mode in modes) for modes in parameters["matricizations"]])
