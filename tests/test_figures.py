@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import defaults
+from matplotlib.collections import LineCollection
 
-from compositional.figures import ablation, regularized_salience, style
+from compositional.figures import ablation, comparison, regularized_salience, style
 from compositional.files import write_csv
 from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
@@ -83,6 +84,47 @@ def test_a_task_whose_runs_all_diverged_is_drawn_empty_and_named():
     figure, caption = regularized_salience.draw(table, defaults("figures.regularized_salience"))
     assert "* digits_concat: every run diverged, so that nothing is drawn" in caption
     assert not any(axes.lines or axes.collections for axes in figure.axes)
+
+
+def test_the_ablation_says_where_all_runs_diverged(table):
+    rows = pd.read_csv(table)
+    rows.loc[rows["lambda"] == 1, "value"] = np.nan
+    _, caption = ablation.draw(rows, OPTIONS)
+    assert "entropy: all 3 runs diverged at its largest lambda, 1" in caption
+    rows["value"] = np.nan
+    _, caption = ablation.draw(rows, OPTIONS)
+    assert "scan_jump, lstm_attention: all 3 runs diverged at lambda = 0" in caption
+    assert "ceiling (digits_b): all 3 runs diverged" in caption
+    assert "nan" not in caption
+
+
+def test_the_ablation_draws_intervals_from_three_seeds_on(table):
+    figure, caption = ablation.draw(pd.read_csv(table), OPTIONS)
+    (bars,) = (part for part in figure.axes[1].collections if isinstance(part, LineCollection))  # at lambda 0, 0.1 and 1
+    lengths = [end - begin for begin, end in (segment[:, 1] for segment in bars.get_segments())]
+    assert lengths == pytest.approx([2 * style.interval(np.array([0.2, 0.21, 0.22]))] * 2 + [0])  # one run of the last diverged
+    assert "from three seeds on, drawn only as far as 0 and 1" in caption
+
+
+def test_the_legend_lies_below_the_panels_and_has_every_line_once(table):
+    rows = pd.read_csv(table)
+    more = rows[(rows.task == "digits_b") & (rows.regularizer == "entropy")].assign(task="digits_concat")
+    figure, caption = ablation.draw(pd.concat([rows, more]), OPTIONS)
+    assert all(axes.get_legend() is None for axes in figure.axes)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(labels) == ["ceiling: nothing redundant in training", "entropy"]
+    assert "  - dotted: published 0.980" in caption
+
+
+def test_captions_speak_of_swapped_words_where_words_are_swapped(table):
+    rows = pd.read_csv(table)
+    images = rows[rows.task == "digits_concat"]
+    images = pd.concat([images, images.assign(metric="additivity"), images.assign(regularizer="recombination")])
+    words = rows[rows.task == "scan_jump"].replace({"regularizer": {"entropy": "recombination_virtual"}})
+    assert "augmentation" not in ablation.draw(pd.concat([rows, images]), OPTIONS)[1]
+    assert "augmentation" not in comparison.draw(pd.concat([rows, images]), defaults("figures.comparison"))[1]
+    assert "augmentation" in ablation.draw(pd.concat([rows, words]), OPTIONS)[1]
+    assert "augmentation" in comparison.draw(pd.concat([rows, words]), defaults("figures.comparison"))[1]
 
 
 def test_interval_is_students():

@@ -96,6 +96,10 @@ def test_comparison_has_every_method_in_the_order_asked_for_and_published_number
     half = style.interval(np.array([0.9, 0.91, 0.92]))
     assert f"LSTM + entropy: 0.910 +- {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
     assert "published, CGPS: 0.988 +- 0.014 (Li et al. 2019)" in caption
+    # The deviation ends at 1: 0.974 to 1.002 would leave the axes.
+    bars = [bar.get_segments()[0][:, 0] for bar in figure.axes[0].collections if isinstance(bar, LineCollection)]
+    np.testing.assert_allclose(bars[-1], [0.974, 1])
+    assert "drawn only as far as 0 and 1" in caption
     _, everything = comparison.draw(runs, options("comparison"))
     assert "lstm_attention + entropy 10: 0.005" in everything
     assert "(2 seeds, 1 diverged)" in everything

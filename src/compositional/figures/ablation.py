@@ -39,10 +39,10 @@ def _accuracies(table: pd.DataFrame, task: str, split: str) -> pd.DataFrame:
     return style.accuracies(table[table.task == task], split)
 
 
-def _ceiling(table: pd.DataFrame, task: str) -> float:
-    """Mean accuracy of a task's plain runs on the test set."""
+def _ceiling(table: pd.DataFrame, task: str) -> pd.Series:
+    """Accuracy of a task's plain runs on the test set."""
     rows = _accuracies(table, task, "test")
-    return rows[rows.regularizer == "none"].value.mean()
+    return rows[rows.regularizer == "none"].value
 
 
 def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, place: float, threshold: float) -> None:
@@ -59,7 +59,7 @@ def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, plac
     diverged = rows[rows.value.isna()]["lambda"]
     axes.scatter(beside(diverged, place), np.zeros(len(diverged)), marker="x", s=30, color=shade, clip_on=False, zorder=5)
     groups = rows.dropna(subset="value").groupby("lambda").value
-    means, half = groups.mean(), groups.apply(lambda values: style.interval(values.to_numpy()))
+    means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
     inside = [np.minimum(half, means), np.minimum(half, 1 - means)]  # accuracies end at 0 and 1
     at = beside(means.index.to_series(), place)
     axes.errorbar(
@@ -94,7 +94,7 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     if split == "test":
         if (ceiling := options["ceilings"].get(task)) in set(table.task):
             axes.axhline(
-                _ceiling(table, ceiling),
+                _ceiling(table, ceiling).mean(),
                 color="0.35",
                 linestyle="--",
                 linewidth=1,
@@ -122,40 +122,45 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
     """Claim and numbers, all from the table."""
     lines = [
         "Accuracy against the strength lambda of the compositional regularizer. Top: combinations never seen in training; "
-        "bottom: in distribution. Every seed is a dot, lines are means with 95 % intervals (Student's t), lambda = 0 is the "
-        "plain model and shared by all lines. The training budget is fixed and no checkpoint is chosen on the test set; what "
-        "is called the best lambda below is best on these very runs, which flatters it.",
+        "bottom: in distribution. Every seed is a dot, lines are means with 95 % intervals (Student's t, from three seeds on, "
+        "drawn only as far as 0 and 1), lambda = 0 is the plain model and shared by all lines. The training budget is fixed and "
+        "no checkpoint is chosen on the test set; what is called the best lambda below is best on these very runs, which "
+        "flatters it.",
         "",
     ]
     for task in tasks:
         rows = _accuracies(table, task, "test")
         for model, own in rows.groupby("model"):
             plain = own[own.regularizer == "none"].value
-            lines += [f"* {task}, {model}: {plain.mean():.3f} at lambda = 0 ({plain.count()} seeds)", ""]
+            lines += [f"* {task}, {model}: {style.mean(plain)} at lambda = 0 ({style.seeds(plain)})", ""]
             for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
                 means = regularized.groupby("lambda").value.mean()
                 if means.notna().any():
                     best, largest = means.idxmax(), means.index.max()
+                    last = regularized[regularized["lambda"] == largest].value
                     lines.append(f"  - {name}: {means[best]:.3f} at its best lambda, {best:g}")
-                    lines.append(f"  - {name}: {means[largest]:.3f} at its largest lambda, {largest:g}")
+                    lines.append(f"  - {name}: {style.mean(last)} at its largest lambda, {largest:g}")
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
         if style.holds_nothing_out(table, task):
             lines.append("  - bottom: training examples, since nothing of their distribution is held out")
         if (ceiling := options["ceilings"].get(task)) in set(table.task):
-            lines.append(f"  - ceiling ({ceiling}): {_ceiling(table, ceiling):.3f}")
+            lines.append(f"  - ceiling ({ceiling}): {style.mean(_ceiling(table, ceiling))}")
+        if anchors := options["anchors"].get(task):
+            lines.append("  - dotted: " + "; ".join(f"{label} {value:.3f}" for label, value in anchors.items()))
         lines.append("")
-    lines += [
-        "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "
-        "inputs: it is augmentation in disguise.",
-    ]
+    if style.swaps_words(table, table):
+        lines += [
+            "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "
+            "inputs: it is augmentation in disguise.",
+        ]
     return "\n".join(lines)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
     tasks = [task for task in sorted(set(table.task)) if task not in options["ceilings"].values()]
-    figure, grid = plt.subplots(2, len(tasks), figsize=(4.2 * len(tasks), 5.6), sharey=True, squeeze=False, layout="constrained")
+    figure, grid = plt.subplots(2, len(tasks), figsize=(4.2 * len(tasks), 6.0), sharey=True, squeeze=False, layout="constrained")
     for column, task in enumerate(tasks):
         for row, split in enumerate(TITLES):
             _panel(grid[row, column], table, task, split, options)
@@ -163,7 +168,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         grid[1, column].set_xlabel("lambda")
         if style.holds_nothing_out(table, task):
             grid[1, column].set_title("training examples (nothing is held out)", fontsize=8)
-        grid[0, column].legend(fontsize=7, loc="best")
     for row, title in enumerate(TITLES.values()):
         grid[row, 0].set_ylabel(f"accuracy, {title}")
+    # Below the panels: where lines are many, there is no room that has no data. What has one name looks alike in all panels.
+    found = {name: line for axes in grid[0] for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", fontsize=7, handlelength=3.5, ncols=4 if len(found) < 5 else 3
+    )
     return figure, _caption(table, tasks, options)

@@ -41,16 +41,23 @@ PARAMETERS = {
 _PUBLISHED = "0.45"
 
 
-def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) -> str:
+def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], swaps: bool) -> str:
+    """Numbers, all from the table. swaps: whether words of sequences are exchanged."""
     is_accuracy = options["metric"] == "accuracy"
     what = "Accuracy (exact match for sequences)" if is_accuracy else options["metric"]
     lines = [
         f"{what} on the test set; what is new in it, docs/language.md says of every task. Dots are seeds, bars means with 95 % "
         "intervals (Student's t, from three seeds on), crosses runs that diverged and are not averaged; open diamonds are "
-        "published results, with their standard deviation over seeds where one is given. The training budget is fixed and no "
-        "checkpoint is chosen on the test set; lambda is the configuration's, and where it was found best on the same test set "
-        "(ablation), that flatters the regularizer. For sequences recombination is augmentation in disguise: a swap can produce "
-        "test inputs, unless its words occur nowhere.",
+        "published results, with their standard deviation over seeds where one is given. "
+        + ("Intervals and deviations are drawn only as far as 0 and 1. " if is_accuracy else "")
+        + "The training budget is fixed and no checkpoint is chosen on the test set; lambda is the configuration's, and where it "
+        "was found best on the same test set (ablation), that flatters the regularizer."
+        + (
+            " For sequences recombination is augmentation in disguise: a swap can produce test inputs, unless its words occur "
+            "nowhere."
+            if swaps
+            else ""
+        ),
         "",
     ]
     for task, own in rows.groupby("task"):
@@ -59,11 +66,9 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any]) ->
             values = own[own.method == method].value
             known = values.dropna().to_numpy()
             if len(known):
-                lost = f", {len(values) - len(known)} diverged" if len(known) < len(values) else ""
                 half = f" +- {style.interval(known):.3f}" if len(known) > 2 else ""
                 spread = f"{half}, median {np.median(known):.3f}, from {known.min():.3f} to {known.max():.3f}"
-                count = f"{len(known)} seeds" if len(known) > 1 else "1 seed"
-                lines.append(f"  - {method}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({count}{lost})")
+                lines.append(f"  - {method}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({style.seeds(values)})")
             elif len(values):
                 lines.append(f"  - {method}: all {len(values)} runs diverged")
         for method, given in options["published"].get(task, {}).items():
@@ -87,6 +92,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ours = list(dict.fromkeys(rows.method))
     tasks = sorted(set(rows.task))
     theirs = list(dict.fromkeys(method for task in tasks for method in options["published"].get(task, {})))
+    largest = 1.0 if metric == "accuracy" else np.inf
     names = [*ours, *(f"{method} (published)" for method in theirs)]
     figure, panels = plt.subplots(
         1,
@@ -105,14 +111,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     own.value.to_numpy(),
                     place,
                     style.color(own.regularizer.iloc[0]),
-                    largest=1.0 if metric == "accuracy" else np.inf,
+                    largest=largest,
                 )
         for place, method in enumerate(theirs, len(ours)):
             if given := options["published"].get(task, {}).get(method):
                 axes.errorbar(
                     given["mean"],
                     place,
-                    xerr=given.get("deviation"),
+                    xerr=style.inside(given["mean"], given["deviation"], largest) if "deviation" in given else None,
                     color=_PUBLISHED,
                     marker="D",
                     markerfacecolor="white",
@@ -128,4 +134,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if theirs:
             axes.axhline(len(ours) - 0.5, color="0.7", linewidth=0.8)
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
-    return figure, _caption(rows, ours, options)
+    return figure, _caption(rows, ours, options, style.swaps_words(rows, table))

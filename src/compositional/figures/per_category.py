@@ -77,7 +77,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, panels = plt.subplots(1, len(tasks), figsize=(width * len(tasks), height), squeeze=False, layout="constrained")
     lines = [
         f"Accuracy on the members of {options['split']} by category. Dots are seeds, bars means with 95 % intervals (Student's "
-        "t, from three seeds on), crosses runs that diverged and are not averaged. Numbers: means over seeds.",
+        "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
+        "over seeds.",
         "",
     ]
     for axes, task in zip(panels[0], tasks, strict=True):

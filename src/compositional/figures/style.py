@@ -59,6 +59,11 @@ def interval(values: np.ndarray) -> float:
     return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
+def drawn_interval(values: np.ndarray) -> float:
+    """`interval` as charts draw it: 0 for two values, where Student's t makes it so wide that it says nothing and hides the rest."""
+    return interval(values) if len(values) > 2 else 0.0
+
+
 def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
     """Mean of what is known with the half width of its 95 % interval, for captions; of a single value, that it is one.
 
@@ -68,6 +73,17 @@ def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
     if len(known) < 2:
         return f"{known[0]:{sign}.3f} (1 {of})" if len(known) else f"unknown (no {of})"
     return f"{known.mean():{sign}.3f} ± {interval(known):.3f}"
+
+
+def mean(values: pd.Series) -> str:
+    """Mean of what is known, for captions, or that all runs diverged."""
+    return f"{values.mean():.3f}" if values.notna().any() else f"all {len(values)} runs diverged"
+
+
+def seeds(values: pd.Series) -> str:
+    """How many seeds a mean is of, for captions, and how many diverged if any did."""
+    known, lost = int(values.count()), int(values.isna().sum())
+    return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
 
 
 def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
@@ -82,6 +98,12 @@ def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.
 def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
     """Whether a task's accuracy "in distribution" is that on training examples, since it has no others of their distribution."""
     return set(accuracies(table[table.task == task], "in_distribution").split) == {"train"}
+
+
+def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> bool:
+    """Whether recombination was trained on a sequence task among the rows shown: additivity is measured of images alone."""
+    swapped = shown.task[shown.regularizer.str.startswith("recombination")]
+    return not set(swapped) <= set(table.task[table.metric == "additivity"])
 
 
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
@@ -109,6 +131,11 @@ def label(run: Run) -> str:
     return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
 
 
+def inside(mean: float, half: float, largest: float = 1.0) -> list[list[float]]:
+    """What an error bar of that half width has below and above the mean, cut at 0 and at `largest`: no value can be beyond."""
+    return [[min(half, max(mean, 0))], [min(half, max(largest - mean, 0))]]
+
+
 def seeds_and_mean(
     axes: Axes,
     values: np.ndarray,
@@ -121,8 +148,7 @@ def seeds_and_mean(
 ) -> None:
     """One line of a chart: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0.
 
-    The interval ends at 0 and at `largest`, beyond which no value can be: 1 for shares. None is drawn of two seeds: Student's
-    t makes it so wide that it says nothing and hides the rest.
+    largest: where the interval ends at the latest, 1 for shares.
     """
     known = values[np.isfinite(values)]
     spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
@@ -130,8 +156,7 @@ def seeds_and_mean(
     lost = len(values) - len(known)
     axes.scatter(np.zeros(lost), np.full(lost, place), marker="x", s=25, color=shade, clip_on=False, zorder=4)
     if len(known):
-        mean, half = known.mean(), interval(known) if len(known) > 2 else 0.0
-        error = [[min(half, max(mean, 0))], [min(half, max(largest - mean, 0))]]
+        error = inside(known.mean(), drawn_interval(known), largest)
         axes.errorbar(
-            [mean], [place], xerr=error, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2, label=name
+            [known.mean()], [place], xerr=error, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2, label=name
         )
