@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import defaults
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 
 from compositional.figures import comparison, embeddings, metrics, per_category, style, tradeoff
 from compositional.files import write_csv
@@ -61,6 +61,16 @@ def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
     figure, caption = tradeoff.draw(runs.replace({"split": {"train": "validation"}}), options("tradeoff"))
     assert "held out" not in caption
     assert figure.axes[0].get_xlabel() == "loss in distribution"
+
+
+def test_tradeoff_has_intervals_of_gain_and_loss_and_none_of_time(runs):
+    runs.loc[(runs.metric == "wall_seconds") & (runs.regularizer == "entropy"), "value"] += runs.seed  # three packs
+    figure, caption = tradeoff.draw(runs, options("tradeoff"))
+    bars = [[part for part in axes.collections if isinstance(part, LineCollection)] for axes in figure.axes]
+    assert [len(own) for own in bars] == [2, 1]  # both directions, and the vertical one alone
+    assert all(np.ptp(segment[:, 0]) == 0 for segment in bars[1][0].get_segments())
+    assert "gain and loss with 95 % intervals" in caption
+    assert "it has no interval" in caption
 
 
 def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
@@ -119,6 +129,19 @@ def test_metrics_caption_has_values_null_and_correlation(runs):
     assert "entropy 0.450 at 0.1, its most accurate lambda (range 0.000 to 0.450)" in caption
     assert "rho with accuracy +0.9" in caption
     assert figure.axes[0].get_title() == "CCGP"
+
+
+def test_the_null_of_a_measure_is_its_own_lines(runs):
+    measured = runs.metric.str.startswith("ccgp")
+    more = runs[runs.regularizer == "entropy"].assign(regularizer="recombination")
+    runs.loc[measured & (runs.regularizer == "entropy") & (runs.metric != "ccgp in encoder_states"), "value"] += 0.5
+    figure, caption = metrics.draw(pd.concat([runs, more]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
+    assert "0.050 at lambda = 0, shuffled 0.250" in caption  # of the plain runs, not of all
+    dotted = {line.get_color(): list(line.get_ydata()) for line in figure.axes[0].lines if line.get_linestyle() == ":"}
+    assert dotted[style.color("entropy")] == pytest.approx([0.25, 0.75, 0.75])
+    assert dotted[style.color("recombination")] == pytest.approx([0.25, 0.25, 0.25])
+    bands = [part.get_paths()[0].vertices[:, 1] for part in figure.axes[0].collections if isinstance(part, PolyCollection)]
+    assert [(band.min(), band.max()) for band in bands] == [pytest.approx((0.2, 0.8)), pytest.approx((0.2, 0.3))]
 
 
 def test_metrics_shows_trained_networks_alone(runs):
@@ -201,10 +224,15 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     # Groups first; numbers in names in the order of numbers.
     assert labels == ["structural/cp_recursion", "length 9", "length 10", "lexical/active_to_passive"]
-    assert (
-        "transformer: structural/cp_recursion 0.000, length 9 0.400, length 10 0.300, lexical/active_to_passive 0.710" in caption
-    )
-    assert "transformer + consistency 1: structural/cp_recursion 0.000, length 9 0.400" in caption
+    expected = "structural/cp_recursion 0.000, length 9 0.400, length 10 0.300, lexical/active_to_passive 0.710"
+    assert f"transformer (2 seeds): {expected}" in caption
+    assert "transformer + consistency 1 (2 seeds): structural/cp_recursion 0.000, length 9 0.400" in caption
+    assert figure.legends[0].get_texts()[0].get_text() == "transformer (2 seeds)"
+    other = categories[categories.seed == 0].assign(task="cogs_100")
+    lost = categories.assign(value=categories.value.where((categories.seed == 0) | (categories.regularizer != "none")))
+    figure, caption = per_category.draw(pd.concat([lost, other]), options("per_category"))
+    assert "transformer (1 seed, 1 diverged): length 9 0.400" in caption
+    assert figure.legends[0].get_texts()[0].get_text() == "transformer (1 to 2 seeds)"
     with pytest.raises(ValueError, match="no metric of 'validation' matches"):
         per_category.draw(categories, options("per_category", split="validation"))
 

@@ -59,9 +59,6 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
     positive = sorted(set(rows["lambda"]) - {0.0})
     threshold = positive[0] if positive else 1.0
     axes.set_xscale("symlog", linthresh=threshold, linscale=1.0)
-    null = rows.groupby("lambda").agg(low=("low", "min"), high=("high", "max"), shuffled=("shuffled", "mean")).dropna()
-    axes.fill_between(null.index, null.low, null.high, color="0.9", linewidth=0, zorder=0)
-    axes.plot(null.index, null.shuffled, color="0.6", linestyle=":", linewidth=1, zorder=1)
     for model, own in rows.groupby("model"):
         marker = _MARKERS[models.index(model) % len(_MARKERS)]
         for name in sorted(set(own.regularizer) - {"none"}) or ["none"]:
@@ -69,6 +66,9 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
             shade = style.color(name)
             axes.scatter(line["lambda"], line.value, s=9, color=shade, marker=marker, alpha=0.4, linewidths=0)
             means = line.groupby("lambda").value.mean()
+            null = line.groupby("lambda")[["low", "high", "shuffled"]].mean().dropna()
+            axes.fill_between(null.index, null.low, null.high, color=shade, alpha=0.12, linewidth=0, zorder=0)
+            axes.plot(null.index, null.shuffled, color=shade, linestyle=":", linewidth=1, zorder=1)
             label = f"{name} ({model})" if len(models) > 1 else name
             axes.plot(means.index, means, color=shade, marker=marker, markersize=3.5, linewidth=1.2, label=label)
     axes.set_xlim(left=-0.5 * threshold)
@@ -100,18 +100,19 @@ def _caption(measures: dict[str, pd.DataFrame]) -> str:
     lines = [
         "Measures of what the networks represent: against lambda (first panel of each pair; lines are means over seeds) and "
         "against accuracy on combinations never seen (second). Every dot is a run; lambda = 0 (black in the second panels) is "
-        "the plain network. Gray: the same measure after shuffling which vector belongs to which input, the mean (dotted; in "
-        "the second panels a dash a run) and a band that holds 95 % of it. rho: Spearman's rank correlation of the measure with "
-        "accuracy, a number a model in alphabetical order, over all its runs. Runs of one lambda are not independent of each "
-        "other, so it describes this grid and is no test. Diverged runs are left out.",
+        "the plain network. Dotted, with a pale band: the same measure after shuffling which vector belongs to which input, its "
+        "mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray dash a run. rho: "
+        "Spearman's rank correlation of the measure with accuracy, a number a model in alphabetical order, over all its runs. "
+        "Runs of one lambda are not independent of each other, so it describes this grid and is no test. Diverged runs are left "
+        "out.",
         "",
     ]
     for title, rows in measures.items():
         lines.append(f"* {title}")
         for (task, model), own in rows.groupby(["task", "model"]):
-            plain = own[own.regularizer == "none"].value
-            shuffled = f", shuffled {own.shuffled.mean():.3f}" if own.shuffled.notna().any() else ""
-            start = f"{plain.mean():.3f} at lambda = 0{shuffled}; " if len(plain) else ""
+            plain = own[own.regularizer == "none"]
+            shuffled = f", shuffled {plain.shuffled.mean():.3f}" if plain.shuffled.notna().any() else ""
+            start = f"{plain.value.mean():.3f} at lambda = 0{shuffled}; " if len(plain) else ""
             parts = []
             for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
                 by_lambda = regularized.groupby("lambda").value.mean()

@@ -57,6 +57,13 @@ def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[st
     return [name for block in blocks for name in block], list(np.cumsum([len(block) for block in blocks])[:-1])
 
 
+def _counts(rows: pd.DataFrame) -> str:
+    """How many seeds of a method there are, for the legend; "3 to 5 seeds" where tasks differ."""
+    counts = rows.groupby("task").seed.nunique()
+    few, many = counts.min(), counts.max()
+    return f"{few} seed{'' if few == 1 else 's'}" if few == many else f"{few} to {many} seeds"
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS.
 
@@ -87,17 +94,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for index, (method, all_rows) in enumerate(parts.items()):
             own = all_rows[all_rows.task == task]
             offset = 0.8 * ((index + 0.5) / len(parts) - 0.5)
-            first = True
+            name: str | None = f"{method} ({_counts(all_rows)})"
             for place, category in enumerate(names):
                 values = own[own.category == category].value.to_numpy()
                 if len(values):
-                    style.seeds_and_mean(
-                        axes, values, place + offset, shades[method], height=0.1 / len(parts), name=method if first else None
-                    )
-                    first = False
+                    style.seeds_and_mean(axes, values, place + offset, shades[method], height=0.1 / len(parts), name=name)
+                    name = None  # one entry of the legend
             means = own.groupby("category").value.mean().reindex(names).dropna()
-            if len(means):
-                lines.append(f"  - {method}: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items()))
+            if len(own):
+                shown = ", ".join(f"{category} {value:.3f}" for category, value in means.items()) or "nothing known"
+                lines.append(f"  - {method} ({style.seeds(own.groupby('seed').value.mean())}): {shown}")
         for begin in begins:
             axes.axhline(begin - 0.5, color="0.6", linewidth=0.8)
         axes.set(title=task, xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")

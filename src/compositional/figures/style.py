@@ -60,7 +60,7 @@ def interval(values: np.ndarray) -> float:
 
 
 def drawn_interval(values: np.ndarray) -> float:
-    """`interval` as charts draw it: 0 for two values, where Student's t makes it so wide that it says nothing and hides the rest."""
+    """`interval` as charts draw it: 0 for two values, of which Student's t makes it so wide that it says nothing."""
     return interval(values) if len(values) > 2 else 0.0
 
 

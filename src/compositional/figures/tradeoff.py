@@ -39,18 +39,19 @@ def _effects(table: pd.DataFrame) -> pd.DataFrame:
 
 def _summary(values: pd.Series) -> tuple[float, float]:
     known = values.dropna().to_numpy()
-    return (float(known.mean()), style.interval(known)) if len(known) else (np.nan, 0.0)
+    return (float(known.mean()), style.drawn_interval(known)) if len(known) else (np.nan, 0.0)
 
 
 def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
     lines = [
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
         "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, the best and "
-        "the largest named beside it: means over seeds of paired differences with 95 % intervals (Student's t); lines join a "
-        "regularizer's lambdas. Up and to the left is better. Time is wall-clock time spent in training steps over the plain "
-        "runs' mean; runs of a family train together, so a run's share is its pack's time divided by the runs in it, and depends "
-        "on how many these are and on what else the machine did. The largest gain is found on these very runs, which flatters it "
-        "where there are several lambdas. Diverged runs are left out.",
+        "the largest named beside it: means over seeds of paired differences, gain and loss with 95 % intervals (Student's t, "
+        "from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time is wall-clock time spent "
+        "in training steps over the plain runs' mean; runs of a family train together, so a run's share is its pack's time "
+        "divided by the runs in it, and depends on how many these are and on what else the machine did. It is one number a pack, "
+        "whose spread over seeds says nothing: it has no interval. The largest gain is found on these very runs, which flatters "
+        "it where there are several lambdas. Diverged runs are left out.",
         "",
     ]
     for (task, model), own in effects.groupby(["task", "model"]):
@@ -94,7 +95,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 axes.errorbar(
                     x,
                     y,
-                    xerr=xerr,
+                    xerr=xerr if column == "loss" else None,
                     yerr=yerr,
                     color=style.color(name),
                     marker="o",
