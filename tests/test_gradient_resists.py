@@ -366,3 +366,30 @@ def test_captions_contradict_the_claim_where_the_table_does():
     assert "* cnn, 2 seeds, 1 of A diverged" in caption
     assert "setting A at the end: test 0.850, train 0.900" in caption  # of one seed there is no spread
     assert "setting B at the end: test 0.890 ± 0.000" in caption
+
+
+def test_the_toy_problems_captions_judge_the_papers_claim():
+    figure = FIGURES["resists_toy_seeds"]
+    table = small_table(figure)
+    ends = (table.split == "test") & (table.metric == "accuracy") & (table.step == table.step.max())
+    for share, verdict in ((0.9, "0 of 3 seeds: DOES NOT HOLD"), (0.1, "3 of 3 seeds: holds")):
+        table.loc[ends, "value"] = share
+        _, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
+        assert caption.count(f"less than half at the end in {verdict}") == 2
+
+
+def test_diverged_seeds_are_no_part_of_the_distribution():
+    figure = FIGURES["resists_toy_distribution"]
+    table = small_table(figure)
+    test = (table.split == "test") & (table.metric == "accuracy")
+    table.loc[test, "value"] = np.where(table.task[test] == "quadrants", 0.9, 1.0)
+    table.loc[(table.task == "quadrants") & (table.seed == 2), "value"] = np.nan
+    drawn, caption = import_module("compositional.figures.quadrant_shares").draw(table, figure["options"])
+    assert list(drawn.axes[0].lines[0].get_ydata()) == [0, 0.5, 1, 1]
+    assert caption.count("setting A, 2 seeds, 1 diverged: share mean 0.900") == 2
+    assert caption.count("the claim: in degree holds, in kind DOES NOT HOLD") == 2
+    table.loc[table.task == "quadrants", "value"] = np.nan
+    _, caption = import_module("compositional.figures.quadrant_shares").draw(table, figure["options"])
+    assert caption.count("setting A: all 3 runs diverged") == 2
+    assert "nan" not in caption
+    assert "the claim:" not in caption

@@ -17,6 +17,7 @@ import torch
 from conftest import defaults
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.collections import LineCollection
 from scipy.special import comb
 from test_configuration import SCHEMA, STUDIES, read
 from test_workflow import Project
@@ -891,6 +892,37 @@ def test_a_network_that_was_left_out_leaves_its_place_empty():
     assert "* 8 of 32 runs end" in caption
 
 
+@pytest.mark.parametrize("name", ["images_addition", "images_context", "images_equivalence"])
+def test_a_diverged_run_is_counted_and_leaves_the_others_their_interval(name):
+    figure = FIGURES[name]
+    table = small_table(figure)
+    table = pd.concat([table, table.assign(seed=table.seed + 2)], ignore_index=True)
+    first = next(iter(next(iter(figure["options"]["columns"].values())).values()))
+    table.loc[(table.task == first) & (table.seed == 0), "value"] = np.nan
+    drawn, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
+    bars = [part for part in drawn.axes[0].collections if isinstance(part, LineCollection)]
+    assert np.isfinite([segment for part in bars for segment in part.get_segments()]).all()
+    assert ", 4 seeds, 1 of 12 runs diverged, distances" in caption
+    assert ("Bottom: additivity index" in caption) == (name == "images_equivalence")
+    table.loc[table.task == first, "value"] = np.nan
+    _, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
+    assert "compositional all diverged, 0.00" in caption
+    assert "nan" not in caption
+
+
+def test_conjunction_values_count_the_seeds_that_did_not_diverge():
+    figure = FIGURES["network_context"]
+    table = small_table(figure)
+    own = (table.task == "context_dependence_3") & (table.model == "dense_rich")
+    table.loc[own & (table.seed == 0), "value"] = np.nan
+    _, caption = conjunction_values.draw(table, figure["options"])
+    assert "* CD-3, 1e-6 (rich) (1 seed, 1 diverged): accuracy" in caption
+    table.loc[own, "value"] = np.nan
+    _, caption = conjunction_values.draw(table, figure["options"])
+    assert "* CD-3, 1e-6 (rich): all 2 runs diverged" in caption
+    assert "nan" not in caption
+
+
 def test_conjunctions_of_context_dependence_have_their_types():
     kinds = {
         "context=0": "context",
@@ -915,6 +947,10 @@ def test_the_caption_states_the_saliences_of_the_table(tmp_path):
     options = defaults("figures.salience_layers") | {"models": {"infinite_relu": "ReLU"}, "stated_layers": [1]}
     _, caption = import_module("compositional.figures.salience_layers").draw(pd.read_csv(tmp_path / "table.csv"), options)
     assert "ReLU, layer 1: Sal(1) 0.430, Sal(2) 0.140" in caption
+    _, unequal = import_module("compositional.figures.salience_layers").draw(
+        pd.read_csv(tmp_path / "table.csv"), options | {"by": "components", "models": {"infinite_relu": "q = 0.5"}}
+    )
+    assert "the models are infinite_relu. " in unequal
     assert "single components fall with every layer: holds" in caption
 
 

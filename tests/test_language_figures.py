@@ -190,6 +190,16 @@ def test_embeddings_have_the_plain_models_axes(vectors):
     assert sorted(np.abs(drawn[0][:, 0])) == pytest.approx([2, 2, 2, 2])
 
 
+def test_embeddings_say_what_their_axes_are(vectors):
+    figure, caption = embeddings.draw(vectors, options("embeddings"))
+    assert figure.axes[0].get_ylabel() == "word_embedding\nPC 2 of the plain model"
+    assert {axes.get_xlabel() for axes in figure.axes} == {"PC 1 of the plain model"}
+    assert "each panel has its own scale" in caption
+    assert "Commands" not in caption
+    commands = vectors.assign(representation="encoder_states")
+    assert "Commands are shown by the mean" in embeddings.draw(commands, options("embeddings"))[1]
+
+
 def test_embeddings_needs_one_seed_and_the_plain_run(vectors):
     with pytest.raises(ValueError, match="lacks the plain run"):
         embeddings.draw(vectors[vectors.regularizer != "none"], options("embeddings"))

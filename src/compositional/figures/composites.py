@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -36,7 +37,7 @@ _SPLITS = {"train": ("0.35", "training set"), "validation": ("#0072B2", "in dist
 def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
     """Seeds as dots, mean and 95 % interval by distance; returns the means."""
     groups = rows.groupby("distance").value
-    means, half = groups.mean(), groups.apply(lambda values: style.interval(values.to_numpy()))
+    means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.dropna().to_numpy()))
     axes.scatter(rows.distance, rows.value, s=8, color=shade, alpha=0.5, linewidths=0)
     axes.errorbar(
         means.index,
@@ -53,8 +54,9 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
     return means
 
 
-def _stated(means: pd.Series) -> str:
-    return ", ".join(f"{value:.3f}" for value in means)
+def _stated(means: Iterable[float], digits: int = 3) -> str:
+    """A number a distance, for the caption; not a number is the mean of runs that all diverged."""
+    return ", ".join("all diverged" if np.isnan(value) else f"{value:.{digits}f}" for value in means)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -72,7 +74,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         f"{options['about']} Top: {'squared error' if metric == 'loss' else 'accuracy'} on training examples, on new images "
         "in trained combinations (in distribution) and in new combinations (compositional), against the distance of the "
-        "component images; dots are seeds, lines means with 95 % intervals. Middle: additivity index of mean outputs, and "
+        "component images; dots are seeds, lines means with 95 % intervals (Student's t, from three seeds on). "
+        f"{'Middle' if shown == 3 else 'Bottom'}: additivity index of mean outputs, and "
         f"salience of single components in the last convolution before training (squares, dashed).{values.get(problem, '')}",
         "",
     ]
@@ -110,10 +113,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     linewidth=1,
                     label=f"{distance} px",
                 )
-                fours.append(f"{np.polyfit(symbolic.VALUES[learned.index], learned, 1)[0]:.3f}")
+                known = learned.notna().all()
+                fours.append(np.polyfit(symbolic.VALUES[learned.index], learned, 1)[0] if known else np.nan)
             grid[2, column].plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
             grid[2, column].set_xlabel("item's value")
-            said.append(f"slope of item values {', '.join(fours)}")
+            said.append(f"slope of item values {_stated(fours)}")
         elif problem == "context_dependence":
             groups = {
                 f"{distance} px": conjunction_values.magnitudes(own[(own.task == task) & (own.split == "all")])
@@ -121,7 +125,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             }
             conjunction_values.bars(grid[2, column], groups, conjunction_values.shades_of(len(groups)))
             for kind in conjunction_values.TYPES:
-                said.append(f"{kind} {', '.join(f'{values[kind].mean():.2f}' for values in groups.values())}")
+                said.append(f"{kind} {_stated((values[kind].mean() for values in groups.values()), 2)}")
         if metric == "accuracy":
             grid[0, column].axhline(0.5, color="0.6", linestyle=":", linewidth=1)
             grid[0, column].set_ylim(-0.03, 1.04)
@@ -129,7 +133,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         grid[1, column].set(xlabel="distance (pixels)", ylim=(-0.03, 1.04))
         grid[0, column].set_xticks([int(distance) for distance in tasks])
         grid[1, column].set_xticks([int(distance) for distance in tasks])
-        lines.append(f"* {title}, {own.seed.nunique()} seeds, distances {', '.join(tasks)}:")
+        runs = own[(own.split == "test") & (own.metric == metric)].value
+        lost = f", {runs.isna().sum()} of {len(runs)} runs diverged" if runs.isna().any() else ""
+        lines.append(f"* {title}, {own.seed.nunique()} seeds{lost}, distances {', '.join(tasks)}:")
         lines += [f"  - {part}" for part in said]
     grid[0, 0].set_ylabel("squared error" if metric == "loss" else "accuracy")
     grid[1, 0].set_ylabel("index, salience")

@@ -51,7 +51,8 @@ def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean absolute value by type (columns, in order of TYPES), a row a seed, from the rows of one task and model."""
     rows = rows[rows.metric.str.startswith("value of ") & ~rows.metric.str.startswith("value of intercept")]
     kind = rows.metric.str.removeprefix("value of ").map(type_of)
-    return rows.assign(kind=kind, value=rows.value.abs()).pivot_table(index="seed", columns="kind", values="value")[list(TYPES)]
+    found = rows.assign(kind=kind, value=rows.value.abs()).pivot_table(index="seed", columns="kind", values="value")
+    return found.reindex(columns=TYPES)
 
 
 def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: list) -> None:
@@ -107,11 +108,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 where = at + 0.6 * ((place + 0.5) / len(own) - 0.5)
                 axes.scatter([where] * len(accuracy), accuracy[split], s=14, color=shade, linewidths=0, zorder=3, clip_on=False)
                 axes.plot([where - 0.04, where + 0.04], [accuracy[split].mean()] * 2, color=shade, linewidth=2)
+            if accuracy["test"].isna().all():
+                lines.append(f"* {title}, {label}: {style.mean(accuracy['test'])}")
+                continue
             shown = ", ".join(f"{split} {accuracy[split].mean():.3f}" for split in splits)
             values = ", ".join(f"{kind} {value:.2f}" for kind, value in groups[label].mean().items())
             additivity = rows[rows.metric == "additivity"].value.mean()
             lines.append(
-                f"* {title}, {label} ({len(accuracy)} seeds): accuracy {shown}; {values}; additivity index {additivity:.3f}"
+                f"* {title}, {label} ({style.seeds(accuracy['test'])}): accuracy {shown}; {values}; "
+                f"additivity index {additivity:.3f}"
             )
         names = {"train": "training", "validation": "new images", "test": "new\ncombinations"}
         axes.set_xticks(range(len(splits)), [names[split] for split in splits])

@@ -1,4 +1,4 @@
-"""Spaces of representations, lambda by lambda, on the principal axes of the plain model so that panels compare."""
+"""Spaces of representations, lambda by lambda, on the principal axes of the plain model so that directions compare."""
 
 from __future__ import annotations
 
@@ -78,10 +78,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         raise ValueError("embeddings: the table lacks the plain run, whose axes all panels have")
     lines = [
         f"Representations of {task}, {model}, seed {seed}: principal components of the plain model (lambda = 0), and the other "
-        f"models "
-        "on the same two axes after centering each. They start from the same weights and see the same batches. In brackets: the "
-        "share of a model's own variance that the two axes hold; their directions are the plain model's, so a small share means "
-        "that the representation varies in other directions. Commands are shown by the mean over their words' states.",
+        "models on the same two axes after centering each. They start from the same weights and see the same batches. Directions "
+        "compare between the panels of a row; each panel has its own scale, since on a common one some models' points lie in one "
+        "spot. In brackets: the share of a model's own variance that the two axes hold; their directions are the plain "
+        "model's, so a small share means that the representation varies in other directions."
+        + (" Commands are shown by the mean over their words' states." if "encoder_states" in shown else ""),
         "",
     ]
     figure, grid = plt.subplots(
@@ -119,8 +120,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.tick_params(labelsize=7)
             spread = np.sqrt(total / len(values))
             shares.append(f"{head}: share {share:.3f}, root mean square distance from the center {spread:.3f}")
-        panels[0].set_ylabel(title)
+        panels[0].set_ylabel(f"{title}\nPC 2 of the plain model", fontsize=8)
         lines += [f"* {title}", *(f"  - {share}" for share in shares)]
+    for axes in grid[-1]:
+        axes.set_xlabel("PC 1 of the plain model", fontsize=8)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8)
     return figure, "\n".join(lines)

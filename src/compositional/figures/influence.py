@@ -74,7 +74,7 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]], s
             lines.append(
                 f"  - {name} examples, ratio redundant / relevant at step {first}, at its highest, at step {last}: {shown}. "
                 f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "
-                f"{'holds' if ratio['A'].loc[last] > ratio['B'].loc[last] else 'DOES NOT HOLD'}"
+                f"{style.verdict(ratio['A'].loc[last] > ratio['B'].loc[last])}"
             )
             times = norm["A"] / norm["B"]
             lines.append(

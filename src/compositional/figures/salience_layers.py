@@ -69,7 +69,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         + (
             "Dotted: a representation of conjunctions of this order alone. "
             if key == "order"
-            else "The label is the first component's share q of the input. "
+            else f"The label is the first component's share q of the input; the models are {', '.join(models)}. "
         )
         + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
         "",
@@ -83,7 +83,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             lines.append(f"* {label}, layer {layer}: {shown}")
         rises, falls = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
         lines.append(
-            f"* {label}: full conjunction rises with every layer from the first on: {'holds' if rises else 'DOES NOT HOLD'}; "
-            f"single components fall with every layer: {'holds' if falls else 'DOES NOT HOLD'}"
+            f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises)}; "
+            f"single components fall with every layer: {style.verdict(falls)}"
         )
     return figure, "\n".join(lines)

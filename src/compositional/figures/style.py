@@ -86,6 +86,11 @@ def seeds(values: pd.Series) -> str:
     return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
 
 
+def verdict(holds: bool) -> str:
+    """What a caption says of a claim."""
+    return "holds" if holds else "DOES NOT HOLD"
+
+
 def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
     """Accuracy, or another metric, of every run on "test" or, task by task, in distribution (the first such member there is)."""
     rows = table[table.metric == metric]
