@@ -376,6 +376,11 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
         table.loc[ends, "value"] = share
         _, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
         assert caption.count(f"less than half at the end in {verdict}") == 2
+    table.loc[table.seed == 0, "value"] = np.nan
+    drawn, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
+    assert caption.count("\n  - 0: diverged") == 2
+    assert "nan" not in caption
+    assert drawn.axes[0].get_title() == "seed 0: diverged"
 
 
 def test_diverged_seeds_are_no_part_of_the_distribution():

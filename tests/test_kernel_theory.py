@@ -910,6 +910,23 @@ def test_a_diverged_run_is_counted_and_leaves_the_others_their_interval(name):
     assert "nan" not in caption
 
 
+def test_the_rank_correlations_of_a_grid_are_no_tests():
+    figure = FIGURES["regularized_salience"]
+    _, caption = import_module("compositional.figures.regularized_salience").draw(small_table(figure), figure["options"])
+    assert "p = " not in caption
+    assert "it describes this grid and is no test" in caption
+    assert "a lambda that was chosen on these very runs" in caption
+
+
+def test_tasks_whose_accuracies_coincide_are_all_seen():
+    figure = FIGURES["kernel_margins"]
+    drawn, caption = import_module("compositional.figures.kernel_margins").draw(small_table(figure), figure["options"])
+    sizes = [line.get_markersize() for line in drawn.axes[1].lines if line.get_label().endswith("new pairs")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 3
+    assert "the least over new combinations" in caption
+
+
 def test_conjunction_values_count_the_seeds_that_did_not_diverge():
     figure = FIGURES["network_context"]
     table = small_table(figure)

@@ -476,13 +476,21 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
         {("near", 0.0): [0.9, 0.92], ("far", 0.0): [0.5, 0.52], ("near", 1.0): [0.9, 0.9], ("far", 1.0): [0.8, 0.9]}
     )
     _, caption = locality.draw(table, options)
-    assert "distance 8: test 0.510 ± 0.010, train 0.510; published 0.500" in caption
+    assert "distance (pixels) 8: test 0.510 ± 0.010, train 0.510; published 0.500" in caption
     assert "0.400 at lambda 0, 0.050 at lambda 1" in caption
     assert caption.endswith("holds")
     table.loc[(table["lambda"] == 1) & (table.task == "far"), "value"] = 0.55
     assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
     table.loc[table["lambda"] == 1, "value"] = 0.5  # does not fall, because nothing is learned
     assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
+    lost = table.assign(value=table.value.where((table["lambda"] == 0) | (table.task == "near")))
+    figure, caption = locality.draw(lost[(lost.seed == 0) | (lost.task == "far")], options)
+    assert "distance (pixels) 0: test 0.900 (1 seed), train 0.900" in caption
+    assert "distance (pixels) 8: all 2 runs diverged" in caption
+    assert caption.endswith("lambda 0 and 1: not known")
+    assert "nan" not in caption
+    assert figure.axes[0].get_xlabel() == "distance (pixels)"
+    assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"training set", "chance", "lambda = 1"}
     table.to_csv(tmp_path / "table.csv", index=False)
     outputs = []
     for name in ("a", "b"):

@@ -22,6 +22,7 @@ from conftest import defaults
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.text import Text
 from scipy import stats
 from test_configuration import SCHEMA, merged, read
 from test_workflow import Project
@@ -822,7 +823,7 @@ def test_captions_state_the_numbers_of_the_table():
         figure, captions[name] = module.draw(table(), defaults(f"figures.synthesized_{name}"))
         matplotlib.pyplot.close(figure)
     assert "majority class 0.580, shape in shape 0.730" in captions["ranks"]
-    assert "baseline, 8 runs: train 0.935 (sd 0.024), validation 0.675 (sd 0.005, greatest 0.680)" in captions["ranks"]
+    assert "baseline, 8 runs: train 0.935 (sd 0.024), validation 0.675 (sd 0.005), greatest 0.680" in captions["ranks"]
     rows = table().query("split == 'validation'").set_index("task").value
     before, after = rows["raven"], pd.concat([rows[f"raven_evolved_loop{loop}_generation1"] for loop in (0, 1)])
     test = stats.ttest_ind(after, before, equal_var=False)
@@ -835,12 +836,40 @@ def test_captions_state_the_numbers_of_the_table():
     within = after.groupby(level=0).var().mean()
     assert f"F = {within / before.var():.2f} (6 and 7 degrees of freedom, one-sided p = " in captions["ranks"]
     assert "generation 1: r = 1.000" in captions["correlation"]
-    assert "8 kept graphs" not in captions["correlation"]
-    assert "3 kept graphs trained again (1 others are left out" in captions["correlation"]
+    assert "kept graphs trained again, 3 pairs of trainings (3 graphs; 1 others are left out" in captions["correlation"]
+    assert "times the baseline's, taken as given" in captions["ranks"]
+    assert "minus the baseline's mean, taken as given, " in captions["ranks"]
     assert f"loop 0: fn_0 = {FN_0}" in captions["library"]
     assert captions["programs"].count("* loop 1") == 4
     assert tables.correlation_interval(0.0, 103) == pytest.approx((-0.1936, 0.1936), abs=1e-3)
     assert np.isnan(tables.correlation_interval(0.5, 3)).all()
+
+
+@pytest.mark.parametrize("name", ["ranks", "correlation"])
+def test_of_one_seed_no_correlation_and_no_spread_are_stated(name):
+    one = table()
+    module = import_module(f"compositional.figures.synthesized_{name}")
+    figure, caption = module.draw(one[one.seed == 0], defaults(f"figures.synthesized_{name}"))
+    shown = [text.get_text() for text in figure.findobj(Text)]
+    assert not [text for text in (caption, *shown) if "nan" in text]
+
+
+def test_a_graph_that_is_kept_twice_is_counted_once():
+    columns = ["loop", "generation", "seed", "before", "origin"]
+    pairs = pd.DataFrame([(0, 2, 0, 1, 5.0), (0, 3, 1, 2, 0.0), (0, 3, 2, 2, 7.0), (1, 3, 1, 2, 0.0)], columns=columns)
+    assert synthesized_correlation._graphs(pairs) == 3  # seed 0 of loop 0's generation 2 lives on as seed 1 of generation 3
+
+
+def test_kept_graphs_are_correlated_within_their_loop():
+    kept = table(loops=3)
+    later = kept.task.str.endswith("generation2")
+    kept.loc[later & (kept.metric == "origin"), "value"] = kept.seed[later]
+    kept.loc[kept.metric == "changed", "value"] = 0
+    loop = kept.task.str.extract(r"loop(\d)", expand=False).astype(float)
+    kept.loc[later & (kept.metric == "accuracy"), "value"] -= 0.1 * loop[later]  # over all loops r is lower
+    _, caption = synthesized_correlation.draw(kept, {})
+    assert "12 pairs of trainings (12 graphs; 0 others" in caption
+    assert "within a loop: training accuracy 0.99" in caption
 
 
 def test_what_counts_as_selected_is_what_the_loop_selects():

@@ -45,7 +45,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
         axes.contour(scores.columns, scores.index, scores, levels=[0], colors="black", linewidths=1)
     axes.add_patch(Rectangle((0, 0), 1, 1, fill=False, linestyle="--", edgecolor="0.25", linewidth=0.9, clip_on=False))
     share = rows[(rows.split == "test") & (rows.metric == "accuracy")].value.item()
-    axes.set_title(f"{title}: {share:.2f}", fontsize=8)
+    axes.set_title(f"{title}: {'diverged' if np.isnan(share) else f'{share:.2f}'}", fontsize=8)
     axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal", xlim=(-1, 1), ylim=(-1, 1))
     axes.tick_params(labelsize=6, length=2)
     axes.label_outer()
@@ -78,7 +78,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         subfigure.supylabel("X₂, redundant", fontsize=8)
         accuracy = rows[rows.metric == "accuracy"].pivot(index=along, columns="split", values="value")
         lines.append(f"* {name}: share of the test quadrant that is right, (training accuracy), by {along}")
-        lines += [f"  - {value}: {row.test:.3f} ({row.train:.3f})" for value, row in accuracy.iterrows()]
+        lines += [
+            f"  - {value}: " + ("diverged" if np.isnan(row.test) else f"{row.test:.3f} ({row.train:.3f})")
+            for value, row in accuracy.iterrows()
+        ]
         ends = rows[(rows.metric == "accuracy") & (rows.split == "test") & (rows.step == rows.step.max())].value.dropna()
         if len(ends):
             lost = int((ends < 0.5).sum())

@@ -29,10 +29,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9), layout="constrained")
     lines = [
-        "Left: output times label on new combinations against the salience of a component, ridge regression (dots) and the "
-        "closed forms k / (1 - k) and 2 k^2 / (1 - 2 k^2) (lines). Right: accuracy of support vector machines on new pairs "
-        "of transitive equivalence: by symmetry a kernel machine's output on them is zero, and an output that the solver cannot "
-        "tell from zero is half right.",
+        "Left: output times label against the salience of a component, ridge regression (dots, the least over new combinations) "
+        "and the closed forms k / (1 - k) and 2 k^2 / (1 - 2 k^2) (lines). Right: accuracy of support vector machines on new "
+        "pairs of transitive equivalence (dots) and in training (squares), smaller ones from task to task, since they coincide: "
+        "by symmetry a kernel machine's output on new pairs is zero, and an output that the solver cannot tell from zero is half "
+        "right.",
         "",
     ]
     line = np.linspace(0, 0.5, 101)
@@ -47,12 +48,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         lines.append(f"* {problem}: {len(margin)} kernels, largest distance from the closed form {apart:.1e}")
     left.set(xlabel="salience of a component", ylabel="output x label", xlim=(0, 0.51), ylim=(0, 1.03))
     left.legend(fontsize=7)
-    for (task, title), shade in zip(options["equivalence"].items(), shades_of(len(options["equivalence"])), strict=True):
+    sizes = np.linspace(8, 3, len(options["equivalence"]))
+    for (task, title), shade, size in zip(options["equivalence"].items(), shades_of(len(sizes)), sizes, strict=True):
         rows = table[(table.task == task) & table.metric.str.startswith("accuracy at ")]
         at = rows.metric.str.removeprefix("accuracy at ").astype(float)
         curves = {split: own.set_index(at[own.index]).value.sort_index() for split, own in rows.groupby("split")}
-        right.plot(curves["test"].index, curves["test"], "o-", color=shade, markersize=3, label=f"{title}, new pairs")
-        right.plot(curves["train"].index, curves["train"], color=shade, linestyle=":", label=f"{title}, training")
+        right.plot(curves["test"].index, curves["test"], "o", color=shade, markersize=size, label=f"{title}, new pairs")
+        right.plot(curves["train"].index, curves["train"], "s", color=shade, markersize=size, label=f"{title}, training")
         new = table[(table.task == task) & (table.split == "test") & table.metric.str.startswith("largest output at ")]
         lines.append(
             f"* transitive equivalence, {title}: training {curves['train'].min():.3f} or more, new pairs from "

@@ -9,6 +9,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from compositional.figures import style
+
 SOURCE = "metrics.csv"
 PARAMETERS = {
     "tasks": {
@@ -17,7 +19,7 @@ PARAMETERS = {
         "default": {},
         "description": "task -> distance (or path length) on the horizontal axis",
     },
-    "axis": {"type": "string", "default": "distance", "description": "what the horizontal axis shows"},
+    "axis": {"type": "string", "default": "distance (pixels)", "description": "what the horizontal axis shows"},
     "problem": {"type": "string", "default": "", "description": "what is learned, for title and caption"},
     "regularizer": {"type": "string", "default": "interaction", "description": "whose lambdas are compared with 0"},
     "published": {
@@ -44,8 +46,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
     lines = [
         f"{options['problem']}: accuracy against {options['axis']}, a line a lambda of `{options['regularizer']}`. Lines are "
-        "means over seeds, bars their standard deviation (population), dotted lines accuracy on the training set; the last step "
-        "counts, nothing is selected. Claim: without the regularizer accuracy falls; with it clearly less, and it ends higher.",
+        "means over seeds, bars their standard deviation (population), dotted lines accuracy on the training set, dashed: "
+        "chance; the last step counts, nothing is selected. Claim: without the regularizer accuracy falls; with it clearly less, "
+        "and it ends higher.",
         "",
     ]
     falls, ends = {}, {}
@@ -62,23 +65,32 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         falls[strength] = means.get(min(test.place), math.nan) - ends[strength]
         lines.append(f"* lambda {strength:g}, {own.seed.nunique()} seeds, {int(own.value.isna().sum())} diverged")
         for place, mean in means.items():
+            values = own[own.place == place].value
+            if values.isna().all():
+                lines.append(f"  - {options['axis']} {place:g}: {style.mean(values)}")
+                continue
             fitted = learned[learned.place == place].value.mean()
             task = own[own.place == place].task.iloc[0]
             known = options["published"].get(f"{strength:g}", {}).get(task)
+            around = f" ± {spread[place]:.3f}" if values.count() > 1 else " (1 seed)"
             beside = "" if known is None else f"; published {known:.3f}"
             if known is not None:
                 axes.plot(place, known, "o", markersize=8, markerfacecolor="none", color=shade)
-            lines.append(f"  - {options['axis']} {place:g}: test {mean:.3f} ± {spread[place]:.3f}, train {fitted:.3f}{beside}")
+            lines.append(f"  - {options['axis']} {place:g}: test {mean:.3f}{around}, train {fitted:.3f}{beside}")
     plain, others = falls.get(0.0, math.nan), {strength: fall for strength, fall in falls.items() if strength > 0}
     for strength, fall in others.items():
         # A network that learns nothing does not fall either.
         higher = ends[strength] > ends.get(0.0, math.nan)
-        verdict = "holds" if plain > 0.05 and fall < 0.7 * plain and higher else "DOES NOT HOLD"
+        if math.isnan(plain + fall):
+            lines.append(f"* fall from the least to the largest {options['axis']}, lambda 0 and {strength:g}: not known")
+            continue
+        verdict = style.verdict(plain > 0.05 and fall < 0.7 * plain and higher)
         lines.append(
             f"* fall from the least to the largest {options['axis']}: {plain:.3f} at lambda 0, {fall:.3f} at lambda "
             f"{strength:g}; at least 0.05 without, clearly (30 %) less with the regularizer, and higher at the end: {verdict}"
         )
-    axes.axhline(_CHANCE, color="0.6", linewidth=0.8, linestyle="--")
+    axes.plot([], [], ":", color="0.4", linewidth=1, label="training set")
+    axes.axhline(_CHANCE, color="0.6", linewidth=0.8, linestyle="--", label="chance")
     axes.set(xlabel=options["axis"], ylabel="accuracy", ylim=(0.4, 1.02), xticks=sorted(set(test.place)))
     axes.set_title(options["problem"], fontsize=9)
     axes.grid(axis="y", color="0.92")

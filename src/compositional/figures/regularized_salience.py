@@ -57,7 +57,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "Salience of the components in a representation and, where it says something, additivity index of the outputs of "
         "regularized networks against lambda (dots are runs, lines means of seeds; differences with 95 % intervals), and each "
         "run's accuracy on new combinations against the salience of the relevant component. Saliences of both components and of "
-        "their conjunction sum to 1. Question: does a regularizer that helps raise single-component salience?",
+        "their conjunction sum to 1. Question: does a regularizer that helps raise single-component salience? Whether one helps "
+        "is said at a lambda that was chosen on these very runs, which flatters it. rho: Spearman's rank correlation. Runs of "
+        "one lambda are not independent of each other, so it describes this grid and is no test.",
         "",
     ]
     for row, task in zip(grid, tasks, strict=True):
@@ -121,11 +123,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             # A representation that is the same for all inputs has no salience.
             own = own.dropna(subset="relevant")
             below = own[own["lambda"] < own["lambda"].max()]
-            trend, moderate = (stats.spearmanr(part.relevant, part.accuracy) for part in (own, below))
+            trend, moderate = (stats.spearmanr(part.relevant, part.accuracy).statistic for part in (own, below))
             lines.append(
-                f"  - {name}, over all its runs and the plain ones: rank correlation of accuracy with the relevant "
-                f"component's salience {trend.statistic:+.2f} (p = {trend.pvalue:.1g}), without the largest lambda "
-                f"{moderate.statistic:+.2f} (p = {moderate.pvalue:.1g})"
+                f"  - {name}, over all its runs and the plain ones: rho of accuracy with the relevant component's salience "
+                f"{trend:+.2f}, without the largest lambda {moderate:+.2f}"
                 + (f"; with additivity {stats.spearmanr(own.additivity, own.accuracy).statistic:+.2f}" if additive else "")
             )
         row[-1].scatter(plain.relevant, plain.accuracy, s=14, color=style.COLORS["none"], linewidths=0, zorder=3)

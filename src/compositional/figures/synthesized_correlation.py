@@ -26,6 +26,12 @@ def _retrained(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _graphs(again: pd.DataFrame) -> int:
+    """How many graphs the pairs are of: one that was kept twice is in two."""
+    later = again.set_index(["loop", "generation", "seed"]).index
+    return int((~again.set_index(["loop", "before", "origin"]).index.isin(later)).sum())
+
+
 def _between_loops(found: pd.DataFrame, split: str) -> list[float]:
     """Correlations of accuracies between every two loops, over the programs that both have in their first generation."""
     first = found[found.generation == 1].pivot(index="program", columns="loop", values=split).dropna()
@@ -37,21 +43,22 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
     baseline = found[found.generation == 0]
     r = tables.correlation(baseline.train, baseline.validation)
     low, high = tables.correlation_interval(r, len(baseline))
+    interval = "" if np.isnan(low) else f", 95 % interval {low:.2f} to {high:.2f} (Fisher)"
     lines = [
         "Left and middle: training against validation accuracy, a point a network, of the baseline (random seeds alone) and "
         "of the populations (a graph each). Right: validation accuracy of the graphs that were kept, in the generation in which "
         "they were selected, and trained again from scratch in the next; points below the diagonal lost by it. Claim: training "
         "accuracy predicts validation accuracy among graphs (recorded r 0.70 to 0.74) and not among the baseline's runs (0.04).",
         "",
-        f"* baseline, {len(baseline)} runs: r = {r:.2f}, 95 % interval {low:.2f} to {high:.2f} (Fisher)",
+        f"* baseline, {len(baseline)} runs: r {'unknown' if np.isnan(r) else f'= {r:.2f}'}{interval}",
     ]
     for generation, rows in found[found.generation > 0].groupby("generation"):
-        within = pd.Series({loop: tables.correlation(own.train, own.validation) for loop, own in rows.groupby("loop")})
+        within = pd.Series({loop: tables.correlation(own.train, own.validation) for loop, own in rows.groupby("loop")}).dropna()
         sizes = pd.Series({loop: tables.correlation(own.nodes, own.validation) for loop, own in rows.groupby("loop")})
         lines.append(
-            f"* generation {generation}: r = {tables.loop_interval(within)} over {len(within)} loops "
-            f"({', '.join(f'{value:.2f}' for value in within)}); of the number of nodes and validation accuracy "
-            f"{tables.loop_interval(sizes)}"
+            f"* generation {generation}: r = {tables.loop_interval(within)}"
+            + (f" over {len(within)} loops ({', '.join(f'{value:.2f}' for value in within)})" if len(within) else "")
+            + f"; of the number of nodes and validation accuracy {tables.loop_interval(sizes)}"
         )
     if between := {name: values for split, name in _SPLITS.items() if (values := _between_loops(found, split))}:
         told = [f"{name} {np.mean(r):.2f} (from {min(r):.2f} to {max(r):.2f})" for name, r in between.items()]
@@ -65,16 +72,15 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
         train = loops.apply(lambda own: (own.train - own.train_before).mean(), include_groups=False)
         twice = []
         for split, name in _SPLITS.items():
-            r = tables.correlation(again[f"{split}_before"], again[split])
-            low, high = tables.correlation_interval(r, len(again))
-            twice.append(f"{name} {r:.2f} ({low:.2f} to {high:.2f})")
+            r = pd.Series({loop: tables.correlation(own[f"{split}_before"], own[split]) for loop, own in loops})
+            twice.append(f"{name} {tables.loop_interval(r)}")
         left_out = int(found[found.origin >= 0].changed.sum())
         lines += [
-            f"* {len(again)} kept graphs trained again ({left_out} others are left out: a program "
-            f"of an isomorphic graph took their place): training accuracy changes by {tables.loop_interval(train)}, validation "
-            f"accuracy by {tables.loop_interval(change)} (means over loops)",
-            f"  - r between a kept graph's two trainings: {', '.join(twice)} (95 % intervals, Fisher). Selecting by the first "
-            "training accuracy narrows its range, which lowers r",
+            f"* kept graphs trained again, {len(again)} pairs of trainings ({_graphs(again)} graphs; {left_out} others are left "
+            "out: a program of an isomorphic graph took their place): training accuracy changes by "
+            f"{tables.loop_interval(train)}, validation accuracy by {tables.loop_interval(change)} (means over loops)",
+            f"  - r between a kept graph's two trainings, within a loop: {', '.join(twice)} (means over loops). Selecting by the "
+            "first training accuracy narrows its range, which lowers r",
         ]
         rest = found[(found.origin < 0) & (found.generation > 1)]
         both = pd.DataFrame({"kept": loops.validation.mean(), "new": rest.groupby("loop").validation.mean()}).dropna()
@@ -93,7 +99,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
     baseline = found[found.generation == 0]
     left.scatter(baseline.train, baseline.validation, s=14, color=tables.BASELINE, alpha=0.7, linewidth=0)
-    left.set_title(f"baseline, r = {tables.correlation(baseline.train, baseline.validation):.2f}")
+    r = tables.correlation(baseline.train, baseline.validation)
+    left.set_title("baseline" if np.isnan(r) else f"baseline, r = {r:.2f}")
     for generation, rows in found[found.generation > 0].groupby("generation"):
         within = pd.Series([tables.correlation(own.train, own.validation) for _, own in rows.groupby("loop")])
         middle.scatter(
@@ -103,16 +110,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             color=_SHADES[(generation - 1) % len(_SHADES)],
             alpha=0.7,
             linewidth=0,
-            label=f"generation {generation}, mean r = {within.mean():.2f}",
+            label=f"generation {generation}" + (f", mean r = {within.mean():.2f}" if within.notna().any() else ""),
         )
     middle.set_title("populations of graphs")
-    middle.legend(fontsize=7, loc="lower right")
     middle.sharex(left)
     middle.sharey(left)
     for axes in (left, middle):
         tables.draw_references(axes, known)
         axes.set(xlabel="training accuracy", ylabel="validation accuracy")
-    left.legend(fontsize=7, loc="lower left")
+    entries = {name: line for axes in (left, middle) for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), fontsize=7, loc="outside lower center", ncols=5)
     right.axline((0.65, 0.65), slope=1, color="0.6", linewidth=1)
     right.scatter(again.validation_before, again.validation, s=14, color=tables.POPULATION, alpha=0.7, linewidth=0)
     right.set(title="kept graphs", xlabel="validation accuracy when selected", ylabel="validation accuracy, trained again")

@@ -29,16 +29,26 @@ def _half(group: pd.DataFrame, kept: float) -> pd.DataFrame:
     return tables.ranked(group).head(max(1, round(kept * len(group))))
 
 
+def _spread(values: pd.Series) -> str:
+    """Mean and, of several runs, their standard deviation."""
+    return f"{values.mean():.3f}" + (f" (sd {values.std():.3f})" if len(values) > 1 else "")
+
+
 def _against(rows: pd.DataFrame, baseline: pd.DataFrame) -> tuple[str, str]:
-    """A generation's mean and spread of validation accuracy against the baseline's, with networks as the sample."""
+    """A generation's mean and spread of validation accuracy against the baseline's, with networks as the sample.
+
+    Nothing where there are too few of them.
+    """
+    degrees = len(rows) - rows.loop.nunique(), len(baseline) - 1
+    if min(degrees) < 1:
+        return "", ""
     change = rows.validation.mean() - baseline.validation.mean()
     welch = stats.ttest_ind(rows.validation, baseline.validation, equal_var=False).pvalue
     within = rows.validation - rows.groupby("loop").validation.transform("mean")
-    degrees = len(rows) - rows.loop.nunique(), len(baseline) - 1
     ratio = within.pow(2).sum() / degrees[0] / baseline.validation.var()
     return (
-        f"{change:.3f} against the baseline's mean (Welch's test over networks, p = {welch:.2g})",
-        f"F = {ratio:.2f} ({degrees[0]} and {degrees[1]} degrees of freedom, one-sided p = {stats.f.sf(ratio, *degrees):.2g})",
+        f", {change:.3f} against the baseline's mean (Welch's test over networks, p = {welch:.2g})",
+        f"; F = {ratio:.2f} ({degrees[0]} and {degrees[1]} degrees of freedom, one-sided p = {stats.f.sf(ratio, *degrees):.2g})",
     )
 
 
@@ -52,11 +62,14 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
         "take networks for independent, and F is their variance within loops over the baseline's.",
         "",
         "* no network: " + ", ".join(f"{name} {value:.3f}" for name, value in known.items()),
-        f"* baseline, {len(baseline)} runs: train {baseline.train.mean():.3f} (sd {baseline.train.std():.3f}), validation "
-        f"{baseline.validation.mean():.3f} (sd {baseline.validation.std():.3f}, greatest {baseline.validation.max():.3f}), train "
-        f"minus validation {(baseline.train - baseline.validation).mean():.3f}; "
-        f"selected by training accuracy: validation {_half(baseline, kept).validation.mean():.3f}",
     ]
+    if len(baseline):
+        lines.append(
+            f"* baseline, {len(baseline)} runs: train {_spread(baseline.train)}, validation {_spread(baseline.validation)}, "
+            f"greatest {baseline.validation.max():.3f}, train minus validation "
+            f"{(baseline.train - baseline.validation).mean():.3f}; selected by training accuracy: validation "
+            f"{_half(baseline, kept).validation.mean():.3f}"
+        )
     for generation, rows in found[found.generation > 0].groupby("generation"):
         loops = rows.groupby("loop")
         best = pd.concat([_half(group, kept).assign(loop=loop) for loop, group in loops]).groupby("loop")
@@ -64,13 +77,13 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
         mean, spread = _against(rows, baseline)
         lines += [
             f"* generation {generation}, {loops.ngroups} loops of {len(rows) / loops.ngroups:g} networks: train "
-            f"{tables.loop_interval(loops.train.mean())}, validation {tables.loop_interval(loops.validation.mean())}, {mean}; "
+            f"{tables.loop_interval(loops.train.mean())}, validation {tables.loop_interval(loops.validation.mean())}{mean}; "
             f"train minus validation {tables.loop_interval(loops.train.mean() - loops.validation.mean())}",
             f"  - spread of validation accuracy (sd within a loop) {tables.loop_interval(loops.validation.std())}, "
-            f"{tables.loop_interval(ratio)} times the baseline's; {spread}",
+            f"{tables.loop_interval(ratio)} times the baseline's, taken as given{spread}",
             f"  - selected by training accuracy: train {tables.loop_interval(best.train.mean())}, validation "
-            f"{tables.loop_interval(best.validation.mean())}; minus the baseline's mean "
-            f"{tables.loop_interval(best.validation.mean() - baseline.validation.mean())}",
+            f"{tables.loop_interval(best.validation.mean())}; minus the baseline's mean, "
+            f"taken as given, {tables.loop_interval(best.validation.mean() - baseline.validation.mean())}",
             f"  - greatest validation accuracy {rows.validation.max():.3f}"
             + "".join(
                 f"; {int((rows.validation > value).sum())} of {len(rows)} networks are above {name}"
@@ -100,7 +113,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 shown = shown.rolling(6, center=True).mean()
             axes.plot(shown.index, shown, color=shade, linewidth=2, label=label)
         tables.draw_references(axes, known)
-        axes.axhline(mean, color="#009E73", linestyle="--", linewidth=1, label=f"baseline, mean ({mean:.3f})")
+        if mean > 0:  # not where all of the baseline's runs diverged
+            axes.axhline(mean, color="#009E73", linestyle="--", linewidth=1, label=f"baseline, mean ({mean:.3f})")
         axes.set(title=f"generation {generation}" if generation else "baseline", xlabel="rank by training accuracy")
     grid[0, 0].set_ylabel("accuracy")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
