@@ -169,10 +169,11 @@ class Configuration:
             series[name] = []
             for values in itertools.product(*axes.values()):
                 member = "_".join([name, *(f"{axis}{value}" for axis, value in zip(axes, values, strict=True))])
-                if member in tasks:
+                written = single | dict(zip(axes, values, strict=True))
+                # The same twice is none too many: an archive's overlay has the members, the configuration below it the series.
+                if tasks.setdefault(member, written) != written:
                     other = next(other for other, members in series.items() if member in members)
                     problems.append(f"tasks: {other!r} and {name!r} both make a task {member!r}; rename one of them")
-                tasks[member] = single | dict(zip(axes, values, strict=True))
                 series[name].append(member)
         studies = copy.deepcopy(config["studies"])
         for study in studies.values():
