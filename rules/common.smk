@@ -65,7 +65,7 @@ try:
         # What was damaged after it was made is made again, with all that comes of it. A rule, the archive and the report ask for
         # figures that they do not name.
         targets = called.targets or ["all"]
-        whole = any("/" not in target.removeprefix("results/") for target in targets)
+        whole = any(len(Path(target.removeprefix("results/")).parts) < 2 for target in targets)
         asked = set(FIGURES) if whole else FIGURES.keys() & {Path(target).name.partition(".")[0] for target in targets}
         tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
         records = integrity.records(Path("results"), tasks, wanted, asked)
