@@ -20,11 +20,16 @@ from compositional.sequences import Layout
 Weights = dict[str, Tensor]
 
 
-def initialize_projection(source: np.random.Generator, inputs: int, outputs: int, name: str, gain: float = 1.0) -> Weights:
-    """Glorot's uniform initialization of the weight, times `gain`, and zero bias."""
+def glorot(source: np.random.Generator, inputs: int, outputs: int, gain: float = 1.0) -> Tensor:
+    """Glorot's uniform initialization, times `gain`: (inputs, outputs)."""
     bound = gain * math.sqrt(6 / (inputs + outputs))
+    return randomness.uniform_tensor(source, (inputs, outputs), -bound, bound)
+
+
+def initialize_projection(source: np.random.Generator, inputs: int, outputs: int, name: str, gain: float = 1.0) -> Weights:
+    """Glorot's initialization of the weight, and zero bias."""
     return {
-        f"{name}.weight": randomness.uniform_tensor(source, (inputs, outputs), -bound, bound),
+        f"{name}.weight": glorot(source, inputs, outputs, gain),
         f"{name}.bias": torch.zeros(outputs),
     }
 
@@ -40,8 +45,7 @@ def initialize_attention(source: np.random.Generator, width: int, heads: int, na
     for part in ("query", "key", "value", "output"):
         weights |= initialize_projection(source, width, width, f"{name}.{part}")
     if relative:
-        bound = math.sqrt(3 / width)
-        weights[f"{name}.position"] = randomness.uniform_tensor(source, (width, width), -bound, bound)
+        weights[f"{name}.position"] = glorot(source, width, width)
         weights |= {f"{name}.{part}_bias": torch.zeros(heads, width // heads) for part in ("content", "position")}
     return weights
 

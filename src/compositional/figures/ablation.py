@@ -60,12 +60,11 @@ def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, plac
     axes.scatter(beside(diverged, place), np.zeros(len(diverged)), marker="x", s=30, color=shade, clip_on=False, zorder=5)
     groups = rows.dropna(subset="value").groupby("lambda").value
     means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
-    inside = [np.minimum(half, means), np.minimum(half, 1 - means)]  # accuracies end at 0 and 1
     at = beside(means.index.to_series(), place)
     axes.errorbar(
         at,
         means,
-        inside,
+        style.inside(means, half),
         color=shade,
         label=label,
         linestyle=line,
@@ -170,9 +169,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             grid[1, column].set_title("training examples (nothing is held out)", fontsize=8)
     for row, title in enumerate(TITLES.values()):
         grid[row, 0].set_ylabel(f"accuracy, {title}")
-    # Below the panels: where lines are many, there is no room that has no data. What has one name looks alike in all panels.
-    found = {name: line for axes in grid[0] for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(
-        found.values(), found.keys(), loc="outside lower center", fontsize=7, handlelength=3.5, ncols=4 if len(found) < 5 else 3
-    )
+    # Below the panels: where lines are many, there is no room that has no data.
+    lines, names = style.legend_entries(grid[0])
+    figure.legend(lines, names, loc="outside lower center", fontsize=7, handlelength=3.5, ncols=4 if len(names) < 5 else 3)
     return figure, _caption(table, tasks, options)

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from compositional.figures import style
+
 SOURCE = "history.csv"
 PARAMETERS = {
     "panels": {
@@ -67,7 +69,7 @@ def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, Any], s
     values = ", ".join(f"{last[name]:.3g}" for name in found)
     steps = ", ".join(map(str, found.values()))
     several = len(set(found.values())) == len(found)
-    verdict = ": holds" if len(found) in panel.get("expected", EXPECTED) and several and error < 0.01 else ": DOES NOT HOLD"
+    verdict = ": " + style.verdict(len(found) in panel.get("expected", EXPECTED) and several and error < 0.01)
     return (
         f"  - seed {rows.seed.iloc[0]}, {curves.index[-1]} steps: {len(found)} components above {share:g} of the largest "
         f"({values}), which they pass at steps {steps}; largest of the others {others.max() if len(others) else 0:.2g}; "

@@ -110,6 +110,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_yticks(range(len(names)), names)
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
-    found = {name: handle for axes in panels[0] for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(found.values(), found.keys(), loc="outside lower center", fontsize=8, ncols=min(3, len(found)))
+    handles, labels = style.legend_entries(panels[0])
+    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=min(3, len(labels)))
     return figure, "\n".join(lines)

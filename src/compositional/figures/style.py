@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from compositional.grid import Run
@@ -136,9 +138,19 @@ def label(run: Run) -> str:
     return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
 
 
-def inside(mean: float, half: float, largest: float = 1.0) -> list[list[float]]:
-    """What an error bar of that half width has below and above the mean, cut at 0 and at `largest`: no value can be beyond."""
-    return [[min(half, max(mean, 0))], [min(half, max(largest - mean, 0))]]
+def inside(mean: ArrayLike, half: ArrayLike, largest: float = 1.0) -> np.ndarray:
+    """What error bars of these half widths have below and above their means, cut at 0 and at `largest`: no value can be beyond.
+
+    (2, n) for n means, or one.
+    """
+    mean, half = np.atleast_1d(mean), np.atleast_1d(half)
+    return np.stack([np.minimum(half, np.maximum(mean, 0)), np.minimum(half, np.maximum(largest - mean, 0))])
+
+
+def legend_entries(panels: Iterable[Axes]) -> tuple[list[Artist], list[str]]:
+    """What a legend for several panels has, once a name: what has one name looks alike in all of them."""
+    found = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    return list(found.values()), list(found)
 
 
 def seeds_and_mean(

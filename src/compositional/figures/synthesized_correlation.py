@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from compositional.figures import style
 from compositional.synthesis import tables
 
 SOURCE = "metrics.csv"
@@ -118,8 +119,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in (left, middle):
         tables.draw_references(axes, known)
         axes.set(xlabel="training accuracy", ylabel="validation accuracy")
-    entries = {name: line for axes in (left, middle) for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(entries.values(), entries.keys(), fontsize=7, loc="outside lower center", ncols=5)
+    figure.legend(*style.legend_entries((left, middle)), fontsize=7, loc="outside lower center", ncols=5)
     right.axline((0.65, 0.65), slope=1, color="0.6", linewidth=1)
     right.scatter(again.validation_before, again.validation, s=14, color=tables.POPULATION, alpha=0.7, linewidth=0)
     right.set(title="kept graphs", xlabel="validation accuracy when selected", ylabel="validation accuracy, trained again")

@@ -2,8 +2,7 @@
 
 After Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), as in their code where the paper is silent: no
 absolute positions, but a start word before every input, which shows how far a word is from there; embeddings drawn as Glorot's
-and not scaled; the output map's columns are the embeddings of the symbols. (Embeddings of unit variance hardly move, so words
-seen once or twice stay apart from the others of their kind.) Words that occur on both sides have two embeddings.
+and not scaled; the output map's columns are the embeddings of the symbols. Words that occur on both sides have two embeddings.
 """
 
 from __future__ import annotations
@@ -55,9 +54,8 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
         raise ValueError(f"transformer: width {width} must be even and a multiple of the {heads} heads")
     weights: Weights = {}
     for side, words in (("input", task["source_words"]), ("output", task["target_words"])):
-        bound = math.sqrt(6 / (len(words) + width))
-        weights[f"{side}_embedding"] = randomness.uniform_tensor(source, (len(words), width), -bound, bound)
-    bound = math.sqrt(6 / (len(task["source_words"]) + width))
+        weights[f"{side}_embedding"] = attention.glorot(source, len(words), width)
+    bound = math.sqrt(6 / (len(task["source_words"]) + width))  # as one more row of the table
     weights["start"] = randomness.uniform_tensor(source, (width,), -bound, bound)
     hidden = parameters["feedforward_factor"] * width
     for side in ("encoder", "decoder"):
