@@ -67,6 +67,21 @@ def test_audit_counts_and_refuses_overlap():
     assert clean == []
 
 
+def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
+    """The members of a task may be the same: a canvas, a distance, words that occur nowhere are applied when they are read."""
+
+    def content(module, **parameters):
+        folder = tmp_path / "split"
+        splitting.make_split("task", f"tasks.{module}", defaults(f"tasks.{module}") | parameters, tmp_path, folder)
+        about = json.loads((folder / "task.json").read_text())
+        return about["content_sha256"]
+
+    small = {"train_pairs": 20, "test_pairs": 20, "canvas_height": 32, "canvas_width": 64}
+    assert content("is_same_digit", **small) == content("is_same_digit", **small)
+    assert content("is_same_digit", **small) != content("is_same_digit", **small, distance=4)
+    assert content("scan_jump") != content("scan_jump", virtual_words=6)
+
+
 def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
     leaking = DatasetDict(
         train=Dataset.from_dict({"input": ["a"], "output": ["A"]}), test=Dataset.from_dict({"input": ["a"], "output": ["A"]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,13 @@ from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files, sources
 from compositional.vocabulary import Vocabulary
+
+# What a task says of itself and training does not look at. The rest says how examples are shown (canvas, distance, virtual
+# words): another value is other data, though the members are the same.
+_NOT_TRAINED_ON = {
+    *("task", "dataset", "parameters", "audit", "items", "raw_sha256"),
+    *("references", "decoding", "class_names"),  # of evaluation and figures
+}
 
 
 class OverlapError(ValueError):
@@ -95,7 +103,8 @@ def make_split(
         name: hashlib.sha256(b"".join(_digests(member, sorted(member.column_names)))).hexdigest()
         for name, member in members.items()
     }
-    about["content_sha256"] = hashlib.sha256(repr(sorted(content.items())).encode()).hexdigest()
+    shown = {key: value for key, value in about.items() if key not in _NOT_TRAINED_ON}
+    about["content_sha256"] = hashlib.sha256(json.dumps([content, shown], sort_keys=True).encode()).hexdigest()
     disable_progress_bars()
     with files.replacing_folder(folder) as temporary:
         for name, member in members.items():
