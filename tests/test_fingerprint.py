@@ -88,6 +88,15 @@ def test_changes_when_and_only_when_imported_code_does(package, file, old, new, 
     assert (compute() != before) == changes
 
 
+@pytest.mark.parametrize("line", ["from . import deep", "from .deep import g", "from ..package import deep"])
+def test_relative_imports_count(package, line):
+    _, root, compute = package
+    (root / "middle.py").write_text(f"{line}\n")
+    before = compute()
+    (root / "deep.py").write_text("def g(x):\n    return x + 2\n")
+    assert compute() != before
+
+
 def test_the_same_code_elsewhere_has_the_same_fingerprint(package, tmp_path_factory):
     import shutil
 

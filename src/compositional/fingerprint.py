@@ -43,15 +43,16 @@ def _dump(node: object) -> str:
     return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields.items())})"
 
 
-def _imports(tree: ast.Module, root: Path) -> set[Path]:
-    """Project files that a module imports, with the __init__ files of their packages."""
+def _imports(tree: ast.Module, path: Path, root: Path) -> set[Path]:
+    """Project files that the module at `path` imports, with the __init__ files of their packages."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = path.relative_to(root.parent).parts[: -node.level] if node.level else ()
+            module = ".".join([*package, *([node.module] if node.module else [])])
+            names.update([module, *(f"{module}.{alias.name}" for alias in node.names)])
     found = set()
     for name in names:
         parts = name.split(".")
@@ -67,7 +68,7 @@ def _imports(tree: ast.Module, root: Path) -> set[Path]:
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path]]:
     """Digest of a file's code and the project files it imports."""
     tree = _without_docstrings(ast.parse(path.read_text()))
-    return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_imports(tree, root))
+    return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_imports(tree, path, root))
 
 
 @cache
