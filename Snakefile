@@ -10,7 +10,8 @@ min_version("9.0")
 configfile: f"{workflow.basedir}/config/config.yaml"
 
 
-for study in sorted(Path(workflow.basedir, "config", "studies").glob("*.yaml")):
+# Not what an editor hides there while a file is open.
+for study in sorted(Path(workflow.basedir, "config", "studies").glob("[!.]*.y*ml")):
 
     configfile: study
 

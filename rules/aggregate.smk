@@ -1,6 +1,8 @@
 rule aggregate:
     input:
-        figure_sources,
+        sources=figure_sources,
+        # What the table's record says of the runs: another record makes another one, though the numbers may be the same.
+        records=figure_records,
     output:
         table="results/tables/{figure}.csv",
         provenance="results/tables/{figure}.provenance.json",

@@ -33,6 +33,11 @@ def numerics_of(family):
     return fingerprint(*map(module_path, ("training", "curves", "devices", *CONFIGURATION.modules(family))))
 
 
+def code_of(script, *modules):
+    """What a job's code is, for `stages.job.logged`: a script, the modules that it loads by name, their fingerprint."""
+    return {"script": script, "modules": list(modules), "fingerprint": of_script(script, modules)}
+
+
 # Options with which Snakemake builds nothing.
 ONLY_LOOK = (
     *("dryrun", "touch", "unlock", "lint", "report", "archive", "summary", "detailed_summary", "print_compilation"),
@@ -68,14 +73,17 @@ try:
         whole = any(len(Path(target.removeprefix("results/")).parts) < 2 for target in targets)
         asked = set(FIGURES) if whole else FIGURES.keys() & {Path(target).name.partition(".")[0] for target in targets}
         tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
+        tasks |= {Path(target).parts[2].partition(".")[0] for target in targets if target.startswith("results/splits/")}
         records = integrity.records(Path("results"), tasks, wanted, asked)
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
         for path in integrity.repair(Path("results"), records, made_from, only_look=only_look or others):
             print(f"damaged, made again: {path}", file=sys.stderr)
         PACKS, pending = plan.make(planned, "results", wanted, CONFIGURATION, numerics_of, others)
         if not only_look and not others and {"params", "code"} <= set(map(str, called.rerun_triggers)):
-            for path in plan.outdated(pending, "results", CONFIGURATION, numerics_of):
-                path.unlink()
+            # Not the records alone: Snakemake does not miss what it made something else of.
+            splitters = {task: code_of("split", CONFIGURATION.module("tasks", task))["fingerprint"] for task in tasks}
+            for record in plan.outdated(Path("results"), splitters, wanted, pending, CONFIGURATION, numerics_of):
+                integrity.discard(Path("results"), record, {name: made_from[name] for name in asked})
 except (ConfigurationError, ValueError, OSError) as error:
     sys.exit(str(error))
 
@@ -100,11 +108,6 @@ wildcard_constraints:
     task=NAME,
     dataset=NAME,
     figure=NAME,
-
-
-def code_of(script, *modules):
-    """What a job's code is, for `stages.job.logged`: a script, the modules that it loads by name, their fingerprint."""
-    return {"script": script, "modules": list(modules), "fingerprint": of_script(script, modules)}
 
 
 def content_of(wildcards):
@@ -135,6 +138,11 @@ def figure_sources(wildcards):
     if figure["sources"] == ["split"]:
         return [f"results/splits/{grid['task']}" for grid in figure["grids"]]
     return [f"results/runs/{run.path}/{name}" for name in figure["sources"] for run in figure_runs(figure)]
+
+
+def figure_records(wildcards):
+    """The records of the runs that a figure's table is made from; none if it shows tasks' examples."""
+    return [f"results/runs/{run.path}/run.json" for run in figure_runs(FIGURES[wildcards.figure])]
 
 
 def collectors_of(figure):

@@ -1,8 +1,8 @@
 rule plot:
     input:
         table="results/tables/{figure}.csv",
-        # Where the table comes from is passed on; a figure depends on its numbers alone.
-        provenance=ancient("results/tables/{figure}.provenance.json"),
+        # Where the table comes from is passed on.
+        provenance="results/tables/{figure}.provenance.json",
     output:
         pdf="results/figures/{figure}.pdf",
         png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),

@@ -123,7 +123,7 @@ def test_the_command_line_says_which_runs_are_wanted():
     assert wanted("results/figures/ablation.pdf", f"results/splits/{generation}") == ablation | set(
         configuration.built_from(generation)[1]
     )
-    assert wanted("results/raw/geoquery/geography-logic.txt") == everything
+    assert wanted("results/raw/geoquery/geography-logic.txt") == wanted("results/splits/scan_jump") == set()
     for target, what in (("geoqery/geography-logic.txt", "dataset"), ("geoquery/geography.txt", "file of geoquery")):
         with pytest.raises(ConfigurationError, match=f"there is no {what} .*did you mean"):
             wanted(f"results/raw/{target}")
@@ -163,15 +163,24 @@ def test_a_plan_of_another_call_is_added_to(tmp_path):
     assert plan.read(tmp_path / "plan.json") == packs + gone  # each run once
 
 
-def test_records_of_other_options_are_found_without_snakemake(tmp_path):
-    packs, _ = make(tmp_path, runs([0], [1, 3]), configured())
+def test_what_other_options_or_code_made_is_found_without_snakemake(tmp_path):
+    wanted = runs([0], [1, 3])
+    packs, _ = make(tmp_path, wanted, configured())
     build(tmp_path, packs, configured())
-    assert plan.outdated(packs, str(tmp_path), configured(), numerics) == []
-    changed = configured({"tasks": {"scan_jump": {"training": {"steps": 7}}}})
+
+    def outdated(change=None, code="code", pending=()):
+        return sorted(plan.outdated(tmp_path, {"scan_jump": code}, wanted, pending, configured(change), numerics))
+
+    changed = {"tasks": {"scan_jump": {"training": {"steps": 7}}}}
     records = sorted(tmp_path.rglob("run.json"))
-    assert sorted(plan.outdated(packs, str(tmp_path), changed, numerics)) == records
+    assert outdated(pending=packs) == []
+    assert outdated(changed, pending=packs) == records
+    split = tmp_path / "splits/scan_jump.provenance.json"
+    write_json(split, {"parameters": configured().parameters("tasks", "scan_jump"), "code": "code"})
+    assert outdated() == []
+    assert outdated({"tasks": {"scan_jump": {"virtual_words": 6}}}) == outdated(code="other") == [*records, split]
     records[0].unlink()
-    assert plan.outdated(packs, str(tmp_path), changed, numerics) == records[1:]
+    assert outdated(changed, pending=packs) == records[1:]
 
 
 def test_a_lambda_is_that_of_its_path():

@@ -362,6 +362,8 @@ def test_files_with_other_columns_are_refused(trained, tmp_path):
     folder = trained[0][0][0]
     with pytest.raises(ValueError, match=r"vectors\.csv has the columns representation, item"):
         aggregate([folder / "metrics.csv", folder / "vectors.csv"], tmp_path / "table.csv")
+    with pytest.raises(ValueError, match=r"run make rows of split, metric, value, the CSV files beside them have step, split"):
+        aggregate([folder / "history.csv", folder / "run.json"], tmp_path / "table.csv")
     assert not (tmp_path / "table.csv").exists()
 
 

@@ -260,6 +260,28 @@ def test_a_changed_option_reruns_exactly_what_it_touches(built):
         assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
 
 
+def test_without_snakemakes_records_a_changed_option_still_counts(tmp_path):
+    """Snakemake's folder was deleted, or results copied without it."""
+    project = Project(tmp_path)
+    metrics = "results/runs/digits_concat/cnn/none/lambda=0/seed=0/metrics.csv"
+    for training in ({"steps": 4}, {"steps": 8}):
+        project.snakemake(metrics, overlay=project.overlay({"tasks": {"digits_concat": {"training": training}}}))
+        shutil.rmtree(tmp_path / ".snakemake")
+    assert json.loads((tmp_path / metrics).with_name("run.json").read_text())["steps"] == 8
+    project.snakemake(metrics, overlay=project.overlay({"tasks": {"digits_concat": {"test_pairs": 40, "training": training}}}))
+    assert json.loads((tmp_path / "results/splits/digits_concat/task.json").read_text())["items"]["test"] == 40
+    assert len(pd.read_csv((tmp_path / metrics).with_name("predictions.csv"))) == 40
+
+
+def test_files_that_editors_hide_among_the_studies_are_not_read(built):
+    lock = built.folder / "config/studies/.#language.yaml"
+    lock.symlink_to("nowhere")
+    try:
+        assert "Nothing to be done" in built.snakemake(FIGURE, "--dryrun")
+    finally:
+        lock.unlink()
+
+
 def test_a_touched_script_reruns_its_jobs_but_trains_nothing(built, edited):
     entries = built.folder / "results/store/entries"
     before = {path: path.stat().st_mtime_ns for path in entries.rglob("*")}

@@ -44,7 +44,8 @@ class Pack:
 
 
 def wanted_runs(configuration: Configuration, results: str, targets: Collection[str]) -> dict[Run, frozenset[str]]:
-    """The runs that a call asks for, each with the targets that need it; all runs if a target is no result, such as a rule.
+    """The runs that a call asks for, each with the targets that need it; all runs if it has no target, or one that is no result,
+    such as a rule.
 
     Raises:
         ConfigurationError, ValueError: a download, split, run or figure that is asked for cannot be made.
@@ -76,7 +77,7 @@ def wanted_runs(configuration: Configuration, results: str, targets: Collection[
                 wanted[run].add("splits")
         elif stage == "raw":
             configuration.check_raw_file(*rest.partition("/")[::2])
-    if not wanted or not all(target.startswith(f"{results}/") for target in targets):
+    if not targets or not all(target.startswith(f"{results}/") for target in targets):
         for name, figure in figures.items():
             for run in figure_runs(figure):
                 wanted[run].add(name)
@@ -160,14 +161,32 @@ def make(
 
 
 def outdated(
-    packs: list[Pack], results: str, configuration: Configuration, numerics: Callable[[tuple[str, str, str]], str]
+    results: Path,
+    tasks: dict[str, str],
+    wanted: Iterable[Run],
+    pending: list[Pack],
+    configuration: Configuration,
+    numerics: Callable[[tuple[str, str, str]], str],
 ) -> list[Path]:
-    """Records of runs in these packs that other options or code made: Snakemake sees that only while it has its metadata."""
-    return [
+    """Records of splits and wanted runs that other options or code made: Snakemake sees that only while it has its metadata.
+
+    Args:
+        tasks: the fingerprint of the code that makes each split.
+        pending: packs that are not done.
+    """
+
+    def differs(task: str) -> bool:
+        now = {"parameters": configuration.parameters("tasks", task), "code": tasks[task]}
+        record = provenance.read(results / "splits" / f"{task}{provenance.SUFFIX}")
+        return bool(record) and {key: record.get(key) for key in now} != now
+
+    others = {task for task in tasks if differs(task)}
+    unfinished = {run for pack in pending for run in pack.runs}
+    records = {run: run_folder(str(results), run) / "run.json" for run in wanted if run in unfinished or run.task in others}
+    return [results / "splits" / f"{task}{provenance.SUFFIX}" for task in sorted(others)] + [
         path
-        for pack in packs
-        for run in pack.runs
-        if (path := run_folder(results, run) / "run.json").exists() and not _done(Pack((run,)), results, configuration, numerics)
+        for run, path in records.items()
+        if path.exists() and (run.task in others or not _done(Pack((run,)), str(results), configuration, numerics))
     ]
 
 

@@ -6,10 +6,9 @@ from compositional import provenance
 from compositional.stages.aggregate import aggregate
 from compositional.stages.job import logged
 
-sources, table = [Path(path) for path in snakemake.input], Path(snakemake.output.table)
+sources, table = [Path(path) for path in snakemake.input.sources], Path(snakemake.output.table)
 with logged(snakemake.log[0], snakemake.params.code):
     with provenance.recording(Path(snakemake.output.provenance), [table], code=snakemake.params.code["fingerprint"]) as record:
         aggregate(sources, table)
-        folders = sorted({path.parent for path in sources if path.is_file()})
-        record["made_from"] = provenance.summary([provenance.read(folder / "run.json") for folder in folders])
+        record["made_from"] = provenance.summary([provenance.read(Path(path)) for path in snakemake.input.records])
         record["inputs"] = provenance.digests(Path("results"), sources)

@@ -22,7 +22,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
 
     Raises:
         FileNotFoundError: a run of the grid is missing; all missing runs are named.
-        ValueError: CSV files have different columns.
+        ValueError: CSV files have different columns, or others than the rows that are made of other files.
     """
     if missing := [str(path) for path in sources if not path.exists()]:
         raise FileNotFoundError("the grid is incomplete, missing: " + ", ".join(missing))
@@ -46,10 +46,16 @@ def aggregate(sources: list[Path], destination: Path) -> None:
         if own != columns:
             raise ValueError(f"{path} has the columns {', '.join(own)}, other files {', '.join(columns)}")
         rows += [[*_key(run), *line] for line in lines]
+    collected = ["split", "metric", "value"]
+    if others and columns not in (None, collected):
+        raise ValueError(
+            f"{', '.join(sorted(others))} make rows of {', '.join(collected)}, the CSV files beside them have "
+            f"{', '.join(columns)}: a figure's SOURCE must not mix them"
+        )
     for name, paths in others.items():
         collect = import_module(f"compositional.collectors.{name}").collect
         rows += [[*_key(run), *line] for run, *line in collect(paths)]
-    files.write_csv(destination, (*KEY, *(columns or ("split", "metric", "value"))), rows)
+    files.write_csv(destination, (*KEY, *(columns or collected)), rows)
 
 
 def _key(run: Run) -> tuple:
