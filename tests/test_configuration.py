@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import compositional
+from compositional import declarations as declarations_module
 from compositional import documentation
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.grid import Run, expand, figure_runs, format_lambda
@@ -212,6 +213,41 @@ def test_every_module_is_on_the_map():
     """In the docstring of the package."""
     words = set(re.findall(r"\w+", compositional.__doc__))
     assert {path.stem for path in (ROOT / "src/compositional").iterdir() if path.name[0] not in "._"} <= words
+
+
+@pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
+def test_a_portable_configuration_laid_over_the_shipped_one_is_itself(overlay):
+    """As in an archive, where it is the overlay of a rebuild."""
+    asked = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)
+    again = Configuration(merged(read("config.yaml", *STUDIES), json.loads(json.dumps(asked.portable))), SCHEMA)
+    assert again.config == asked.config | {"mirror": None}
+
+
+def test_an_integer_where_any_number_may_stand_is_that_number(config):
+    """0 and 0.0 are one value: another spelling must not train again."""
+    written = Configuration(change(config, ["tasks", "scan_jump"], {"training": {"weight_decay": 0, "clip": 1}}), SCHEMA)
+    plain = Configuration(change(config, ["tasks", "scan_jump"], {}), SCHEMA)
+    family = ("scan_jump", "lstm_attention", "none")
+    assert json.dumps(written.family_parameters(family)) == json.dumps(plain.family_parameters(family))
+
+
+def test_modules_without_a_declaration_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(declarations_module, "PACKAGE", tmp_path)
+    declarations_module.declarations.cache_clear()
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/base.py").write_text('KIND = "image"\nREPRESENTATIONS = ("features",)\nPARAMETERS = {}\n')
+    taken = f"from {tmp_path.name}.models import base as other\nKIND = other.KIND\nREPRESENTATIONS = other.REPRESENTATIONS\n"
+    (tmp_path / "models/extended.py").write_text(taken + "PARAMETERS = other.PARAMETERS\n")
+    (tmp_path / "models/computed.py").write_text(taken + "PARAMETERS = {**other.PARAMETERS}\n")
+    (tmp_path / "models/bare.py").write_text(taken + 'PARAMETERS = {"width": {"type": "integer"}}\n')
+    try:
+        assert declarations_module.declarations("models.extended") == declarations_module.declarations("models.base")
+        with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
+            declarations_module.declarations("models.computed")
+        with pytest.raises(ValueError, match="no default for 'width'"):
+            declarations_module.declarations("models.bare")
+    finally:
+        declarations_module.declarations.cache_clear()
 
 
 def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():

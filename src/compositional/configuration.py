@@ -99,6 +99,17 @@ def _defaults(properties: dict[str, dict]) -> dict[str, Any]:
     return {name: copy.deepcopy(option["default"]) for name, option in properties.items()}
 
 
+def _read(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]:
+    """Those of `values` that are options; 1 as 1.0 where any number is allowed, since both ask for the same."""
+
+    def number(name: str, value: Any) -> Any:
+        kinds = properties[name].get("type", ())
+        integer = isinstance(value, int) and not isinstance(value, bool)
+        return float(value) if integer and "number" in ([kinds] if isinstance(kinds, str) else kinds) else value
+
+    return {name: number(name, value) for name, value in values.items() if name in properties}
+
+
 def _sources(module: str) -> list[str]:
     """Names of the files of every run that a figure module's table is made from."""
     source = declarations(f"figures.{module}")["SOURCE"]
@@ -127,7 +138,7 @@ class Configuration:
         Raises:
             ConfigurationError: listing everything that is wrong.
         """
-        self.config = config = _plain(config)
+        self.config = self._given = config = _plain(config)
         problems = _check(config, _schema(schema))
         if not problems:
             given = config["tasks"]
@@ -170,10 +181,10 @@ class Configuration:
             for values in itertools.product(*axes.values()):
                 member = "_".join([name, *(f"{axis}{value}" for axis, value in zip(axes, values, strict=True))])
                 written = single | dict(zip(axes, values, strict=True))
-                # The same twice is none too many: an archive's overlay has the members, the configuration below it the series.
-                if tasks.setdefault(member, written) != written:
+                if member in tasks:
                     other = next(other for other, members in series.items() if member in members)
                     problems.append(f"tasks: {other!r} and {name!r} both make a task {member!r}; rename one of them")
+                tasks[member] = written
                 series[name].append(member)
         studies = copy.deepcopy(config["studies"])
         for study in studies.values():
@@ -240,8 +251,7 @@ class Configuration:
             for name, figure in content["figures"].items():
                 where = f"studies.{study}.figures.{name}"
                 module = figure.get("module", name)
-                known = [name for name in available("figures") if name != "style"]
-                if module not in known:
+                if module not in (known := available("figures")):
                     problems.append(f"{where}: there is no figure module {module!r}{_options_for(module, known)}")
                     continue
                 wrong = _check(
@@ -255,8 +265,7 @@ class Configuration:
                     wrong += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
                 problems += wrong or [
                     *self._check_together(where, module, figure["grids"]),
-                    *self._check_methods(where, figure),
-                    *self._check_ceilings(where, figure),
+                    *self._check_named(where, module, figure),
                 ]
         names = [name for content in self.config["studies"].values() for name in content["figures"]]
         chosen = self.config["archive"]["figures"]
@@ -311,25 +320,31 @@ class Configuration:
             ]
         return problems
 
-    def _check_methods(self, where: str, figure: dict[str, Any]) -> list[str]:
-        """Methods that a figure names and does not train: they would be missed when all the others are trained."""
-        methods = figure.get("options", {}).get("methods", {})
+    def _check_named(self, where: str, module: str, figure: dict[str, Any]) -> list[str]:
+        """Methods and tasks that options name (see `figures`) and that do not exist, or are not trained."""
+        problems = []
+        for option, schema in declarations(f"figures.{module}")["PARAMETERS"].items():
+            values, here = figure.get("options", {}).get(option, {}), f"{where}.options.{option}"
+            if schema.get("names") == "methods":
+                problems += self._check_methods(here, values, figure["grids"])
+            elif schema.get("names") == "tasks":
+                # An overlay's grids may leave such a task out: then it is not drawn.
+                problems += [
+                    f"{here}.{key}: unknown task {task!r}{_options_for(task, self._names('tasks'))}"
+                    for key, task in values.items()
+                    if task not in self._names("tasks")
+                ]
+        return problems
+
+    def _check_methods(self, where: str, methods: dict[str, str | None], grids: list[dict[str, Any]]) -> list[str]:
+        """Methods that are not trained: they would be missed when all the others are."""
         named = {label: path for label, path in methods.items() if path is not None}
-        trained = sorted({run.method for grid in figure["grids"] for run in expand(grid)}) if named else []
+        trained = sorted({run.method for grid in grids for run in expand(grid)}) if named else []
         return [
-            f"{where}.options.methods.{label}: the figure's grids do not train {path!r}{_options_for(path, trained)} "
+            f"{where}.{label}: the figure's grids do not train {path!r}{_options_for(path, trained)} "
             "Add it to them, or take the method out: null in place of its path."
             for label, path in named.items()
             if Run.parse(f"task/{path}/seed=0").method not in trained
-        ]
-
-    def _check_ceilings(self, where: str, figure: dict[str, Any]) -> list[str]:
-        """Ceilings that are no task. An overlay's grids may leave a ceiling out: then it is not drawn."""
-        known = self._names("tasks")
-        return [
-            f"{where}.options.ceilings.{task}: unknown task {ceiling!r}{_options_for(ceiling, known)}"
-            for task, ceiling in figure.get("options", {}).get("ceilings", {}).items()
-            if ceiling not in known
         ]
 
     def _check_represented(self, where: str, module: str, grid: dict[str, Any]) -> list[str]:
@@ -446,14 +461,14 @@ class Configuration:
     def parameters(self, section: str, name: str) -> dict[str, Any]:
         """An entry's options, defaults filled in, without its training settings."""
         properties = self._declared(section, name)["PARAMETERS"]
-        given = self.config[section].get(name, {})
-        return _defaults(properties) | {key: value for key, value in given.items() if key in properties}
+        return _read(properties, _defaults(properties) | self.config[section].get(name, {}))
 
     def settings(self, task: str, model: str) -> dict[str, Any]:
         """Training settings: defaults, then the task's, then the model's."""
-        settings = _defaults(declarations("training")["PARAMETERS"])
+        properties = declarations("training")["PARAMETERS"]
+        settings = _defaults(properties)
         for section, name in (("tasks", task), ("models", model)):
-            settings |= self.config[section].get(name, {}).get("training", {})
+            settings |= _read(properties, self.config[section].get(name, {}).get("training", {}))
         return settings
 
     def dataset(self, task: str) -> str:
@@ -506,8 +521,8 @@ class Configuration:
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The configuration without what is true of this machine alone."""
-        return {**self.config, "mirror": None}
+        """The configuration as it was given, without what is true of this machine alone: laid over config.yaml it is the same."""
+        return {**self._given, "mirror": None}
 
     @property
     def figures(self) -> dict[str, dict[str, Any]]:

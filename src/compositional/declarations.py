@@ -13,6 +13,14 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent
+# What modules in these subpackages must declare; their __init__ says what it means.
+REQUIRED = {
+    "datasets": {"FILES"},
+    "figures": {"SOURCE", "PARAMETERS"},
+    "models": {"KIND", "REPRESENTATIONS", "PARAMETERS"},
+    "regularizers": {"APPLIES_TO", "REPRESENTATIONS", "PARAMETERS"},
+    "tasks": {"KIND", "DATASET", "PARAMETERS"},
+}
 
 
 def module_path(name: str) -> Path:
@@ -21,29 +29,45 @@ def module_path(name: str) -> Path:
 
 
 def available(kind: str) -> list[str]:
-    """Names of the modules in a subpackage, for example available("models")."""
-    return sorted(path.stem for path in (PACKAGE / kind).glob("*.py") if path.stem != "__init__")
+    """Names of the modules in a subpackage, for example available("models"); `figures.style` is what figures share."""
+    return sorted(path.stem for path in (PACKAGE / kind).glob("*.py") if path.stem not in ("__init__", "style"))
 
 
 @cache
 def declarations(name: str) -> dict[str, Any]:
     """The upper-case literals of a module, such as {"KIND": "sequence", "PARAMETERS": {...}}.
 
-    `PARAMETERS = other.PARAMETERS` takes over what another module of the project declares.
+    `PARAMETERS = other.PARAMETERS` takes over what another module of the project, imported there, declares.
 
     Raises:
         FileNotFoundError: there is no such module.
+        ValueError: it lacks a declaration, or an option of it a default.
     """
     found: dict[str, Any] = {}
+    imported: dict[str, str] = {}
     for node in ast.parse(module_path(name).read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name:
+            package = node.module.split(".")[1:]
+            imported |= {alias.asname or alias.name: ".".join([*package, alias.name]) for alias in node.names}
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if not (isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None)):
             continue
         if isinstance(node.value, ast.Attribute) and isinstance(node.value.value, ast.Name):
-            found[target.id] = declarations(node.value.value.id)[node.value.attr]
+            taken = imported.get(node.value.value.id)
+            if taken and module_path(taken).is_file() and node.value.attr in (others := declarations(taken)):
+                found[target.id] = others[node.value.attr]
             continue
         try:
             found[target.id] = ast.literal_eval(node.value)
         except ValueError:
             continue  # computed, so not a declaration
+    kind, own = name.partition(".")[::2]
+    if own in available(kind) and (missing := sorted(REQUIRED.get(kind, set()) - found.keys())):
+        raise ValueError(
+            f"{module_path(name)} declares no {', '.join(missing)}: each must be a literal of this module, or <module>.<NAME> "
+            f"of a module that it imports from compositional; see {module_path(f'{kind}.__init__')}"
+        )
+    for option, schema in found.get("PARAMETERS", {}).items():
+        if "default" not in schema:
+            raise ValueError(f"{module_path(name)}: PARAMETERS has no default for {option!r}")
     return found

@@ -54,8 +54,7 @@ def tables() -> str:
             continue
         for name in available(section):
             summary = (ast.get_docstring(ast.parse(module_path(f"{section}.{name}").read_text())) or "").split("\n\n")[0]
-            if "PARAMETERS" in declarations(f"{section}.{name}"):
-                lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(f"{section}.{name}")]
+            lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(f"{section}.{name}")]
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "ceilings": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "task -> task without the redundant component (setting B): its plain run, if in a grid, is the ceiling",

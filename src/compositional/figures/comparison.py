@@ -16,6 +16,7 @@ PARAMETERS = {
     "metric": {"type": "string", "default": "accuracy", "description": "what is compared on the test set"},
     "methods": {
         "type": "object",
+        "names": "methods",
         "additionalProperties": {
             "type": ["string", "null"],
             "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
