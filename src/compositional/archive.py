@@ -139,7 +139,10 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     for name, digest in built["source"]["files"].items():
         members[name] = Path(name).read_bytes()
         if _sha256(members[name]) != digest:
-            raise ArchiveError(f"{name} changed while the archive was made; call the same command again")
+            raise ArchiveError(
+                f"{name} changed while the archive was made; call the same command again. What something writes to all the time "
+                "must be out of this folder or in .gitignore"
+            )
     members |= {
         f"{FOLDER}/manifest.json": _text(built),
         f"{FOLDER}/source.json": _text(built["source"]),
