@@ -321,6 +321,10 @@ def test_a_run_stops_when_its_loss_stays_low_and_not_before():
     assert not training.ended(state([float("nan")] * 4), settings)
     assert training.ended(state([1.0] * 20), settings)
     assert not training.ended(state([1.0, 0.01, 0.01, 0.01]), settings | {"stop_loss": None})
+    first = settings | {"stop_steps": 0}  # the first recorded point below the threshold is the end
+    assert training.ended(state([1.0, 0.01]), first)
+    assert not training.ended(state([0.01, 1.0]), first)
+    assert not training.ended(state([]), first)
 
 
 def test_a_run_that_stopped_leaves_its_neighbors_alone():

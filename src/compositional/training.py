@@ -101,9 +101,9 @@ PARAMETERS = {
     },
     "stop_steps": {
         "type": "integer",
-        "minimum": 1,
+        "minimum": 0,
         "default": 2525,
-        "description": "for how many steps it must stay there, as far as the recorded points show",
+        "description": "for how many steps it must stay there, as far as the recorded points show; 0: it ends at the first",
     },
     "record_every": {
         "type": "integer",
@@ -270,12 +270,12 @@ def ended(state: State, settings: dict[str, Any]) -> bool:
     if settings["stop_loss"] is None:
         return False
     losses = ((step, value) for step, split, metric, value in reversed(state.history) if (split, metric) == ("train", "loss"))
-    low_since = state.step
+    low_since = None
     for step, value in losses:
         if not value < settings["stop_loss"]:
             break
         low_since = step
-    return state.step - low_since >= settings["stop_steps"]
+    return low_since is not None and state.step - low_since >= settings["stop_steps"]
 
 
 class Noise:
