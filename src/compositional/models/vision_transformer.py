@@ -1,8 +1,8 @@
 """Vision transformer (Dosovitskiy et al., ICLR 2021), in the variant of Lippl and Stachenfeld (ICLR 2025): patches of 8 x 8.
 
-Patches pass a layer normalization, a linear map and another normalization; a class token and learned positions are added; blocks
-of attention and a GELU network of one hidden layer, each after a normalization and around a shortcut; the output reads the class
-token. Dropout acts in training, with noise of each example's own (`composites.uniform_noise`).
+Patches pass a linear map; a class token and learned positions are added; blocks of attention and a GELU network of one hidden
+layer, each after a layer normalization and around a shortcut; the output reads the class token, normalized. Dropout acts in
+training, with noise of each example's own (`composites.uniform_noise`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARAMETERS = {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.1,
-        "description": "share of activations that training silences: embeddings, attention, and both layers of the networks",
+        "description": "share that training silences: of embeddings, of outputs of attention, and of both layers of the networks",
     },
 }
 
@@ -62,9 +62,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     def norm(name: str, features: int) -> None:
         weights[f"{name}.scale"], weights[f"{name}.shift"] = torch.ones(features), torch.zeros(features)
 
-    norm("patch.norm", inputs)
     linear("embedding", inputs, size)
-    norm("embedding.norm", size)
     tokens = 1 + (height // patch) * (width // patch)
     weights["position"] = torch.from_numpy(source.standard_normal((tokens, size), dtype=np.float32))
     weights["class_token"] = torch.from_numpy(source.standard_normal((1, size), dtype=np.float32))
@@ -100,7 +98,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     patch, heads = parameters["patch"], parameters["heads"]
     images = batch.images.unfold(3, patch, patch).unfold(4, patch, patch)  # (R, B, C, rows, columns, patch, patch)
     patches = images.permute(0, 1, 3, 4, 5, 6, 2).flatten(4).flatten(2, 3)
-    tokens = norm("embedding.norm", linear("embedding", norm("patch.norm", patches)))
+    tokens = linear("embedding", patches)
     first = weights["class_token"].unsqueeze(1).expand(-1, tokens.shape[1], -1, -1)
     tokens = dropped(torch.cat([first, tokens], 2) + weights["position"].unsqueeze(1))
     for block in range(parameters["depth"]):
@@ -109,7 +107,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         queries, keys, values = mixed.permute(3, 0, 1, 4, 2, 5)  # (R, B, heads, tokens, head width) each
         # One product a run: its arithmetic cannot depend on how many there are.
         scores = torch.stack([q @ k.transpose(-1, -2) for q, k in zip(queries, keys, strict=True)])
-        shares = dropped((scores / math.sqrt(parameters["head_width"])).softmax(-1))
+        shares = (scores / math.sqrt(parameters["head_width"])).softmax(-1)
         attended = torch.stack([own @ value for own, value in zip(shares, values, strict=True)])
         tokens = tokens + dropped(linear(f"{name}.output", attended.transpose(2, 3).flatten(3)))
         name = f"block{block}.network"
