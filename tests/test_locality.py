@@ -24,7 +24,7 @@ from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
 from compositional.tasks import is_same_class, pathfinder
 
-SMALL = {"widths": [4, 8], "blocks": [1, 1], "stem": "small"}
+SMALL = {"widths": [4, 8], "blocks": [1, 1], "stem": "small", "initialization": "he"}
 GEOMETRY = generator.Geometry(5, 112, 5, 2, 3, 1.8, 20, 8, 3, 10)
 
 
@@ -36,6 +36,23 @@ def test_parameter_counts_are_the_published_ones(blocks, published):
     task = {"image_shape": [3, 224, 224], "classes": 1000}
     weights = resnet18.initialize(defaults("models.resnet18") | {"blocks": blocks}, task, np.random.default_rng(0))
     assert sum(weight.numel() for weight in weights.values()) == published
+
+
+@pytest.mark.parametrize("initialization", ["he", "uniform_stem", "uniform"])
+def test_convolutions_start_as_asked(initialization):
+    options = defaults("models.resnet18") | {"widths": [64, 64], "blocks": [1, 1], "initialization": initialization}
+    weights = resnet18.initialize(options, {"image_shape": [1, 56, 56], "classes": 2}, np.random.default_rng(0))
+    torch.manual_seed(0)
+    for name, inputs, kernel in (("stem", 1, 7), ("stage0.block0.first", 64, 3), ("stage1.block0.shortcut", 64, 1)):
+        found = weights[f"{name}.weight"]
+        theirs = torch.nn.Conv2d(inputs, 64, kernel, bias=False).weight.detach()
+        uniform = initialization == "uniform" or (initialization == "uniform_stem" and name == "stem")
+        if not uniform:
+            torch.nn.init.kaiming_normal_(theirs, mode="fan_out", nonlinearity="relu")
+        assert found.shape == theirs.shape
+        assert found.std().item() == pytest.approx(theirs.std().item(), rel=0.05)
+        # A uniform draw ends at the square root of 3 standard deviations, a normal one does not.
+        assert [(own.abs().max() < 1.8 * own.std()).item() for own in (found, theirs)] == [uniform, uniform]
 
 
 def modules_of(weights: dict[str, torch.Tensor], parameters: dict) -> torch.nn.Module:
@@ -77,7 +94,7 @@ def modules_of(weights: dict[str, torch.Tensor], parameters: dict) -> torch.nn.M
 
 @pytest.mark.parametrize(
     ("parameters", "classes", "shape"),
-    [(SMALL, 2, (8, 16)), ({"widths": [4, 8], "blocks": [2, 2], "stem": "imagenet"}, 3, (33, 41))],
+    [(SMALL, 2, (8, 16)), (SMALL | {"blocks": [2, 2], "stem": "imagenet"}, 3, (33, 41))],
 )
 def test_the_network_equals_standard_modules(parameters, classes, shape):
     task = {"image_shape": [1, *shape], "classes": classes}

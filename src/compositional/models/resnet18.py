@@ -3,7 +3,8 @@
 `blocks: [3, 4, 6, 3]` is ResNet-34; smaller `widths` and the `small` stem (3x3, stride 1, no pooling) make the reduced variants.
 With two classes the network has one output, the logit of class 1 (the score of class 0 is 0), so that cross entropy is the
 binary one; composites have one output, a number. The CIFAR variant of Lippl and Stachenfeld (ICLR 2025) is `stem: small,
-widths: [16, 32, 64, 128]`.
+widths: [16, 32, 64, 128], initialization: uniform`. Razin, Maman and Cohen (ICML 2022) put a new stem, of PyTorch's default
+initialization, into torchvision's network where an image has one channel: `initialization: uniform_stem`.
 
 Batch normalization uses each run's own batch in training. For evaluation the statistics are not running averages kept along
 training, but means over batches of training images under the weights that are evaluated (`calibrate`; Wu and Johnson,
@@ -49,6 +50,12 @@ PARAMETERS = {
         "default": "imagenet",
         "description": "imagenet: 7x7 convolution of stride 2 and 3x3 pooling of stride 2; small: 3x3 convolution of stride 1",
     },
+    "initialization": {
+        "enum": ["he", "uniform_stem", "uniform"],
+        "default": "he",
+        "description": "of convolutions. he: normal by fan-out, as torchvision's; uniform: by fan-in, PyTorch's default; "
+        "uniform_stem: that of the stem alone",
+    },
 }
 _STEMS = {"imagenet": (7, 2, 3), "small": (3, 1, 1)}  # kernel, stride, padding
 
@@ -57,6 +64,12 @@ def _normal(source: np.random.Generator, outputs: int, inputs: int, kernel: int)
     """He's normal initialization by fan-out."""
     values = source.standard_normal((outputs, inputs, kernel, kernel), dtype=np.float32)
     return torch.from_numpy(values * np.float32(math.sqrt(2 / (outputs * kernel**2))))
+
+
+def _uniform(source: np.random.Generator, outputs: int, inputs: int, kernel: int) -> Tensor:
+    """PyTorch's default initialization of a convolution."""
+    bound = 1 / math.sqrt(inputs * kernel**2)
+    return randomness.uniform_tensor(source, (outputs, inputs, kernel, kernel), -bound, bound)
 
 
 def _blocks(parameters: dict) -> list[tuple[str, int, int, int]]:
@@ -79,9 +92,11 @@ def _blocks(parameters: dict) -> list[tuple[str, int, int, int]]:
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run, for images of task["image_shape"] = (channels, height, width)."""
     weights: Weights = {}
+    rule = parameters["initialization"]
 
     def add(name: str, inputs: int, outputs: int, kernel: int) -> None:
-        weights[f"{name}.weight"] = _normal(source, outputs, inputs, kernel)
+        draw = _uniform if rule == "uniform" or (rule == "uniform_stem" and name == "stem") else _normal
+        weights[f"{name}.weight"] = draw(source, outputs, inputs, kernel)
         weights[f"{name}.scale"], weights[f"{name}.shift"] = torch.ones(outputs), torch.zeros(outputs)
 
     add("stem", task["image_shape"][0], parameters["widths"][0], _STEMS[parameters["stem"]][0])
