@@ -963,9 +963,11 @@ def test_the_caption_states_the_saliences_of_the_table(tmp_path):
     _, caption = import_module("compositional.figures.salience_layers").draw(pd.read_csv(tmp_path / "table.csv"), options)
     assert "ReLU, layer 1: Sal(1) 0.430, Sal(2) 0.140" in caption
     _, unequal = import_module("compositional.figures.salience_layers").draw(
-        pd.read_csv(tmp_path / "table.csv"), options | {"by": "components", "models": {"infinite_relu": "q = 0.5"}}
+        pd.read_csv(tmp_path / "table.csv"),
+        options | {"columns": {"ReLU": {"infinite_relu": "q = 0.5", "no_such": "q = 1"}, "step": {"nor_such": "q = 1"}}},
     )
-    assert "the models are infinite_relu. " in unequal
+    assert "ReLU, q = 0.5, layer 1: component1 0.430, component2 0.430, component1+component2 0.140\n" in unequal
+    assert "every network: full conjunction rises" in unequal
     assert "single components fall with every layer: holds" in caption
 
 
@@ -1012,7 +1014,8 @@ def test_a_fit_is_a_run_of_the_workflow(tmp_path):
     assert found == pytest.approx(expected)
     run = json.loads((tmp_path / "results/runs/factorial_two/infinite_relu_10/none/lambda=0/seed=0/run.json").read_text())
     assert (run["status"], run["family"]["model_parameters"]["layers"]) == ("done", 3)
-    assert f"q = 0.1, layer 3: component1 {found:.3f}" in (tmp_path / "results/figures/kernel_salience_unequal.rst").read_text()
+    caption = (tmp_path / "results/figures/kernel_salience_unequal.rst").read_text()
+    assert f"ReLU, q = 0.1, layer 3: component1 {found:.3f}" in caption
     assert "Nothing to be done" in project.snakemake(figure, overlay=overlay)
     change["models"]["infinite_relu_10"]["layers"] = 4
     jobs = project.jobs(figure, overlay=project.overlay(change))

@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import comb
 
@@ -18,12 +19,13 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "a line each: the model, and its label",
+        "description": "a line each: the model, and its label; a panel a number of components in the conjunction",
     },
-    "by": {
-        "enum": ["order", "components"],
-        "default": "order",
-        "description": "a panel a number of components in the conjunction, or a panel a set of components",
+    "columns": {
+        "type": "object",
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "default": {},
+        "description": "in place of `models`: a column each, its title and its `models`; a row a set of components",
     },
     "stated_layers": {
         "type": "array",
@@ -42,46 +44,78 @@ def saliences(table: pd.DataFrame) -> pd.DataFrame:
     return found[found.name != "none"][["model", "name", "order", "layer", "value"]]
 
 
+def _grid(panels: list, titles: list[str]) -> tuple[Figure, dict[tuple[str, Any], Axes]]:
+    """The figure, and its axes by column title and panel: panels side by side, or below each other if columns have titles."""
+    if titles == [""]:
+        figure, grid = plt.subplots(1, len(panels), figsize=(2.5 * len(panels) + 1.4, 2.7), squeeze=False, layout="constrained")
+        return figure, {("", panel): axes for panel, axes in zip(panels, grid[0], strict=True)}
+    size = (1.7 * len(titles) + 1.6, 1.6 * len(panels) + 0.7)
+    figure, grid = plt.subplots(
+        len(panels), len(titles), figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    for panel, axes in zip(panels, grid[:, 0], strict=True):
+        axes.set_ylabel("salience of\n" + panel.replace("+", " +\n"))
+    for title, axes in zip(titles, grid[0], strict=True):
+        axes.set_title(title)
+    grid[0, 0].set_ylim(0, 1)
+    return figure, {(title, panel): grid[row, column] for row, panel in enumerate(panels) for column, title in enumerate(titles)}
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
-    rows, models = saliences(table), style.present(options["models"], table.model)
-    key = "order" if options["by"] == "order" else "name"
+    rows, by_order = saliences(table), not options["columns"]
+    asked = {"": options["models"]} if by_order else options["columns"]
+    columns = {title: found for title, models in asked.items() if (found := style.present(models, table.model))}
+    key = "order" if by_order else "name"
     panels = list(dict.fromkeys(rows.sort_values(["order", "name"])[key]))
     components = int(rows.order.max())
-    figure, grid = plt.subplots(1, len(panels), figsize=(2.5 * len(panels) + 1.4, 2.7), squeeze=False, layout="constrained")
-    shades = plt.get_cmap("tab10").colors if options["by"] == "order" else shades_of(len(models))
-    for axes, panel in zip(grid[0], panels, strict=True):
+    figure, places = _grid(panels, list(columns))
+    for (title, panel), axes in places.items():
+        models = columns[title]
+        shades = plt.get_cmap("tab10").colors if by_order else shades_of(len(models))
         for (model, label), shade in zip(models.items(), shades, strict=False):
             curve = rows[(rows.model == model) & (rows[key] == panel)].groupby("layer").value.mean()
             axes.plot(curve.index, curve, color=shade, label=label, linewidth=1.4)
-        if key == "order":
+        if by_order:
             axes.axhline(1 / comb(components, panel), color="0.5", linestyle=":", linewidth=1)
             axes.set_title(f"conjunctions of {panel}" if panel > 1 else "single components")
-        else:
-            axes.set_title(panel)
-        axes.set(xlabel="layer", xlim=(0, rows.layer.max()), ylim=(0, None))
+            axes.set_ylim(0, None)
+        if by_order or panel == panels[-1]:
+            axes.set_xlabel("layer")
+        axes.set_xlim(0, rows.layer.max())
         axes.grid(axis="y", color="0.92")
-    grid[0, 0].set_ylabel("salience")
-    grid[0, -1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    first, last = next(iter(places.values())), list(places.values())[-1]
+    if by_order:
+        first.set_ylabel("salience")
+        last.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    else:
+        figure.legend(*style.legend_entries(places.values()), loc="outside right center", fontsize=8)
     lines = [
         f"Normalized salience against depth in randomly weighted networks of infinite width, {components} components, one-hot "
         "input. "
         + (
             "Dotted: a representation of conjunctions of this order alone. "
-            if key == "order"
-            else f"The label is the first component's share q of the input; the models are {', '.join(models)}. "
+            if by_order
+            else "A row is a set of components, a column an activation, a line the first component's share q of the input. "
         )
         + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
         "",
     ]
     full = rows[rows.order == components].pivot_table(index="layer", columns="model", values="value")
     single = rows[rows.order == 1].pivot_table(index="layer", columns="model", values="value")
-    for model, label in models.items():
+    named = {
+        model: label if by_order else f"{title}, {label}" for title, models in columns.items() for model, label in models.items()
+    }
+    verdicts = {}
+    for model, label in named.items():
         for layer in options["stated_layers"]:
             own = rows[(rows.model == model) & (rows.layer == layer)].groupby(key, sort=False).value.mean()
-            shown = ", ".join(f"{'Sal(' + str(panel) + ')' if key == 'order' else panel} {own[panel]:.3f}" for panel in panels)
+            shown = ", ".join(f"{'Sal(' + str(panel) + ')' if by_order else panel} {own[panel]:.3f}" for panel in panels)
             lines.append(f"* {label}, layer {layer}: {shown}")
-        rises, falls = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
+        verdicts[label] = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
+    if not by_order:
+        verdicts = {"every network": [all(own) for own in zip(*verdicts.values(), strict=True)]}
+    for label, (rises, falls) in verdicts.items():
         lines.append(
             f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises)}; "
             f"single components fall with every layer: {style.verdict(falls)}"
