@@ -214,9 +214,15 @@ def test_targets_of_symbolic_tasks():
 
 
 def test_dispersed_sets_hold_every_item_twice_in_either_place_and_differ():
-    matrices = [symbolic.dispersed(seed) for seed in range(1, 6)]
+    matrices = [symbolic.dispersed(seed) for seed in range(6)]
     assert all((matrix.sum(0) == 2).all() and (matrix.sum(1) == 2).all() for matrix in matrices)
-    assert len({matrix.tobytes() for matrix in matrices}) == 5
+    assert len({matrix.tobytes() for matrix in matrices}) == 6
+
+
+def test_dispersed_sets_of_images_have_the_originals_seeds():
+    tasks = Configuration(read("config.yaml", *STUDIES, "paper.yaml"), SCHEMA).config["tasks"]
+    seeds = {task["shuffle"] for name, task in tasks.items() if name.startswith("mnist_dispersed_")}
+    assert seeds == {0, 1, 2}
 
 
 def test_tasks_refuse_options_that_make_no_sense():

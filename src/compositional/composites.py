@@ -36,7 +36,7 @@ PARAMETERS = {
         "default": [4],
         "description": "of addition",
     },
-    "shuffle": {"type": "integer", "minimum": 1, "default": 1, "description": "of addition"},
+    "shuffle": {"type": "integer", "minimum": 0, "default": 1, "description": "of addition"},
     "level": {"enum": [1, 2, 3], "default": 3, "description": "of context dependence"},
     "class_size": {"type": "integer", "minimum": 2, "default": 5, "description": "of transitive equivalence"},
     "trained_per_class": {"type": "integer", "minimum": 1, "default": 1, "description": "of transitive equivalence"},

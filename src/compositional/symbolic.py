@@ -28,7 +28,7 @@ ADDITION = {
     },
     "shuffle": {
         "type": "integer",
-        "minimum": 1,
+        "minimum": 0,
         "default": 1,
         "description": "seed of the dispersed training set, two combinations an item and component",
     },
