@@ -19,14 +19,14 @@ PARAMETERS = {
     "exposure_examples": {
         "enum": [1, 100],
         "default": 1,
-        "description": "training sentences that show each of the 12 words of the lexical categories (100: train_100.tsv)",
+        "description": "how often training shows each of 143 words alone, and each of 12 more in a sentence (100: train_100.tsv)",
     },
 }
 STRUCTURAL = ("cp_recursion", "pp_recursion", "obj_pp_to_subj_pp")
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """24,155 (or 25,343) training pairs, 3,000 for validation, 3,000 in distribution, 21,000 to generalize to."""
+    """24,155 (or 39,500) training pairs, 3,000 for validation, 3,000 in distribution, 21,000 to generalize to."""
     members = {
         "train": "train.tsv" if parameters["exposure_examples"] == 1 else "train_100.tsv",
         "validation": "dev.tsv",
