@@ -28,7 +28,7 @@ COMBINATIONS = [
     for model in MODELS
     for regularizer in available("regularizers")
     if not CONFIGURATION.impossible("digits_concat" if model == "cnn" else "scan_jump", model, regularizer)
-    # No word of an episode always stands for the same symbol: there is no lexicon to swap in.
+    # So few episodes have no two that differ in a word alone, on both sides: there is no lexicon to swap in.
     and (model, regularizer) != ("meta_sequence_to_sequence", "recombination")
 ]
 
