@@ -62,6 +62,9 @@ def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     assert "entropy: 0.910 at its best lambda, 0.1" in text
     # The diverged run is marked and not averaged: (0.50 + 0.51) / 2.
     assert "entropy: 0.505 at its largest lambda, 1" in text
+    noise = defaults("regularizers.entropy")
+    powers = f"{noise['word_noise']:g} to word embeddings and {noise['feature_noise']:g} to the penultimate layer"
+    assert f"by default of standard deviation {powers}" in text
     assert "1 runs diverged (crosses), not averaged" in text
     assert "ceiling (digits_b): 0.950" in text
     rows = pd.read_csv(table)

@@ -149,6 +149,13 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         if anchors := options["anchors"].get(task):
             lines.append("  - dotted: " + "; ".join(f"{label} {value:.3f}" for label, value in anchors.items()))
         lines.append("")
+    if table.regularizer.str.startswith("entropy").any():
+        lines += [
+            "entropy adds noise of a fixed power to the representation wherever lambda is above 0 (by default of standard "
+            "deviation 1 to word embeddings and 0.3 to the penultimate layer), and none at lambda = 0: its lines are not "
+            "continuous there, and their first step is also that of the noise.",
+            "",
+        ]
     if style.swaps_words(table, table):
         lines += [
             "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "
