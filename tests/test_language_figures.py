@@ -128,7 +128,22 @@ def test_metrics_caption_has_values_null_and_correlation(runs):
     assert "0.050 at lambda = 0, shuffled 0.250" in caption
     assert "entropy 0.450 at 0.1, its most accurate lambda (range 0.000 to 0.450)" in caption
     assert "rho with accuracy +0.9" in caption
+    assert "  - scan_jump, lstm_attention, ccgp in encoder_states: 0.050" in caption
+    assert "after shuffling which vector belongs to which input; its mean" in caption
     assert figure.axes[0].get_title() == "CCGP"
+
+
+def test_metrics_caption_says_what_each_model_is_measured_in_and_what_its_null_is(runs):
+    """Where a panel mixes representations, and of a measure that shuffles no inputs."""
+    measured = runs.metric.str.startswith("ccgp")
+    ours = "relative_distance of jump in word_embedding"
+    runs.loc[measured, "metric"] = runs.metric.str.replace("ccgp in encoder_states", ours)
+    second = runs.assign(model="primitive_attention", metric=runs.metric.str.replace("word_embedding", "word_embedding_2"))
+    wanted = {"distance": [f"{ours}_2", ours]}
+    _, caption = metrics.draw(pd.concat([runs, second]), options("metrics", measures=wanted))
+    assert "lstm_attention, relative_distance of jump in word_embedding: 0.050" in caption
+    assert "primitive_attention, relative_distance of jump in word_embedding_2: 0.050" in caption
+    assert "which input; of relative_distance the distance to as many other words drawn at random; its mean" in caption
 
 
 def test_the_null_of_a_measure_is_its_own_lines(runs):

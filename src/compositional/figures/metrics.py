@@ -31,23 +31,28 @@ PARAMETERS = {
 }
 KEY = ["task", "model", "regularizer", "lambda", "seed"]
 _MARKERS = "os^Dv"
+# What "shuffled" is of measures that shuffle no inputs.
+_NULLS = {
+    "relative_distance": "the distance to as many other words drawn at random",
+    "swap_consistency": "agreement with another input's answer",
+}
 
 
 def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
-    """One row a run: the measure's value, its shuffled mean and quantiles where it has them, and test accuracy.
+    """One row a run: the metric shown and its value, its shuffled mean and quantiles where it has them, and test accuracy.
 
     Raises:
         ValueError: a measure stands in several splits, as "loss" does; those of untrained networks are left out.
     """
     kinds = {"value": "", "shuffled": " (shuffled)", "low": " (2.5 %)", "high": " (97.5 %)"}
-    found = pd.DataFrame(columns=[*KEY, *kinds])
+    found = pd.DataFrame(columns=[*KEY, *kinds, "metric"])
     trained = table[table.split != "initialization"]
     for metric in metrics:
         splits = sorted(set(trained.split[trained.metric == metric]))
         if len(splits) > 1:
             raise ValueError(f"metrics: {metric!r} stands in several splits ({', '.join(splits)}); ask for a measure of one")
         series = {kind: trained[trained.metric == f"{metric}{suffix}"].set_index(KEY).value for kind, suffix in kinds.items()}
-        own = pd.DataFrame(series).dropna(subset="value").reset_index()
+        own = pd.DataFrame(series).dropna(subset="value").reset_index().assign(metric=metric)
         known = found.set_index(["task", "model"]).index
         new = own[~own.set_index(["task", "model"]).index.isin(known)]
         found = pd.concat([found, new], ignore_index=True) if len(found) else new
@@ -97,19 +102,22 @@ def _correlation(rows: pd.DataFrame) -> float:
 
 
 def _caption(measures: dict[str, pd.DataFrame]) -> str:
+    shown = {metric for rows in measures.values() for metric in rows.metric}
+    others = "".join(f"; of {name} {null}" for name, null in _NULLS.items() if any(one.startswith(name) for one in shown))
     lines = [
         "Measures of what the networks represent: against lambda (first panel of each pair; lines are means over seeds) and "
         "against accuracy on combinations never seen (second). Every dot is a run; lambda = 0 (black in the second panels) is "
-        "the plain network. Dotted, with a pale band: the same measure after shuffling which vector belongs to which input, its "
-        "mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray dash a run. rho: "
-        "Spearman's rank correlation of the measure with accuracy, a number a model in alphabetical order, over all its runs. "
-        "Runs of one lambda are not independent of each other, so it describes this grid and is no test. Diverged runs are left "
-        "out.",
+        "the plain network. Below, each model's metric is named, with the representation that it is measured in. Dotted, with "
+        'a pale band, is what "shuffled" means below: the same measure after shuffling which vector belongs to which '
+        f"input{others}; its mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray "
+        "dash a run. rho: Spearman's rank correlation of the measure with accuracy, a number a model in alphabetical order, "
+        "over all its runs that have the measure. Runs of one lambda are not independent of each other, so it describes this "
+        "grid and is no test. Diverged runs are left out.",
         "",
     ]
     for title, rows in measures.items():
         lines.append(f"* {title}")
-        for (task, model), own in rows.groupby(["task", "model"]):
+        for (task, model, metric), own in rows.groupby(["task", "model", "metric"]):
             plain = own[own.regularizer == "none"]
             shuffled = f", shuffled {plain.shuffled.mean():.3f}" if plain.shuffled.notna().any() else ""
             start = f"{plain.value.mean():.3f} at lambda = 0{shuffled}; " if len(plain) else ""
@@ -123,7 +131,7 @@ def _caption(measures: dict[str, pd.DataFrame]) -> str:
                     parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}{span if len(by_lambda) > 1 else ''}")
             rho = _correlation(own)
             parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({len(own)} runs)")
-            lines.append(f"  - {task}, {model}: {start}{'; '.join(parts)}")
+            lines.append(f"  - {task}, {model}, {metric}: {start}{'; '.join(parts)}")
     return "\n".join(lines)
 
 
