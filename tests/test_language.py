@@ -514,6 +514,23 @@ def test_the_penalty_of_consistency_leaves_out_padding_alone(scan_splits):
     torch.testing.assert_close(consistency.penalty(step), symbols * consistency.contrast(*everything, valid, 0.1, step.prepared))
 
 
+def test_the_penalty_of_consistency_is_the_divergence_of_two_passes_at_every_target_position(scan_splits):
+    split = scan_splits["train"]
+    batch = split.batch(torch.from_numpy(split.draw(1, range(2), 32)), split.training_layout(32))
+    shown = [Representation("encoder_states", torch.ones(*batch.inputs.shape, 8), batch.input_mask)]
+    ours, theirs = (torch.tensor(p).log() for p in ([0.5, 0.5], [0.9, 0.1]))
+    # The two passes differ at every second step of a target, and in padding, which must not count.
+    differ = (batch.layout.positions[:, 1] % 2 == 0) | ~batch.target_mask
+    first = ours.expand(*differ.shape, 2)
+    second = torch.where(differ.unsqueeze(-1), theirs, ours)
+    options = {"alpha": 0.0, "beta": 3.0, "temperature": 0.1}
+    step = Step(options, batch, torch.ones(2), None, lambda other: (second, shown), consistency.prepare({}, split), first, shown)
+    # Both are apart from their mean, (0.7, 0.3).
+    apart = (0.5 * math.log(0.5 / 0.7) + 0.5 * math.log(0.5 / 0.3) + 0.9 * math.log(0.9 / 0.7) + 0.1 * math.log(0.1 / 0.3)) / 2
+    assert batch.target_mask.logical_not().any()
+    torch.testing.assert_close(consistency.penalty(step), 3 * apart * (differ & batch.target_mask).sum(1) / 32)
+
+
 def test_divergence_by_hand():
     left, right = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
     middle = [0.7, 0.3]

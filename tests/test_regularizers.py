@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -184,6 +186,25 @@ def test_the_soft_form_vanishes_for_a_model_that_follows_every_exchange(scan_spl
     for exchange in ("lexicon", "virtual"):
         _, soft, _ = swapped_batches(split, "soft", exchange, copies)
         torch.testing.assert_close(soft, torch.zeros(2), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("exchange", ["lexicon", "virtual"])
+def test_the_soft_form_is_the_divergence_of_two_predictions_at_every_target_position(scan_splits, exchange):
+    split = with_virtual_words(scan_splits["train"], 6)
+    size = len(split.target)
+    sharpness = iter([3.0, 1.0])  # of the main pass, then of the pass over the swapped batch
+
+    def copies(batch):
+        return next(sharpness) * torch.nn.functional.one_hot(batch.targets, size).float()
+
+    batch, soft, _ = swapped_batches(split, "soft", exchange, copies)
+    # The right symbol has one probability, each of the others another.
+    ours, theirs = ([math.exp(sharp), *[1.0] * (size - 1)] for sharp in (3, 1))
+    ours, theirs = ([weight / sum(weights) for weight in weights] for weights in (ours, theirs))
+    middle = [(p + q) / 2 for p, q in zip(ours, theirs, strict=True)]
+    apart = sum(p * math.log(p / m) / 2 for own in (ours, theirs) for p, m in zip(own, middle, strict=True))
+    assert batch.target_mask.logical_not().any()
+    torch.testing.assert_close(soft, batch.target_mask.sum(1) / 64 * apart)
 
 
 def test_hard_and_soft_forms_on_a_uniform_model(scan_splits):
