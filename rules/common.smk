@@ -33,11 +33,6 @@ def numerics_of(family):
     return fingerprint(*map(module_path, ("training", "curves", "devices", *CONFIGURATION.modules(family))))
 
 
-def code_of(script, *modules):
-    """What a job's code is, for `stages.job.logged`: a script, the modules that it loads by name, their fingerprint."""
-    return {"script": script, "modules": list(modules), "fingerprint": of_script(script, modules)}
-
-
 # Options with which Snakemake builds nothing.
 ONLY_LOOK = (
     *("dryrun", "touch", "unlock", "lint", "report", "archive", "summary", "detailed_summary", "print_compilation"),
@@ -81,7 +76,7 @@ try:
         PACKS, pending = plan.make(planned, "results", wanted, CONFIGURATION, numerics_of, others)
         if not only_look and not others and {"params", "code"} <= set(map(str, called.rerun_triggers)):
             # Not the records alone: Snakemake does not miss what it made something else of.
-            splitters = {task: code_of("split", CONFIGURATION.module("tasks", task))["fingerprint"] for task in tasks}
+            splitters = {task: of_script("split", (CONFIGURATION.module("tasks", task),)) for task in tasks}
             for record in plan.outdated(Path("results"), splitters, wanted, pending, CONFIGURATION, numerics_of):
                 integrity.discard(Path("results"), record, {name: made_from[name] for name in asked})
 except (ConfigurationError, ValueError, OSError) as error:
@@ -108,6 +103,11 @@ wildcard_constraints:
     task=NAME,
     dataset=NAME,
     figure=NAME,
+
+
+def code_of(script, *modules):
+    """What a job's code is, for `stages.job.logged`: a script, the modules that it loads by name, their fingerprint."""
+    return {"script": script, "modules": list(modules), "fingerprint": of_script(script, modules)}
 
 
 def content_of(wildcards):
