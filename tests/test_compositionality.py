@@ -127,6 +127,18 @@ def test_ccgp_tells_decodable_from_generalizing():
     assert measures.ccgp(rows, FACTORS, 1, 2).value < 2 / 3
 
 
+def test_ccgp_of_unequal_classes_by_hand():
+    # Three items of class 0 at -1 and one of class 1 at 3, alike in both conditions. At unit variance these are -1/sqrt(3) and
+    # sqrt(3), the targets' mean -1/2, so the slope is 2 sqrt(3) / (4 + 1) and the rare item gets 6/5 - 1/2 > 0.
+    rows = np.array([[-1.0], [-1.0], [-1.0], [3.0]] * 2)
+    factors = np.array([[0, 0], [0, 0], [0, 0], [1, 0], [0, 1], [0, 1], [0, 1], [1, 1]])
+    assert measures.ccgp(rows, factors, 0, 2).value == 1
+    assert measures.ccgp(rows / 100, factors, 0, 2).value == 1  # the penalty is one at unit variance
+    # Hardly apart, every item gets the larger class, and three of four are right.
+    near = np.array([[-1.0], [1.0], [0.5], [0.3]] * 2)
+    assert measures.ccgp(near, factors, 0, 2).value == 0.75
+
+
 def test_linear_cka():
     rows = random(16)
     rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(16, 16)))[0]
@@ -168,6 +180,9 @@ def test_relative_distance():
     assert found.value == 0
     assert found.shuffled.mean() > 0.5
     assert measures.relative_distance(np.zeros((4, 2)), 0, [0, 1]).value == 0
+    # Drawn are two of the others, at 1, 3 and 4, and never the item itself: means 2, 2.5 and 3.5.
+    drawn = measures.relative_distance(line, 0, [0, 1, 2]).shuffled * 14 / 6
+    assert np.unique(drawn.round(9)).tolist() == [2, 2.5, 3.5]
 
 
 def test_means_are_by_combination_and_sorted():
@@ -178,10 +193,9 @@ def test_means_are_by_combination_and_sorted():
 
 
 def test_rows_name_the_value_and_its_null():
-    rows = measures.Measure(0.5, np.array([0.0, 0.1, 0.2])).rows("ccgp in penultimate")
-    assert rows["ccgp in penultimate"] == 0.5
-    assert rows["ccgp in penultimate (shuffled)"] == pytest.approx(0.1)
-    assert rows["ccgp in penultimate (2.5 %)"] < rows["ccgp in penultimate (97.5 %)"]
+    rows = measures.Measure(0.5, np.arange(41.0)).rows("ccgp")
+    # Of 0, 1, ..., 40 a share of 0.025 lies below 1, one of 0.975 below 39.
+    assert rows == pytest.approx({"ccgp": 0.5, "ccgp (shuffled)": 20, "ccgp (2.5 %)": 1, "ccgp (97.5 %)": 39})
 
 
 def test_the_same_input_gives_the_same_bits():

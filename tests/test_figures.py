@@ -136,6 +136,30 @@ def test_interval_is_students():
     assert style.interval(np.array([1.0])) == 0
 
 
+def test_error_bars_end_at_0_and_1():
+    np.testing.assert_allclose(style.inside([0.1, 0.9], [0.3, 0.3]), [[0.1, 0.3], [0.3, 0.1]])
+
+
+def test_what_a_regularizer_does_to_salience_is_stated_and_judged():
+    gains = {"entropy": (0.1, 0.11, 0.12), "recombination": (0.3, 0.0, 0.0)}
+    rows = []
+    for seed in range(3):
+        for name, strength in (("none", 0.0), ("entropy", 1.0), ("recombination", 1.0)):
+            key = ("digits_concat", "cnn", name, strength, seed)
+            gain = gains[name][seed] if strength else 0
+            rows += [(*key, "test", "accuracy", 0.5 + gain), (*key, "train", "diverged", 0)]
+            for component, value in (("left", 0.3 + gain), ("right", 0.2), ("left+right", 0.5 - gain)):
+                rows.append((*key, "all", f"salience of {component} in penultimate", value))
+            rows.append((*key, "initialization", "salience of left in penultimate", 0.25))
+    _, caption = regularized_salience.draw(pd.DataFrame(rows, columns=HEADER), defaults("figures.regularized_salience"))
+    # t(0.975, 2) = 4.3027 times 0.01 / sqrt(3), and times 0.1732 / sqrt(3).
+    assert "entropy, at its best lambda (of these runs), 1: accuracy 0.610 (+0.110 ± 0.025, helps)" in caption
+    assert "accuracy 0.600 (+0.100 ± 0.430, does not help beyond the seeds' spread)" in caption
+    assert "relevant 0.410 (+0.110 ± 0.025); redundant 0.200 (+0.000 ± 0.000); conjunction 0.390 (-0.110 ± 0.025)" in caption
+    assert "mean of both components 0.305 (+0.055)" in caption
+    assert "before training 0.250 (left)" in caption
+
+
 def test_a_mean_is_stated_with_its_interval_or_as_one_value():
     assert style.summary(pd.Series([1.0, 2.0, 3.0, np.nan])) == "2.000 ± 2.484"
     assert style.summary(pd.Series([0.25, np.nan]), "+") == "+0.250 (1 seed)"

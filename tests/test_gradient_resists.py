@@ -307,6 +307,9 @@ def test_influence_on_a_sequence_model_against_finite_differences():
 # Figures.
 
 
+HISTORY = ["task", "model", "regularizer", "lambda", "seed", "step", "split", "metric", "value"]
+
+
 def rows_of(task: str, model: str, seed: int, values: dict, step: int | None = None) -> list[dict]:
     """Rows of a table; `values` by (split, metric)."""
     key = {"task": task, "model": model, "regularizer": "none", "lambda": 0.0, "seed": seed}
@@ -368,6 +371,43 @@ def test_captions_contradict_the_claim_where_the_table_does():
     assert "setting B at the end: test 0.890 ± 0.000" in caption
 
 
+def test_the_gap_is_told_apart_by_new_images_and_new_combinations():
+    ends = {"train": (0.9, 0.9), "validation": (0.8, 0.8), "test": (0.4, 0.6)}
+    rows = [
+        (f"task_{setting}", "cnn", "none", 0.0, seed, step, split, "accuracy", values[seed])
+        for setting in "AB"
+        for seed in (0, 1)
+        for step in (0, 50)
+        for split, values in ends.items()
+    ]
+    settings = {"settings": {"A": "task_A", "B": "task_B"}, "early_steps": [], "expectations": []}
+    _, caption = import_module("compositional.figures.setting_curves").draw(
+        pd.DataFrame(rows, columns=HISTORY), defaults("figures.setting_curves") | settings
+    )
+    assert "setting A: 0.100 of the gap is lost on new images paired as in training, 0.300 on new combinations" in caption
+    assert "setting A at the end: test 0.500 ± 0.141 (median 0.500)" in caption  # sqrt(2 x 0.1^2 / (2 - 1))
+
+
+def test_the_caption_of_influences_has_medians_of_their_ratios():
+    rows = []
+    ends = {"A": ([2, 4, 5], [1, 1, 1], [1, 1, 1], [1, 0.5, 0.7]), "B": ([1, 1, 1], [0.2] * 3, [1, 1, 1], [0.6] * 3)}
+    for setting, (relevant, redundant, relevant_end, redundant_end) in ends.items():
+        for seed in range(3):
+            for step, own in ((0, (relevant, redundant)), (10, (relevant_end, redundant_end))):
+                for split in ("train", "test"):
+                    key = (f"t_{setting}", "m", "none", 0.0, seed, step, split)
+                    rows += [(*key, "influence_relevant", own[0][seed]), (*key, "influence_redundant", own[1][seed])]
+                    rows += [(*key, "accuracy", 0.5)]
+    options = defaults("figures.influence") | {"problems": {"p": {"A": "t_A", "B": "t_B"}}}
+    _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(rows, columns=HISTORY), options)
+    # Ratios of A 1/2, 1/4, 1/5, then 1, 0.5, 0.7; of B 0.2, then 0.6.
+    assert (
+        "test examples, ratio redundant / relevant at step 0, at its highest, at step 10: A 0.250, 0.700 (step 10), 0.700; "
+        "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median: holds"
+    ) in caption
+    assert "A 1 at step 0, 0.7 at step 10; times B's: 5.00 at step 0, at most 5.00 (step 0), 1.17 at step 10" in caption
+
+
 def test_the_toy_problems_captions_judge_the_papers_claim():
     figure = FIGURES["resists_toy_seeds"]
     table = small_table(figure)
@@ -381,6 +421,15 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     assert caption.count("\n  - 0: diverged") == 2
     assert "nan" not in caption
     assert drawn.axes[0].get_title() == "seed 0: diverged"
+
+
+def test_a_margin_counts_for_the_class_on_the_right():
+    rows = [("grid", "margin at -0.5000 0.2500", 2.0), ("grid", "margin at 0.5000 -1.0000", 3.0), ("grid", "accuracy", 0.5)]
+    found = import_module("compositional.figures.boundaries").coordinates(
+        pd.DataFrame(rows, columns=["split", "metric", "value"])
+    )
+    # The margin is the right class's: left of the vertical axis that is Y_1 = 0.
+    assert found[["first", "second", "score"]].to_numpy().tolist() == [[-0.5, 0.25, -2.0], [0.5, -1.0, 3.0]]
 
 
 def test_diverged_seeds_are_no_part_of_the_distribution():

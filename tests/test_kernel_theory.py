@@ -431,6 +431,18 @@ def test_salience_of_known_representations():
     assert conjunctions.geometry(GRID, np.ones((9, 9)), ("first", "second")) == {}  # tells nothing apart
 
 
+def test_similarities_and_their_spread_by_hand():
+    items = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    products = np.array([[4.0, 1, 2, 0], [1, 4, 2, 2], [2, 2, 4, 3], [0, 2, 3, 8]])
+    found = conjunctions.geometry(items, products, ("first", "second"))
+    # Identical: mean 5, variance 3; nothing shared: 0 and 2; first shared: 1 and 3; second shared: 2 and 2. Span 5 - 1.
+    expected = {"none": (0, 1 / 4), "first": (1 / 4, 1 / 4), "second": (1 / 4, 0), "first+second": (1, math.sqrt(3) / 4)}
+    for name, (similarity, spread) in expected.items():
+        assert found[f"similarity of {name}"] == pytest.approx(similarity)
+        assert found[f"similarity_spread of {name}"] == pytest.approx(spread)
+    assert found["salience of first+second"] == pytest.approx((5 - 2 - 2 + 1) / 4)
+
+
 def test_products_of_noisy_representations_are_unbiased():
     source = np.random.default_rng(0)
     means = source.standard_normal((4, 5))
@@ -912,6 +924,69 @@ def test_a_diverged_run_is_counted_and_leaves_the_others_their_interval(name):
     _, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
     assert "compositional all diverged, 0.00" in caption
     assert "nan" not in caption
+
+
+METRICS = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+
+
+def test_the_caption_of_image_networks_states_means_by_distance():
+    rows = []
+    for seed, change in enumerate((-0.1, 0.1)):
+        key = ("far", "m", "none", 0.0, seed)
+        rows += [
+            (*key, split, "accuracy", value) for split, value in (("train", 1.0), ("validation", 0.9), ("test", 0.6 + change))
+        ]
+        rows.append((*key, "all", "additivity", 0.8))
+        for name, value in (("none", 0.9), ("first", 0.2), ("second", 0.4), ("first+second", 0.5)):
+            rows.append((*key, "initialization", f"salience of {name} in convolution", value))
+    options = {"problem": "transitive_equivalence", "columns": {"digits": {"4": "far"}}, "model": "m"}
+    _, caption = import_module("compositional.figures.composites").draw(
+        pd.DataFrame(rows, columns=METRICS), defaults("figures.composites") | options
+    )
+    assert "  - training set 1.000\n  - in distribution 0.900\n  - compositional 0.600\n  - additivity 0.800\n" in caption
+    assert "salience of a component before training 0.300" in caption
+
+
+def test_the_caption_of_equivalence_says_when_all_is_right():
+    curves = {"train": ([0.5, 0.75, 0.6], [0.5, 0.95, 0.8]), "test": ([0.5, 1.0, 1.0], [0.5, 0.9, 1.0])}
+    rows = [
+        ("t", "m", "none", 0.0, seed, step, split, "accuracy", value)
+        for split, of in curves.items()
+        for seed, own in enumerate(of)
+        for step, value in zip((0, 10, 20), own, strict=True)
+    ]
+    panel = {"title": "two", "task": "t", "models": {"m": "rich"}}
+    _, caption = import_module("compositional.figures.network_equivalence").draw(
+        pd.DataFrame(rows, columns=[*METRICS[:5], "step", *METRICS[5:]]),
+        defaults("figures.network_equivalence") | {"panels": [panel]},
+    )
+    # 0.6 and 0.8: standard error 0.1, t(0.975, 1) = 12.706.
+    assert (
+        "* two, rich (2 seeds): training pairs 0.700 ± 1.271 at step 20 (at most 0.850, at step 10; least 0.500), "
+        "new pairs 1.000 ± 0.000 at step 20 (all right first at 20)"
+    ) in caption
+
+
+def test_an_items_value_and_the_slope_of_predictions():
+    names = {
+        "intercept": 1.0,
+        "first=0": 2.0,
+        "second=0": 4.0,
+        "first=1": 9.0,
+        "second=1": 9.0,
+        "first=2": -3.0,
+        "second=2": -1.0,
+    }
+    names |= {f"first={one} second={two}": 0.5 for one, two in ((1, 0), (1, 1), (1, 2), (0, 1), (2, 1))}
+    rows = [("t", "m", "none", 0.0, 0, "all", f"value of {name} at 0.3", value) for name, value in names.items()]
+    rows += [
+        ("t", "m", "none", 0.0, 0, "test", f"output of {item} {item} at 0.3", value) for item, value in ((0, -3.0), (8, 5.0))
+    ]
+    table, figure = pd.DataFrame(rows, columns=METRICS), import_module("compositional.figures.kernel_addition")
+    # Both components' mean and half the intercept; item 1 was seen with all others.
+    assert figure.item_values(table)["0.3"].to_dict() == {0: 3.5, 2: -1.5}
+    # From -8 to 8 the predictions rise by 8.
+    assert figure.slope(table, "0.3") == pytest.approx(0.5)
 
 
 def test_the_rank_correlations_of_a_grid_are_no_tests():

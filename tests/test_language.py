@@ -99,7 +99,7 @@ def test_cogs_has_its_categories_by_group(cogs_files):
         "test": 3,
     }
     assert len(build("cogs", cogs_files, exposure_examples=100)[0]["train"]) == 3
-    assert len(cogs.STRUCTURAL) == 3
+    assert set(cogs.STRUCTURAL) == {"cp_recursion", "pp_recursion", "obj_pp_to_subj_pp"}
 
 
 def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
@@ -182,10 +182,20 @@ def test_iwslt_subwords_join_to_the_text_again(iwslt_files):
     members, _ = build("iwslt", iwslt_files, subwords=300)
     assert decoding.join_subwords(members["test"]["input"][0]) == "walk house walk"
     shorter, _ = build("iwslt", iwslt_files, subwords=300, longest=3)
-    assert 0 < len(shorter["train"]) < len(members["train"])
+    assert max(len(side.split()) for row in shorter["train"] for side in (row["input"], row["output"])) == 3
+    turned, _ = build("iwslt", iwslt_files, subwords=300, source="vi")
+    text = (iwslt_files / "tst2013.vi").read_text(encoding="utf-8").splitlines()
+    assert [decoding.join_subwords(row) for row in turned["test"]["input"]] == text
     (iwslt_files / "tst2013.vi").write_text("một\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"tst2013\.en has 20 lines, tst2013\.vi has 1"):
         iwslt.build(iwslt_files, defaults("tasks.iwslt"))
+
+
+def test_iwslt_leaves_out_pairs_with_an_empty_side(tmp_path):
+    for name in ("train", "tst2012", "tst2013"):
+        (tmp_path / f"{name}.en").write_text("a\n\nc\nd\n", encoding="utf-8")
+        (tmp_path / f"{name}.vi").write_text("x\ny\n \nz\n", encoding="utf-8")
+    assert import_module("compositional.datasets.iwslt").load(tmp_path, "en", "vi")["train"] == [("a", "x"), ("d", "z")]
 
 
 def test_bleu_of_known_sentences():
@@ -194,6 +204,9 @@ def test_bleu_of_known_sentences():
     # Of 5 words 4 are right, of 4 pairs 3, of 3 triples 2, of 2 quadruples 1; no brevity penalty.
     other = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁f")]
     assert decoding._bleu(other) == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    # Cut short: all that is there is right, and the brevity penalty is exp(1 - 5 / 4).
+    short = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d")]
+    assert decoding._bleu(short) == pytest.approx(100 * math.exp(-1 / 4))
 
 
 def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
@@ -464,6 +477,180 @@ def test_a_meta_learner_needs_episodes(problem):
         meta_sequence_to_sequence.buffers({}, case.about, 0)
 
 
+def stepped(gates, cell):
+    """Hidden and cell state after a step of an LSTM. Gates: input, forget, output, candidate."""
+    into, keep, out, candidate = gates.chunk(4)
+    cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
+    return out.sigmoid() * cell.tanh(), cell
+
+
+def states_of(weights, prefix, words, hidden=None):
+    """An LSTM step by step: words (S, D) -> states (S, H)."""
+    width = weights[f"{prefix}.bias"].shape[0] // 4
+    recurrent = weights.get(f"{prefix}.recurrent", torch.zeros(width, 4 * width))
+    cell = torch.zeros(width)
+    hidden, states = cell if hidden is None else hidden, []
+    for word in words:
+        read = word @ weights[f"{prefix}.input"] if f"{prefix}.input" in weights else 0
+        hidden, cell = stepped(read + hidden @ recurrent + weights[f"{prefix}.bias"], cell)
+        states.append(hidden)
+    return torch.stack(states)
+
+
+def both_ways(weights, prefix, words):
+    """States of both directions side by side."""
+    ahead, back = states_of(weights, f"{prefix}.forward", words), states_of(weights, f"{prefix}.backward", words.flip(0)).flip(0)
+    return torch.cat([ahead, back], 1)
+
+
+def ends_of(states):
+    """What both directions end with."""
+    width = states.shape[1] // 2
+    return torch.cat([states[-1, :width], states[0, width:]])
+
+
+def linear(weights, name, values):
+    return values @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def primitive_attention_by_hand(w, words, previous, names):
+    states = both_ways(w, "encoder", w["function_embedding"][words])
+    hidden = states_of(w, "decoder", previous, ends_of(states))
+    return linear(w, "output", (hidden @ states.T).softmax(1) @ w["primitive_embedding"][words])
+
+
+def lstm_attention_by_hand(w, words, previous, names):
+    states = both_ways(w, "encoder", w["input_embedding"][words])
+    hidden = states_of(w, "decoder", w["output_embedding"][previous], torch.cat([states[0], states[-1]]))
+    context = (hidden @ linear(w, "key", states).T).softmax(1) @ states
+    return linear(w, "output", torch.cat([hidden, context], 1))
+
+
+def lstm_input_feeding_by_hand(w, words, previous, names):
+    states = both_ways(w, "encoder", w["input_embedding"][words])
+    annotations, outputs = linear(w, "annotation", states), []
+    hidden = sum(ends_of(states).chunk(2))
+    cell = decision = torch.zeros_like(hidden)
+    for symbol in previous:
+        gates = torch.cat([w["output_embedding"][symbol], decision]) @ w["decoder.input"] + hidden @ w["decoder.recurrent"]
+        hidden, cell = stepped(gates + w["decoder.bias"], cell)
+        context = (linear(w, "key", annotations) @ hidden).softmax(0) @ annotations
+        decision = linear(w, "combined", torch.cat([hidden, context]))
+        outputs.append(linear(w, "output", decision).log_softmax(0)[:-1])  # the last column is copying
+    return torch.stack(outputs)
+
+
+def syntactic_attention_by_hand(w, words, previous, names):
+    around = both_ways(w, "surroundings", w["syntactic_embedding"][words])
+    half, none = around.shape[1] // 2, torch.zeros(1, around.shape[1] // 2)
+    around = torch.cat([torch.cat([none, around[:-1, :half]]), torch.cat([around[1:, half:], none])], 1)
+    around[-1] = w["end"]
+    syntax = both_ways(w, "encoder", around)
+    query, outputs = linear(w, "start", ends_of(syntax)).relu(), []
+    hidden = cell = torch.zeros_like(query)
+    for _ in previous:
+        look = (syntax @ query).softmax(0)
+        gates = look @ syntax @ w["decoder.input"] + hidden @ w["decoder.recurrent"] + w["decoder.bias"]
+        hidden, cell = stepped(gates, cell)
+        query = hidden
+        outputs.append(linear(w, "output", look @ w["semantic_embedding"][words]))
+    return torch.stack(outputs)
+
+
+def meta_sequence_to_sequence_by_hand(w, words, previous, names):
+    text = [names[word] for word in words]
+    pairs = [(words[place - 1], words[place + 1]) for place, word in enumerate(text) if word == "means"]
+    command = words[text.index("do") + 1 :]
+    keys = torch.cat([both_ways(w, "encoder", w["input_embedding"][[word]]) for word, _ in pairs])
+    values = torch.cat([both_ways(w, "meaning", w["meaning_embedding"][[symbol]]) for _, symbol in pairs])
+    states = both_ways(w, "encoder", w["input_embedding"][command])
+    found = (states @ keys.T / math.sqrt(states.shape[1])).softmax(1) @ values
+    context = linear(w, "context", torch.cat([states, found], 1)).tanh()
+    hidden = states_of(w, "decoder", w["output_embedding"][previous], context[-1])
+    decided = linear(w, "decided", torch.cat([hidden, (hidden @ context.T).softmax(1) @ context], 1)).tanh()
+    return linear(w, "output", decided)
+
+
+REFERENCES = [primitive_attention_by_hand, lstm_attention_by_hand, lstm_input_feeding_by_hand]
+REFERENCES += [syntactic_attention_by_hand, meta_sequence_to_sequence_by_hand]
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda reference: reference.__name__)
+def test_recurrent_models_equal_their_equations(problem, reference):
+    """The whole network, example by example and step by step, against a pack's rows of different lengths."""
+    case = problem(reference.__name__.removesuffix("_by_hand"))
+    _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
+    weights = {name: tensor.double() for name, tensor in training.initial_weights(case, 0).items()}
+    packed_weights = {name: tensor.double()[None] for name, tensor in (weights | training.buffers(case, 0)).items()}
+    logits = case.model.forward(case.model_parameters, packed_weights, batch, silent_tap)
+    ours, previous, mask = (
+        [row for chunk in batch.layout.chunks(values) for row in chunk[0]]
+        for values in (logits, batch.previous, batch.target_mask)
+    )
+    torch.set_default_dtype(torch.float64)
+    try:
+        for row in (0, 7, 15):
+            words = batch.inputs[0, row, : batch.input_lengths[0, row]].tolist()
+            length = int(mask[row].sum())
+            expected = reference(weights, words, previous[row][:length].tolist(), case.about["source_words"])
+            torch.testing.assert_close(ours[row][:length], expected, atol=1e-6, rtol=1e-6)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_the_transformer_without_positions_equals_pytorch_s_layers(problem):
+    case = problem("transformer")
+    options = case.model_parameters
+    width, heads = options["width"], options["heads"]
+    torch.manual_seed(0)
+    weights = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in training.initial_weights(case, 0).items()}
+    silent = (".position", ".position_bias", ".content_bias")
+    weights = {name: torch.zeros_like(tensor) if name.endswith(silent) else tensor for name, tensor in weights.items()}
+
+    def layer(kind, name, blocks):
+        made = kind(width, heads, options["feedforward_factor"] * width, dropout=0.0, batch_first=True)
+        copied = {}
+        for index, (block, attribute) in enumerate(blocks.items(), 1):
+            parts = [f"{name}.{block}.{part}" for part in ("query", "key", "value")]
+            copied[f"{attribute}.in_proj_weight"] = torch.cat([weights[f"{part}.weight"].T for part in parts])
+            copied[f"{attribute}.in_proj_bias"] = torch.cat([weights[f"{part}.bias"] for part in parts])
+            copied[f"{attribute}.out_proj.weight"] = weights[f"{name}.{block}.output.weight"].T
+            copied[f"{attribute}.out_proj.bias"] = weights[f"{name}.{block}.output.bias"]
+            copied |= {f"norm{index}.weight": weights[f"{name}.{block}.norm.scale"]}
+            copied |= {f"norm{index}.bias": weights[f"{name}.{block}.norm.shift"]}
+        last = len(blocks) + 1
+        for part, own in (("linear1", "hidden"), ("linear2", "output")):
+            copied[f"{part}.weight"] = weights[f"{name}.feedforward.{own}.weight"].T
+            copied[f"{part}.bias"] = weights[f"{name}.feedforward.{own}.bias"]
+        copied |= {f"norm{last}.weight": weights[f"{name}.feedforward.norm.scale"]}
+        copied |= {f"norm{last}.bias": weights[f"{name}.feedforward.norm.shift"]}
+        made.load_state_dict(copied)
+        return made
+
+    encoder = [
+        layer(nn.TransformerEncoderLayer, f"encoder.{n}", {"inputs": "self_attn"}) for n in range(options["encoder_layers"])
+    ]
+    blocks = {"past": "self_attn", "across": "multihead_attn"}
+    decoder = [layer(nn.TransformerDecoderLayer, f"decoder.{n}", blocks) for n in range(options["decoder_layers"])]
+    _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
+    logits = case.model.forward(options, {name: tensor[None] for name, tensor in weights.items()}, batch, silent_tap)
+    ours, previous, mask = (
+        [row for chunk in batch.layout.chunks(values) for row in chunk[0]]
+        for values in (logits, batch.previous, batch.target_mask)
+    )
+    for row in (0, 7, 15):
+        words = weights["input_embedding"][batch.inputs[0, row, : batch.input_lengths[0, row]]]
+        states = torch.cat([weights["start"][None], words])[None]
+        for own in encoder:
+            states = own(states)
+        length = int(mask[row].sum())
+        outputs = weights["output_embedding"][previous[row][:length]][None]
+        for own in decoder:
+            outputs = own(outputs, states, tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1))
+        expected = outputs[0] @ weights["output_embedding"].T + weights["output.bias"]
+        torch.testing.assert_close(ours[row][:length], expected.detach(), atol=1e-4, rtol=1e-4)
+
+
 def test_dropout_keeps_the_mean_in_training_and_everything_in_evaluation():
     generator = torch.Generator().manual_seed(0)
     tap = Tap(None, None, lambda shape: torch.randn(2, *shape, generator=generator))
@@ -549,6 +736,7 @@ def test_divergence_by_hand():
         ("a a a a a", "repeats"),
         ("a d c d c d c", "repeats"),
         ("b a c", "other order"),
+        ("a a a", "wrong symbols"),
         ("a b d", "wrong symbols"),
         ("b", "wrong length"),
     ],
@@ -592,6 +780,20 @@ def test_beam_search_finds_what_greedy_search_misses():
     # It never ends, and has room for 4 + 0 + 5 symbols.
     assert [row[2] for row in greedy[1]] == [" ".join("a" * 9)] * 2
     assert [row[:2] for row in beam[0]] == [("a", "a b c"), ("b", "c")]
+
+
+def test_a_beam_goes_by_log_probability_over_length():
+    # By probability: c .3, a b .2912, a b c .2688, a .14. By log probability over length: a b c -.328, a b -.411, c -.602.
+    case, weights = chain_problem(
+        {
+            "<start>": {"a": 0.7, "c": 0.3},
+            "a": {"b": 0.8, "<end>": 0.2},
+            "b": {"<end>": 0.52, "c": 0.48},
+            "c": {"<end>": 1.0},
+        }
+    )
+    found = decoding.predictions(case, weights, "test", None, beam=2)
+    assert [row[2] for row in found[0]] == ["a b c", "a b c"]
 
 
 def test_a_beam_of_one_is_greedy(problem):

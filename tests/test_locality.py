@@ -177,6 +177,15 @@ def test_interaction_against_hand_computation():
     assert min(abs(value - each) for each in expected) < 1e-5
 
 
+def test_the_score_of_several_classes_is_the_label_s_above_the_mean_of_the_others():
+    # Scores x, y and z of three pixels: with label 0 the label's above the mean of the others is x - (y + z) / 2.
+    pictures = torch.rand(1, 2, 1, 1, 3, generator=torch.Generator().manual_seed(0))
+    batch = interaction.watch(images.Batch(pictures, torch.tensor([[0, 2]]), None))
+    found = interaction._gradient(batch, batch.images.flatten(2), torch.ones(1, 1, 1, 1, 3))
+    expected = torch.tensor([[1.0, -0.5, -0.5], [-0.5, -0.5, 1.0]]) / math.sqrt(1.5)
+    torch.testing.assert_close(found[0], expected)
+
+
 def test_interaction_has_a_gradient_for_the_weights_through_the_packed_network():
     task = {"image_shape": [1, 6, 8], "classes": 2}
     weights = {n: w.double()[None] for n, w in resnet18.initialize(SMALL, task, np.random.default_rng(0)).items()}

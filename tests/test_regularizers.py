@@ -44,6 +44,14 @@ def test_entropy_adds_noise_of_the_configured_power_to_active_runs_only():
     assert torch.equal(noisy[1], torch.zeros(3, 4))
 
 
+def test_entropy_adds_the_words_own_noise_to_words_and_none_to_other_states():
+    step = step_of(parameters={"word_noise": 2.0, "feature_noise": 0.5})
+    words = Representation("word_embedding", torch.ones(1, 1, 2, 2), None)
+    assert entropy.perturb(step, words).tolist() == [[[[1, 3], [5, 7]]]]
+    others = Representation("encoder_states", torch.ones(1, 1, 2, 2), None)
+    assert entropy.perturb(step, others) is others.values
+
+
 def test_smoothness_counts_valid_steps_only():
     states = torch.tensor([[[[0.0], [1.0], [3.0]], [[5.0], [2.0], [100.0]]]])
     mask = torch.tensor([[[True, True, True], [True, True, False]]])

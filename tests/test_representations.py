@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from dataclasses import replace
@@ -22,7 +23,7 @@ from compositional.collectors import activations, run
 from compositional.compositionality import linear_cka
 from compositional.datasets import scan
 from compositional.grid import Run
-from compositional.images import load
+from compositional.images import ImageSplit, load
 from compositional.sequences import SequenceSplit
 from compositional.splitting import make_split
 from compositional.stages.aggregate import aggregate
@@ -84,6 +85,27 @@ def test_commands_of_one_verb_are_verb_times_template(scan_problem):
     assert all(verbs[verb, 5].replace(name, "walk") == verbs[0, 5] for verb, name in enumerate(scan.ACTIONS))
 
 
+def test_measures_of_a_probe_and_their_mean_over_factors_by_hand():
+    factors = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 2, 0)
+    probe = probes.Probe([""] * 8, [], factors, ("first", "second"), None)
+    means = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    found = representations._geometry(probe, "r", np.repeat(means, 2, 0) + np.tile([[-3.0, 0.0], [3.0, 0.0]], (4, 1)))
+    # Of the means: cosines 1 / sqrt(2) and, of a vector of length zero, 0 (tests/test_compositionality.py).
+    assert found["parallelism_score of first in r"] == pytest.approx(1 / math.sqrt(2))
+    assert found["parallelism_score of second in r"] == 0
+    assert found["parallelism_score in r"] == pytest.approx(1 / math.sqrt(8))
+    # Distances 0, 1, sqrt(2), 1, sqrt(2), 1 against 1, 1, 2, 2, 1, 1: ranks 1, 3, 5.5, 3, 5.5, 3 and 2.5 (four), 5.5 (two).
+    assert found["topographic_similarity in r"] == pytest.approx(4.5 / math.sqrt(12 * 15))
+
+
+def test_ccgp_is_of_the_items_and_not_of_their_means():
+    factors = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 2, 0)
+    probe = probes.Probe([""] * 8, [], factors, ("first", "second"), None)
+    # The first factor moves the mean from -1 to 1, and half of its items lie on the other side; the second moves nothing.
+    rows = np.array([[-3.0], [1.0], [-3.0], [1.0], [-1.0], [3.0], [-1.0], [3.0]])
+    assert representations._geometry(probe, "r", rows)["ccgp of first in r"] == 0.5
+
+
 def test_salience_of_verb_and_template_on_scan(scan_problem):
     verbs = torch.tensor([SOURCE.words.index(verb) for verb in scan.ACTIONS])
 
@@ -133,6 +155,13 @@ def test_the_probe_of_pairs_is_every_pair_of_classes(problem, digit_task):
     assert len(probe.labels()) == 100
     labels = np.concatenate([batch.labels[0].numpy() for _, batch in probe.batches])
     assert (labels == probe.factors[:, 0]).all()
+
+
+def test_images_without_components_are_compared_pixel_by_pixel():
+    split = ImageSplit(np.array([[[0, 0]], [[0, 255]], [[255, 255]]]), np.array([0, 1, 1]), None, "cpu")
+    probe = probes._examples(SimpleNamespace(splits={"test": split}, about={"kind": "image"}), 1)
+    assert probe.items == ["test 0", "test 1", "test 2"]
+    assert probe.distances.tolist() == pytest.approx([1, math.sqrt(2), 1])  # Euclidean, of pixels from 0 to 1
 
 
 def test_no_probe_for_other_kinds_of_task(scan_problem, tmp_path):
@@ -373,6 +402,9 @@ def test_scan_test_sets_have_categories_by_what_a_command_is_made_of():
         ("jump", "conjunction/none; manner/plain; count/once; length/1-8"),
         ("turn left twice", "conjunction/none; manner/direction; count/twice; length/1-8"),
         ("walk opposite left and jump around right thrice", "conjunction/and; manner/around; count/thrice; length/25-32"),
+        ("walk twice and jump thrice", "conjunction/and; manner/plain; count/thrice; length/1-8"),
+        ("jump around left", "conjunction/none; manner/around; count/once; length/1-8"),  # of 8 actions
+        ("walk after jump around left", "conjunction/after; manner/around; count/once; length/9-16"),
     ):
         assert scan.category(command, pairs[command]) == expected
     members, _ = scan_length.build(None, defaults("tasks.scan_length"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -126,3 +129,25 @@ def test_greedy_decoding_agrees_with_teacher_forced_exact_match(problem):
 def test_evaluation_visits_every_example_once(scan_splits):
     rows = torch.cat([rows for rows, _ in scan_splits["test"].evaluation_batches(2, 48)])
     assert rows.tolist() == list(range(len(scan_splits["test"])))
+
+
+def test_a_limited_evaluation_is_of_evenly_spaced_examples(scan_splits):
+    split = scan_splits["train"]
+    ((rows, batch),) = split.evaluation_batches(1, 16, 3)
+    last = len(split) - 1
+    assert rows.tolist() == [0, round(last / 2), last]
+    # Of a batch's 16 rows those after the third repeat it.
+    assert batch.inputs.shape[1] == 16
+    assert (batch.inputs[0, 2:] == split.inputs[last]).all()
+
+
+def test_the_loss_is_a_sum_over_positions_and_a_mean_over_examples(problem):
+    case = problem("primitive_attention")
+    symbols = len(case.about["target_words"])
+    case.model = SimpleNamespace(
+        forward=lambda parameters, weights, batch, tap: torch.zeros(1, len(batch.layout.positions), symbols)
+    )
+    (found,) = evaluation.measure(case, {"none": torch.zeros(1, 1)})
+    for name, split in case.splits.items():
+        # A uniform model: log V a position, the end symbol's included.
+        assert found[name, "loss"] == pytest.approx(split.target_lengths.double().mean().item() * math.log(symbols), rel=1e-6)

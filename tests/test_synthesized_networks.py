@@ -430,6 +430,11 @@ def test_a_population_is_filled_with_different_graphs_and_the_lightest_programs(
         population.refill(Library(), [], search(programs=50))
 
 
+def test_graphs_of_the_largest_size_count():
+    members, _ = population.explore(Library({"fn_0": FN_0}), [], search(programs=2000, max_nodes=2, max_edges=1))
+    assert [(len(member.state.nodes), len(member.state.edges)) for member in members] == [(2, 1)]
+
+
 # Networks.
 
 
@@ -835,6 +840,8 @@ def test_captions_state_the_numbers_of_the_table():
     # Two loops of 4 networks: 3 + 3 degrees of freedom against 7.
     within = after.groupby(level=0).var().mean()
     assert f"F = {within / before.var():.2f} (6 and 7 degrees of freedom, one-sided p = " in captions["ranks"]
+    above = "8 of 8 networks are above majority class; 2 of 8 networks are above shape in shape"
+    assert captions["ranks"].count(above) == 2
     assert "generation 1: r = 1.000" in captions["correlation"]
     assert "kept graphs trained again, 3 pairs of trainings (3 graphs; 1 others are left out" in captions["correlation"]
     assert "times the baseline's, taken as given" in captions["ranks"]
@@ -842,6 +849,9 @@ def test_captions_state_the_numbers_of_the_table():
     assert f"loop 0: fn_0 = {FN_0}" in captions["library"]
     assert captions["programs"].count("* loop 1") == 4
     assert tables.correlation_interval(0.0, 103) == pytest.approx((-0.1936, 0.1936), abs=1e-3)
+    # Fisher's z of 0.5 is 0.5493, its standard error 1 / sqrt(100).
+    around = math.tanh(0.5493 - 0.196), math.tanh(0.5493 + 0.196)
+    assert tables.correlation_interval(0.5, 103) == pytest.approx(around, abs=1e-4)
     assert np.isnan(tables.correlation_interval(0.5, 3)).all()
 
 
@@ -870,6 +880,19 @@ def test_kept_graphs_are_correlated_within_their_loop():
     _, caption = synthesized_correlation.draw(kept, {})
     assert "12 pairs of trainings (12 graphs; 0 others" in caption
     assert "within a loop: training accuracy 0.99" in caption
+
+
+def test_what_training_again_changes():
+    kept = table()
+    for split, less in (("train", 0), ("validation", 0.1)):
+        own = (kept.split == split) & (kept.metric == "accuracy") & (kept.task != "raven")
+        kept.loc[own, "value"] = 0.7 + 0.05 * kept.seed[own] - less
+    _, caption = synthesized_correlation.draw(kept, {})
+    # Seeds 2 and 3 are what seeds 0 and 1 were: 0.1 more. New graphs are seeds 0 and 1: 0.6 and 0.65.
+    assert "training accuracy changes by 0.100 ± 0.000, validation accuracy by 0.100 ± 0.000 (means over loops)" in caption
+    assert "new graphs of the same generations 0.625 ± 0.000" in caption
+    # Kept ones reach 0.725 in loop 0 and, one of them being left out, 0.7 in loop 1.
+    assert "difference 0.088 ± 0.159" in caption or "difference 0.087 ± 0.159" in caption
 
 
 def test_what_counts_as_selected_is_what_the_loop_selects():
