@@ -18,5 +18,6 @@ contract of these is in `regularization`) and `figures/`. `collectors/` make row
     layers for many runs   packed, attention, lstm, lstm_compiled, recurrent, pooling; compiled: functions compiled by numba
     evaluation             evaluation; decoding; mistakes in words
     what networks show     activations; probes: of which examples; representations, measured by compositionality; conjunctions
-                           and kernels: additivity and salience; factorization: components and spectra of factorizations
+                           and kernels: additivity and salience; item_values of additions; factorization: components and
+                           spectra of factorizations
 """

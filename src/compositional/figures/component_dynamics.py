@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -90,7 +89,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "threshold at different steps and the error ends below 0.01.",
         "",
     ]
-    shades = plt.get_cmap("viridis")(np.linspace(0, 0.92, shown))
+    shades = style.shades(shown, 0, 0.92)
     for axes, panel in zip(grid.flat, panels, strict=False):
         own = table[(table.model == panel["model"]) & (table.task == panel.get("task", table.task))]
         expected = " or ".join(map(str, panel.get("expected", EXPECTED)))

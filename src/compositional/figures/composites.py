@@ -11,9 +11,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional import symbolic
+from compositional import item_values
 from compositional.figures import conjunction_values, style
-from compositional.figures.network_addition import values_of
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -101,29 +100,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
         said += [f"additivity {_stated(additivity)}", f"salience of a component before training {_stated(salience)}"]
         if problem == "addition":
-            fours = []
-            for (distance, task), shade in zip(tasks.items(), conjunction_values.shades_of(len(tasks)), strict=True):
-                learned = values_of(own[own.task == task])
-                grid[2, column].plot(
-                    symbolic.VALUES[learned.index],
-                    learned,
-                    "o-",
-                    color=shade,
-                    markersize=2.5,
-                    linewidth=1,
-                    label=f"{distance} px",
-                )
-                known = learned.notna().all()
-                fours.append(np.polyfit(symbolic.VALUES[learned.index], learned, 1)[0] if known else np.nan)
-            grid[2, column].plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
-            grid[2, column].set_xlabel("item's value")
-            said.append(f"slope of item values {_stated(fours)}")
+            learned = {f"{distance} px": item_values.of_networks(own[own.task == task]) for distance, task in tasks.items()}
+            item_values.draw(grid[2, column], learned, style.shades(len(learned)), size=2.5)
+            said.append(f"slope of item values {_stated(map(item_values.slope, learned.values()))}")
         elif problem == "context_dependence":
             groups = {
                 f"{distance} px": conjunction_values.magnitudes(own[(own.task == task) & (own.split == "all")])
                 for distance, task in tasks.items()
             }
-            conjunction_values.bars(grid[2, column], groups, conjunction_values.shades_of(len(groups)))
+            conjunction_values.bars(grid[2, column], groups, style.shades(len(groups)))
             for kind in conjunction_values.TYPES:
                 said.append(f"{kind} {_stated((values[kind].mean() for values in groups.values()), 2)}")
         if metric == "accuracy":

@@ -33,7 +33,6 @@ PARAMETERS = {
     "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
 }
 TYPES = ("right conjunction", "wrong conjunction", "sensory", "context", "memorization")
-_SHADES = plt.get_cmap("viridis")
 
 
 def type_of(conjunction: str) -> str:
@@ -55,7 +54,7 @@ def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
     return found.reindex(columns=TYPES)
 
 
-def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: list) -> None:
+def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: np.ndarray) -> None:
     """Grouped bars of `magnitudes` with every seed as a dot."""
     width = 0.8 / len(groups)
     for place, ((label, values), shade) in enumerate(zip(groups.items(), shades, strict=True)):
@@ -68,11 +67,6 @@ def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: list) -> None:
     axes.set_xticks(range(len(TYPES)), TYPES, fontsize=7, rotation=25, ha="right", rotation_mode="anchor")
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)
-
-
-def shades_of(count: int) -> list:
-    """Colors of an ordered quantity, such as depth, scale or distance."""
-    return [_SHADES(0.1 + 0.75 * index / max(1, count - 1)) for index in range(count)]
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -93,7 +87,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "memorization: all three. Bottom: accuracy on trained and on new combinations.",
         "",
     ]
-    shades = shades_of(len(models))
+    shades = style.shades(len(models))
     for column, (task, title) in enumerate(tasks.items()):
         own = {label: table[(table.task == task) & (table.model == model)] for model, label in models.items()}
         groups = {label: magnitudes(rows[rows.split == "all"]) for label, rows in own.items()}

@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from compositional.figures import style
 from compositional.figures.component_dynamics import components
 
 SOURCE = "history.csv"
@@ -95,7 +96,7 @@ def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict
     """Draw a group's rates; its exponents, one a run and component."""
     own = table[(table.task == group["task"]) & (table.model == group["model"])]
     exponents, every = [], []
-    shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, options["components"]))
+    shades = style.shades(options["components"], 0, 0.9)
     for _, rows in own.groupby("seed"):
         for name, (size, rate) in growth(rows, group["quantity"], options["window"], options["components"]).items():
             if len(size) < options["least_points"]:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import kernels, symbolic
-from compositional.figures.conjunction_values import shades_of
+from compositional import item_values, kernels, symbolic
+from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -29,23 +29,6 @@ PARAMETERS = {
     "machine": {"type": "string", "default": "", "description": "the model of the single sets (support vector regression)"},
     "exact_machine": {"type": "string", "default": "", "description": "the model of the slopes (ridge regression)"},
 }
-
-
-def item_values(rows: pd.DataFrame) -> pd.DataFrame:
-    """Learned value of each item, both components' mean: coefficient plus half the intercept; a row an item, a column a kernel.
-
-    Items that occur with all others in training are left out, since their values trade off against those of whole inputs.
-    """
-    rows = rows[(rows.split == "all") & rows.metric.str.startswith("value of ")]
-    parts = rows.metric.str.extract(r"^value of (?P<name>\S+)(?P<rest>.*?) at (?P<kernel>.+)$").assign(value=rows.value)
-    intercept = parts[parts.name == "intercept"].groupby("kernel").value.mean()
-    single = parts[(parts.rest == "") & (parts.name != "intercept")]
-    item = single.name.str.partition("=")[2].astype(int)
-    values = single.assign(item=item).groupby(["item", "kernel"]).value.mean().unstack()
-    partners = parts[parts.rest != ""].name.str.partition("=")[2].astype(int).value_counts()
-    everywhere = partners.index[partners == partners.max()] if partners.max() > partners.min() else []
-    kernels_in_order = sorted(values, key=lambda name: [float(part) for part in name.split()])
-    return (values + intercept / 2).drop(index=everywhere)[kernels_in_order]
 
 
 def slope(rows: pd.DataFrame, kernel: str) -> float:
@@ -67,7 +50,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "",
     ]
     line = np.linspace(0, 0.5, 101)
-    for (task, count), shade in zip(options["counts"].items(), shades_of(len(options["counts"])), strict=True):
+    for (task, count), shade in zip(options["counts"].items(), style.shades(len(options["counts"])), strict=True):
         rows = table[(table.task == task) & (table.model == options["exact_machine"])]
         names = sorted({metric.partition(" at ")[2] for metric in rows.metric if " at " in metric}, key=float)
         measured = [slope(rows, name) for name in names]
@@ -80,14 +63,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     grid[0].legend(fontsize=7)
     for axes, (task, title) in zip(grid[1:], sets.items(), strict=True):
         rows = table[(table.task == task) & (table.model == options["machine"])]
-        values = item_values(rows)
+        values = item_values.by_kernel(rows)
         error = rows[(rows.split == "test") & rows.metric.str.startswith("squared_error at ")].set_index("metric").value
-        for kernel, shade in zip(values, shades_of(len(values.columns)), strict=True):
-            axes.plot(
-                symbolic.VALUES[values.index], values[kernel], "o-", color=shade, markersize=3, linewidth=1, label=f"s = {kernel}"
-            )
-        axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
-        axes.set(title=title, xlabel="item's value", ylim=(-4.3, 4.3))
+        item_values.draw(axes, {f"s = {kernel}": values[kernel] for kernel in values}, style.shades(len(values.columns)))
+        axes.set(title=title, ylim=(-4.3, 4.3))
         shown = ", ".join(
             f"{error[f'squared_error at {kernel}']:.3f} (slope {slope(rows, kernel):.3f}) at s = {kernel}" for kernel in values
         )

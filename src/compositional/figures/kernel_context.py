@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from compositional.figures import conjunction_values
+from compositional.figures import conjunction_values, style
 from compositional.figures.salience_layers import saliences
 
 SOURCE = "metrics.csv"
@@ -74,13 +74,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for kind, (name, shade) in enumerate(zip(REGIONS, _COLORS, strict=True)):
         if (kinds == kind).any():
             left.scatter([], [], color=shade, marker="s", label=f"generalizes on {name}")
-    for (model, label), style in zip(options["networks"].items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
+    for (model, label), line in zip(options["networks"].items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
         rows = saliences(table[(table.model == model) & (table.task == levels[3])])
         path = rows[rows.layer.between(1, 10)].groupby(["layer", "order"]).value.mean().unstack()
         left.plot(
             path[1],
             path[2],
-            linestyle=style,
+            linestyle=line,
             color="k",
             linewidth=1,
             marker="o",
@@ -128,7 +128,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         rows = table[(table.model == options["values"]) & (table.task == levels[level]) & (table.split == "all")]
         rows = rows[rows.metric.str.endswith(f" at {names[label]}")]
         groups[f"{label}, CD-{level}"] = conjunction_values.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
-    conjunction_values.bars(right, groups, conjunction_values.shades_of(len(groups)))
+    conjunction_values.bars(right, groups, style.shades(len(groups)))
     right.set_ylabel("mean |value|")
     right.legend(fontsize=7)
     lines += [

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import symbolic
-from compositional.figures.conjunction_values import shades_of
+from compositional import item_values
+from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -67,23 +67,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     axes.set(xlabel="salience of a component", ylabel="squared error, new", ylim=(0, None), xlim=(0, 0.5))
     for number in range(shown + 1):
         axes = grid[1, number]
-        for name, shade in zip(names, shades_of(len(names)), strict=True):
-            own = values.loc[name]
-            axes.plot(
-                symbolic.VALUES,
-                own.loc[number] if number < shown else own.mean(),
-                "o-",
-                color=shade,
-                markersize=2.5,
-                linewidth=1,
-                label=name,
-            )
-        axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
-        axes.set(
-            xlabel="item's value",
-            ylim=(-4.4, 4.4),
-            title=f"mean of {errors.shape[1]} sets" if number == shown else f"set {number + 1}",
-        )
+        own = {name: values.loc[name].loc[number] if number < shown else values.loc[name].mean() for name in names}
+        item_values.draw(axes, own, style.shades(len(names)), size=2.5)
+        axes.set(ylim=(-4.4, 4.4), title=f"mean of {errors.shape[1]} sets" if number == shown else f"set {number + 1}")
     grid[1, 0].set_ylabel("learned value")
     grid[1, -1].legend(fontsize=6, title="salience", title_fontsize=6, loc="upper left")
     stated = [value for value in (0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.5) if np.isclose(mean.index, value).any()]
@@ -98,7 +84,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             f"({errors.std(axis=1, ddof=1).iloc[np.argmin(np.abs(mean.index - at))]:.2f}) at {at:g}"
             for at in stated
         ),
-        "* slope of mean values: "
-        + ", ".join(f"{np.polyfit(symbolic.VALUES, values.loc[name].mean(), 1)[0]:.3f} at {name}" for name in names),
+        "* slope of mean values: " + ", ".join(f"{item_values.slope(values.loc[name].mean()):.3f} at {name}" for name in names),
     ]
     return figure, "\n".join(lines)

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from compositional import kernels
-from compositional.figures.conjunction_values import shades_of
+from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -38,7 +38,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ]
     line = np.linspace(0, 0.5, 101)
     forms = {"invariance": kernels.invariance_margin, "partial_exposure": kernels.partial_exposure_margin}
-    for (problem, form), shade in zip(forms.items(), shades_of(2), strict=True):
+    for (problem, form), shade in zip(forms.items(), style.shades(2), strict=True):
         rows = table[(table.task == options[problem]) & (table.split == "test") & table.metric.str.startswith("output of ")]
         parts = rows.metric.str.extract(r"output of (?P<first>\d) \d at (?P<kernel>\S+)").astype(float)
         margin = (rows.value * (2 * parts["first"] - 1)).groupby(parts.kernel).agg(["min", "max"])
@@ -49,7 +49,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     left.set(xlabel="salience of a component", ylabel="output x label", xlim=(0, 0.51), ylim=(0, 1.03))
     left.legend(fontsize=7)
     sizes = np.linspace(8, 3, len(options["equivalence"]))
-    for (task, title), shade, size in zip(options["equivalence"].items(), shades_of(len(sizes)), sizes, strict=True):
+    for (task, title), shade, size in zip(options["equivalence"].items(), style.shades(len(sizes)), sizes, strict=True):
         rows = table[(table.task == task) & table.metric.str.startswith("accuracy at ")]
         at = rows.metric.str.removeprefix("accuracy at ").astype(float)
         curves = {split: own.set_index(at[own.index]).value.sort_index() for split, own in rows.groupby("split")}

@@ -8,10 +8,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import symbolic
+from compositional import item_values
 from compositional.figures import style
-from compositional.figures.conjunction_values import shades_of
-from compositional.figures.kernel_addition import item_values
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -39,11 +37,6 @@ PARAMETERS = {
 _MARKS = ("o", "s", "^", "D", "v")
 
 
-def values_of(rows: pd.DataFrame) -> pd.Series:
-    """Mean learned value of each item over the runs of one task and model; trained items are left out."""
-    return item_values(rows.assign(metric=rows.metric + " at 0"))["0"]
-
-
 def _mean(rows: pd.DataFrame, split: str, metric: str) -> float:
     return rows[(rows.split == split) & (rows.metric == metric)].value.mean()
 
@@ -60,7 +53,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     loss = table[(table.split == "train") & (table.metric == "loss")].set_index(keys).value
     kept = table.set_index(keys).index.isin(loss.index[loss <= options["largest_loss"]])
     figure, grid = plt.subplots(2, 4, figsize=(10.6, 5), layout="constrained")
-    shades = shades_of(len(models))
+    shades = dict(zip(models.values(), style.shades(len(models)), strict=True))
     lines = [
         f"{options['problem']} Top: an item's learned value against its true one, mean of seeds (dashed: right values; items "
         "seen with all others are left out). Bottom: additivity index of the outputs; squared error on new combinations; "
@@ -74,12 +67,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
     measured: dict[str, dict[str, dict[str, float]]] = {}  # by task, quantity and network
     for axes, (task, title) in zip(grid[0], sets.items(), strict=False):
-        for (model, label), shade in zip(models.items(), shades, strict=True):
+        learned = {}
+        for model, label in models.items():
             rows = table[(table.task == task) & (table.model == model) & kept]
             if rows.empty:
                 continue
-            values = values_of(rows)
-            axes.plot(symbolic.VALUES[values.index], values, "o-", color=shade, markersize=3, linewidth=1, label=label)
+            learned[label] = item_values.of_networks(rows)
+            four = f"value of item 4 {learned[label][8]:.2f}, " if pd.notna(learned[label].get(8)) else ""
             own = {
                 "additivity index": _mean(rows, "all", "additivity"),
                 "squared error, new": _mean(rows, "test", "loss"),
@@ -91,13 +85,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 measured.setdefault(task, {}).setdefault(name, {})[label] = value
             lines.append(
                 f"* {title}, {label} ({rows.seed.nunique()} seeds): additivity {own['additivity index']:.3f}, squared error "
-                f"on new combinations {own['squared error, new']:.3f}, value of item 4 {values.get(8, float('nan')):.2f}, "
-                f"similarity of overlapping inputs {own['before']:.3f} before and {own['similarity']:.3f} after training, its "
-                "spread "
-                f"{own['spread of similarity']:.3f}".replace("value of item 4 nan, ", "")
+                f"on new combinations {own['squared error, new']:.3f}, {four}similarity of overlapping inputs "
+                f"{own['before']:.3f} before and {own['similarity']:.3f} after training, its spread "
+                f"{own['spread of similarity']:.3f}"
             )
-        axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
-        axes.set(title=title, xlabel="item's value", ylim=(-4.4, 4.4))
+        item_values.draw(axes, learned, [shades[label] for label in learned])
+        axes.set(title=title, ylim=(-4.4, 4.4))
     grid[0, 0].set_ylabel("learned value")
     grid[0, -1].legend(fontsize=7, loc="upper left", title=options["along"], title_fontsize=7)
     names = [label for model, label in models.items() if model in set(table.model)]

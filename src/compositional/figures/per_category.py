@@ -78,7 +78,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     parts = style.methods(rows, options["methods"])
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
-    shades = dict(zip(parts, plt.get_cmap("viridis")(np.linspace(0, 0.8, len(parts))), strict=True))
+    shades = dict(zip(parts, style.shades(len(parts), 0, 0.8), strict=True))
     height = max(len(names) for names, _ in placed.values()) * (0.12 * len(parts) + 0.14) + 1.4
     longest = max(len(name) for names, _ in placed.values() for name in names)
     width = max(4.6, 2.8 + 0.085 * longest)  # names take their room from the figure, not from the bars

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from scipy.special import comb
 
 from compositional.figures import style
-from compositional.figures.conjunction_values import shades_of
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -72,7 +71,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, places = _grid(panels, list(columns))
     for (title, panel), axes in places.items():
         models = columns[title]
-        shades = plt.get_cmap("tab10").colors if by_order else shades_of(len(models))
+        shades = plt.get_cmap("tab10").colors if by_order else style.shades(len(models))
         for (model, label), shade in zip(models.items(), shades, strict=False):
             curve = rows[(rows.model == model) & (rows[key] == panel)].groupby("layer").value.mean()
             axes.plot(curve.index, curve, color=shade, label=label, linewidth=1.4)

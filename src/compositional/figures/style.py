@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -47,6 +48,11 @@ def color(name: str) -> str:
     """A regularizer's color; new ones get one of the rest of the palette, by name."""
     rest = ["#8C510A", "#5E3C99", "#999999"]
     return COLORS.get(name, rest[sum(map(ord, name)) % len(rest)])
+
+
+def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
+    """Colors of an ordered quantity, such as depth, scale or distance: (count, 4). first, last: where on the color map."""
+    return matplotlib.colormaps["viridis"](np.linspace(first, last, count))
 
 
 def present(wanted: dict[str, str], found: Iterable[str]) -> dict[str, str]:
