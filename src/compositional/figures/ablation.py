@@ -80,9 +80,7 @@ def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, plac
 def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict[str, Any]) -> None:
     """One task on one split."""
     rows = _accuracies(table, task, split)
-    positive = sorted(set(rows["lambda"]) - {0.0})
-    threshold = positive[0] if positive else 1.0
-    axes.set_xscale("symlog", linthresh=threshold, linscale=0.6)
+    threshold = style.lambda_axis(axes, rows["lambda"])
     models = sorted(set(rows.model))
     lines = sorted(set(zip(rows.model, rows.regularizer, strict=True)), key=lambda pair: (pair[0], pair[1]))
     lines = [pair for pair in lines if pair[1] != "none"] or lines
@@ -113,8 +111,6 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
             )
     axes.set_ylim(-0.03, 1.04)
     axes.set_xlim(left=-0.5 * threshold)
-    axes.set_xticks([0, *positive], ["0", *(f"{value:g}" for value in positive)], rotation=45 if len(positive) > 6 else 0)
-    axes.minorticks_off()
     axes.grid(axis="y", color="0.92")
 
 

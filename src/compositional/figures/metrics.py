@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import spearmanr
 
 from compositional.figures import style
 
@@ -61,9 +60,7 @@ def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
 
 
 def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
-    positive = sorted(set(rows["lambda"]) - {0.0})
-    threshold = positive[0] if positive else 1.0
-    axes.set_xscale("symlog", linthresh=threshold, linscale=1.0)
+    threshold = style.lambda_axis(axes, rows["lambda"], linscale=1, ticks=4)
     for model, own in rows.groupby("model"):
         marker = _MARKERS[models.index(model) % len(_MARKERS)]
         for name in sorted(set(own.regularizer) - {"none"}) or ["none"]:
@@ -77,10 +74,7 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
             label = f"{name} ({model})" if len(models) > 1 else name
             axes.plot(means.index, means, color=shade, marker=marker, markersize=3.5, linewidth=1.2, label=label)
     axes.set_xlim(left=-0.5 * threshold)
-    shown = positive[:: max(1, len(positive) // 4)]
-    axes.set_xticks([0, *shown], ["0", *(f"{value:g}" for value in shown)])
     axes.tick_params(labelsize=8)
-    axes.xaxis.minorticks_off()
 
 
 def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
@@ -95,10 +89,8 @@ def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None
 
 
 def _correlation(rows: pd.DataFrame) -> float:
-    known = rows.dropna(subset=["value", "accuracy"])
-    if known.value.nunique() < 2 or known.accuracy.nunique() < 2:
-        return np.nan
-    return float(spearmanr(known.value, known.accuracy).statistic)
+    """Spearman's rho of the measure with accuracy; NaN where one of the two does not vary."""
+    return rows[["value", "accuracy"]].corr(method="spearman").loc["value", "accuracy"]
 
 
 def _caption(measures: dict[str, pd.DataFrame]) -> str:

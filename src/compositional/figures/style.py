@@ -144,6 +144,20 @@ def label(run: Run) -> str:
     return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
 
 
+def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6, ticks: int | None = None) -> float:
+    """Lambda on the horizontal axis: to scale up to the least positive one, which is returned, logarithmic beyond.
+
+    ticks: about how many of the positive lambdas have one; None: all.
+    """
+    positive = sorted(set(strengths) - {0.0})
+    threshold = positive[0] if positive else 1.0
+    axes.set_xscale("symlog", linthresh=threshold, linscale=linscale)
+    named = positive[:: max(1, len(positive) // ticks)] if ticks else positive
+    axes.set_xticks([0, *named], ["0", *(f"{value:g}" for value in named)], rotation=45 if len(named) > 6 else 0)
+    axes.xaxis.minorticks_off()
+    return threshold
+
+
 def inside(mean: ArrayLike, half: ArrayLike, largest: float = 1.0) -> np.ndarray:
     """What error bars of these half widths have below and above their means, cut at 0 and at `largest`: no value can be beyond.
 
