@@ -258,8 +258,8 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
     figure, caption = per_category.draw(pd.concat([lost, other]), options("per_category"))
     assert "transformer (1 seed, 1 diverged): length 9 0.400" in caption
     assert figure.legends[0].get_texts()[0].get_text() == "transformer (1 to 2 seeds)"
-    with pytest.raises(ValueError, match="no metric of 'validation' matches"):
-        per_category.draw(categories, options("per_category", split="validation"))
+    with pytest.raises(ValueError, match="no metric of the test set begins with 'accuracy of '"):
+        per_category.draw(categories.assign(split="validation"), options("per_category"))
 
 
 def test_categories_stand_in_blocks():

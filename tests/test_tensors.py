@@ -414,7 +414,7 @@ def history_of(exponent: float, seeds=(0,)) -> pd.DataFrame:
 def test_the_growth_law_is_found_where_it_holds():
     table = history_of(1.0, seeds=(0, 1))
     group = {"task": "t", "model": "m", "quantity": "component_norm", "factors": 2, "title": "exact"}
-    rates = growth_law.growth(table[table.seed == 0], "component_norm", [0.003, 0.1], 5)
+    rates = growth_law.growth(table[table.seed == 0], "component_norm", [0.003, 0.1])
     for size, rate in rates.values():
         assert growth_law.exponent(size, rate) == pytest.approx(1.0, abs=0.02)
     _, caption = growth_law.draw(table, defaults("figures.growth_law") | {"groups": [group]})
@@ -440,7 +440,7 @@ def test_the_growth_law_follows_a_component_that_overtakes_another():
     assert np.array_equal(curves_[3], [np.nan, np.nan, np.nan, 1.0], equal_nan=True)
     assert component_dynamics.components(table, "norm")[1].tolist() == [3.0, 3.0, 5.0, 8.0]
     sizes = pd.DataFrame([(step, "batches", "step_size", 0.1) for step in steps], columns=table.columns)
-    size, rate = growth_law.growth(pd.concat([table, sizes]), "norm", [0.05, 0.5], 3)[1]
+    size, rate = growth_law.growth(pd.concat([table, sizes]), "norm", [0.05, 0.5])[1]
     assert size.tolist() == pytest.approx([0.5**0.5, 2.0])
     assert rate.tolist() == pytest.approx([0.5, 3.0])
     by_rank = table[~table.metric.str.endswith("_index")]
@@ -461,5 +461,5 @@ def test_the_dynamics_figure_counts_components_and_says_when_they_appear():
     _, unjudged = component_dynamics.draw(table, options | {"panels": [panel | {"judged": False}]})
     assert unjudged == caption.removesuffix(": DOES NOT HOLD").replace(": 5 expected", "")
     curves_ = component_dynamics.components(table, "component_norm")
-    steps = component_dynamics.appearances(curves_, 0.02)
+    steps = component_dynamics.appearances(curves_)
     assert steps[1] < steps[2]

@@ -36,15 +36,10 @@ PARAMETERS = {
     },
     "seeds": {"enum": ["first", "all"], "default": "first", "description": "which runs to show, on top of each other"},
     "columns": {"type": "integer", "minimum": 1, "default": 5, "description": "panels side by side"},
-    "shown": {"type": "integer", "minimum": 1, "default": 10, "description": "lines a panel, the largest components"},
-    "learned": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 0.02,
-        "description": "a component counts as learned above this share of the largest one",
-    },
 }
 EXPECTED = [5]
+LEARNED = 0.02  # a component counts as learned above this share of the largest one
+_SHOWN = 10  # lines a panel, the largest components
 
 
 def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFrame:
@@ -54,15 +49,15 @@ def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFr
     return own.assign(component=ranks).pivot(index="step", columns="component", values="value")
 
 
-def appearances(curves: pd.DataFrame, share: float) -> dict[int, int]:
-    """The first recorded step at which each component that is learned in the end is above `share` of the largest one's end."""
-    limit = share * curves.iloc[-1].max()
+def appearances(curves: pd.DataFrame) -> dict[int, int]:
+    """The first recorded step at which each component that is learned in the end is above LEARNED of the largest one's end."""
+    limit = LEARNED * curves.iloc[-1].max()
     return {int(name): int(curves.index[(curve > limit).argmax()]) for name, curve in curves.items() if curve.iloc[-1] > limit}
 
 
-def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, Any], share: float) -> str:
+def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, Any]) -> str:
     last = curves.iloc[-1]
-    found = appearances(curves, share)
+    found = appearances(curves)
     others = last.drop(list(found))
     error = rows[(rows.split == "target") & (rows.metric == "relative_error") & (rows.step == curves.index[-1])].value.item()
     values = ", ".join(f"{last[name]:.3g}" for name in found)
@@ -70,7 +65,7 @@ def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, Any], s
     several = len(set(found.values())) == len(found)
     verdict = ": " + style.verdict(len(found) in panel.get("expected", EXPECTED) and several and error < 0.01)
     return (
-        f"  - seed {rows.seed.iloc[0]}, {curves.index[-1]} steps: {len(found)} components above {share:g} of the largest "
+        f"  - seed {rows.seed.iloc[0]}, {curves.index[-1]} steps: {len(found)} components above {LEARNED:g} of the largest "
         f"({values}), which they pass at steps {steps}; largest of the others {others.max() if len(others) else 0:.2g}; "
         f"normalized reconstruction error {error:.2g}{verdict if panel.get('judged', True) else ''}"
     )
@@ -78,7 +73,7 @@ def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, Any], s
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
-    panels, shown, columns = options["panels"], options["shown"], min(options["columns"], len(options["panels"]))
+    panels, columns = options["panels"], min(options["columns"], len(options["panels"]))
     table = table if options["seeds"] == "all" else table[table.seed == table.seed.min()]
     height = -(-len(panels) // columns)
     figure, grid = plt.subplots(height, columns, figsize=(3.1 * columns, 2.5 * height), squeeze=False, layout="constrained")
@@ -89,17 +84,17 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "threshold at different steps and the error ends below 0.01.",
         "",
     ]
-    shades = style.shades(shown, 0, 0.92)
+    shades = style.shades(_SHOWN, 0, 0.92)
     for axes, panel in zip(grid.flat, panels, strict=False):
         own = table[(table.model == panel["model"]) & (table.task == panel.get("task", table.task))]
         expected = " or ".join(map(str, panel.get("expected", EXPECTED)))
         lines.append(f"* {panel['title']}, {panel['axis']}" + (f": {expected} expected" if panel.get("judged", True) else ""))
         for _, rows in own.groupby("seed"):
             curves = components(rows, panel["quantity"])
-            for component in reversed(curves.columns[:shown]):
+            for component in reversed(curves.columns[:_SHOWN]):
                 width = 1.5 if options["seeds"] == "first" else 0.8
                 axes.plot(curves.index, curves[component], color=shades[component - 1], linewidth=width)
-            lines.append(_describe(rows, curves, panel, options["learned"]))
+            lines.append(_describe(rows, curves, panel))
         axes.set(title=panel["title"], xlabel="step", ylabel=panel["axis"], xlim=(0, own.step.max()), ylim=(0, None))
         axes.title.set_fontsize(9)
         axes.grid(axis="y", color="0.92")

@@ -25,16 +25,11 @@ PARAMETERS = {
         "default": {},
         "description": "label -> words: an item is colored by the first of its words that is in a group",
     },
-    "named": {
-        "type": "integer",
-        "minimum": 0,
-        "default": 20,
-        "description": "items are named if a representation has no more than these",
-    },
 }
 # Okabe and Ito's colors, then darker ones: ten classes of digits need as many.
 PALETTE = ["#D55E00", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#8C510A", "#5E3C99", "#F0E442"]
 _OTHER = "0.65"
+_NAMED = 20  # items are named if a representation has no more than these
 
 
 def _group(item: str, groups: dict[str, list[str]]) -> str | None:
@@ -45,7 +40,7 @@ def _group(item: str, groups: dict[str, list[str]]) -> str | None:
     return None
 
 
-def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str, list[str]], named: int) -> None:
+def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str, list[str]]) -> None:
     of = [_group(item, groups) for item in items]
     # The last groups are the smallest dots, so that points that coincide are all seen.
     sizes = np.linspace(44, 10, len(groups)) if len(groups) <= 5 else np.full(len(groups), 14)
@@ -53,7 +48,7 @@ def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str,
         own = np.array([group == label for group in of])
         shade = _OTHER if label is None else PALETTE[list(groups).index(label) % len(PALETTE)]
         axes.scatter(*points[own].T, s=size, color=shade, label=label, alpha=0.8, linewidths=0)
-    if len(items) <= named:
+    if len(items) <= _NAMED:
         for item, point in zip(items, points, strict=True):
             axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize=6.5)
 
@@ -114,7 +109,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             points = centered @ axes_of.T
             total = np.square(centered).sum()
             share = np.square(points).sum() / total if total > 0 else 0.0
-            _scatter(axes, points, list(spaces[key].index), options["groups"], options["named"])
+            _scatter(axes, points, list(spaces[key].index), options["groups"])
             axes.set_title(f"{head}\n({share:.0%} of its variance)", fontsize=8)
             axes.set_aspect("equal", adjustable="datalim")
             axes.tick_params(labelsize=7)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compositional.figures import style
-from compositional.figures.component_dynamics import components
+from compositional.figures.component_dynamics import LEARNED, components
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -44,10 +44,9 @@ PARAMETERS = {
         "default": [0.003, 0.1],
         "description": "rates are fitted while a component is between these shares of its final size",
     },
-    "components": {"type": "integer", "minimum": 1, "default": 5, "description": "the largest components are looked at"},
-    "least_points": {"type": "integer", "minimum": 2, "default": 4, "description": "records in the window that a fit needs"},
 }
-_LEARNED = 0.02  # of the largest one's final size
+_COMPONENTS = 5  # the largest ones are looked at
+_LEAST_POINTS = 4  # records in the window that a fit needs
 
 
 def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
@@ -66,7 +65,7 @@ def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return sizes[last.to_list()].set_axis(last.index, axis=1)
 
 
-def growth(rows: pd.DataFrame, quantity: str, window: list[float], number: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+def growth(rows: pd.DataFrame, quantity: str, window: list[float]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """For each component of one run that is learned: sizes and rates d size / d time at its records inside the window."""
     curves = followed(rows, quantity)
     sizes = rows[(rows.split == "batches") & (rows.metric == "step_size")].set_index("step").value.sort_index()
@@ -74,9 +73,9 @@ def growth(rows: pd.DataFrame, quantity: str, window: list[float], number: int) 
     curves = curves.loc[curves.index.isin(time.index)]
     elapsed = np.diff(time.loc[curves.index])
     found = {}
-    for name in curves.columns[:number]:
+    for name in curves.columns[:_COMPONENTS]:
         size = curves[name].to_numpy()
-        if size[-1] < _LEARNED * curves.iloc[-1].max():
+        if size[-1] < LEARNED * curves.iloc[-1].max():
             continue
         above = int((size > window[1] * size[-1]).argmax())
         below = np.flatnonzero(size[:above] < window[0] * size[-1])
@@ -96,10 +95,10 @@ def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict
     """Draw a group's rates; its exponents, one a run and component."""
     own = table[(table.task == group["task"]) & (table.model == group["model"])]
     exponents, every = [], []
-    shades = style.shades(options["components"], 0, 0.9)
+    shades = style.shades(_COMPONENTS, 0, 0.9)
     for _, rows in own.groupby("seed"):
-        for name, (size, rate) in growth(rows, group["quantity"], options["window"], options["components"]).items():
-            if len(size) < options["least_points"]:
+        for name, (size, rate) in growth(rows, group["quantity"], options["window"]).items():
+            if len(size) < _LEAST_POINTS:
                 continue
             exponents.append(exponent(size, rate))
             every.append((size, rate))
@@ -142,7 +141,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         summary.plot([place] * len(exponents), exponents, ".", markersize=4, alpha=0.6, label=group["title"])
         theory = 2 - 2 / group["factors"]
         if not exponents:
-            lines.append(f"* {group['title']}: no component has {options['least_points']} records in the window")
+            lines.append(f"* {group['title']}: no component has {_LEAST_POINTS} records in the window")
             continue
         middle = float(np.median(exponents))
         quartiles = np.percentile(exponents, [25, 75])

@@ -24,12 +24,8 @@ PARAMETERS = {
         "default": {},
         "description": "a column each: its title, and the task of either setting",
     },
-    "split": {
-        "enum": ["train", "test"],
-        "default": "test",
-        "description": "on which examples; test: the same for both settings",
-    },
 }
+_SPLIT = "test"  # on which examples norms are drawn: the same for both settings
 
 
 def _curves(table: pd.DataFrame, task: str, split: str) -> dict[str, pd.DataFrame]:
@@ -50,10 +46,10 @@ def _line(axes: Axes, values: pd.DataFrame, shade: str, line: str, label: str, b
         axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0)
 
 
-def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]], split: str) -> str:
+def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -> str:
     lines = [
         "The norm of the gradient of the target output with respect to the redundant component (solid) and to the relevant one "
-        f"(dashed), mean over {split} examples, their ratio, and the accuracies, along training. Lines are medians over seeds, "
+        f"(dashed), mean over {_SPLIT} examples, their ratio, and the accuracies, along training. Lines are medians over seeds, "
         "bands (not of accuracies) the middle half. Images: score of the label; left half relevant, right half redundant. SCAN: "
         "mean logit of the target's turns and end symbol, which the primitive (walk, look, run, jump) does not determine; "
         "embeddings of the other words relevant, of the primitives redundant. Toy problem: score of the label; X_1 relevant, X_2 "
@@ -87,7 +83,7 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]], s
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
-    problems, split = options["problems"], options["split"]
+    problems = options["problems"]
     curves = {
         problem: {
             setting: {name: _curves(table, task, name) for name in ("train", "test")} for setting, task in sorted(tasks.items())
@@ -101,12 +97,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         norms, ratio, accuracy = grid[:, column]
         for setting, of in settings.items():
             shade = style.SETTINGS[setting]
-            _line(norms, of[split]["redundant"], shade, "-", f"redundant, setting {setting}")
-            _line(norms, of[split]["relevant"], shade, "--", f"relevant, setting {setting}")
-            _line(ratio, of[split]["ratio"], shade, "-", f"setting {setting}")
+            _line(norms, of[_SPLIT]["redundant"], shade, "-", f"redundant, setting {setting}")
+            _line(norms, of[_SPLIT]["relevant"], shade, "--", f"relevant, setting {setting}")
+            _line(ratio, of[_SPLIT]["ratio"], shade, "-", f"setting {setting}")
             _line(accuracy, of["train"]["accuracy"], shade, "-", f"train, setting {setting}", band=False)
             _line(accuracy, of["test"]["accuracy"], shade, "--", f"test, setting {setting}", band=False)
-        last = int(of[split]["ratio"].index[-1])
+        last = int(of[_SPLIT]["ratio"].index[-1])
         ticks = [0, *(10**power for power in range(5) if 10**power <= last)]
         for axes in grid[:, column]:
             axes.set_xscale("symlog", linthresh=1, linscale=0.5)
@@ -123,4 +119,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in grid[:, -1]:
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
     figure.align_ylabels(grid[:, 0])
-    return figure, _caption(curves, split)
+    return figure, _caption(curves)

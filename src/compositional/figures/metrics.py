@@ -26,10 +26,10 @@ PARAMETERS = {
         "default": [],
         "description": "titles of measures with a logarithmic axis",
     },
-    "columns": {"type": "integer", "minimum": 1, "default": 4, "description": "measures side by side"},
 }
 KEY = ["task", "model", "regularizer", "lambda", "seed"]
 _MARKERS = "os^Dv"
+_COLUMNS = 4  # measures side by side
 # What "shuffled" is of measures that shuffle no inputs.
 _NULLS = {
     "relative_distance": "the distance to as many other words drawn at random",
@@ -141,7 +141,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for title, rows in measures.items():
         if rows.empty:
             raise ValueError(f"metrics: no run has {' or '.join(map(repr, options['measures'][title]))}, asked for as {title!r}")
-    columns = min(options["columns"], len(measures))
+    columns = min(_COLUMNS, len(measures))
     lines = -(-len(measures) // columns)
     figure, grid = plt.subplots(
         2 * lines, columns, figsize=(2.4 * columns, 3.9 * lines + 0.3), squeeze=False, layout="constrained"

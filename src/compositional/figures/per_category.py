@@ -24,12 +24,6 @@ PARAMETERS = {
         "default": {},
         "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
     },
-    "category": {
-        "type": "string",
-        "default": r"^accuracy of (?P<category>.+)$",
-        "description": "regular expression that a metric must match; its group `category` names the category",
-    },
-    "split": {"type": "string", "default": "test", "description": "the member of the task that has the categories"},
     "groups": {
         "type": "object",
         "additionalProperties": {"type": "array", "items": {"type": "string"}},
@@ -37,6 +31,7 @@ PARAMETERS = {
         "description": "label -> categories: shown first, in this order; the others are grouped by what stands before a slash",
     },
 }
+_CATEGORY = "accuracy of "  # and the category's name
 
 
 def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[str], list[int]]:
@@ -71,10 +66,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     Raises:
         ValueError: no metric names a category.
     """
-    rows = table[table.split == options["split"]]
-    rows = rows.assign(category=rows.metric.str.extract(options["category"], expand=True)["category"]).dropna(subset="category")
+    rows = table[(table.split == "test") & table.metric.str.startswith(_CATEGORY)]
+    rows = rows.assign(category=rows.metric.str.removeprefix(_CATEGORY))
     if rows.empty:
-        raise ValueError(f"per_category: no metric of {options['split']!r} matches {options['category']!r}")
+        raise ValueError(f"per_category: no metric of the test set begins with {_CATEGORY!r}")
     parts = style.methods(rows, options["methods"])
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
@@ -84,7 +79,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     width = max(4.6, 2.8 + 0.085 * longest)  # names take their room from the figure, not from the bars
     figure, panels = plt.subplots(1, len(tasks), figsize=(width * len(tasks), height), squeeze=False, layout="constrained")
     lines = [
-        f"Accuracy on the members of {options['split']} by category. Dots are seeds, bars means with 95 % intervals (Student's "
+        "Accuracy on the members of test by category. Dots are seeds, bars means with 95 % intervals (Student's "
         "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
         "over seeds.",
         "",

@@ -11,10 +11,8 @@ from matplotlib.figure import Figure
 from compositional.synthesis import tables
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
-    "columns": {"type": "integer", "minimum": 1, "default": 6, "description": "inventions drawn side by side"},
-    "drawn": {"type": "integer", "minimum": 1, "default": 12, "description": "most inventions drawn, the first ones"},
-}
+PARAMETERS: dict = {}
+_COLUMNS, _DRAWN = 6, 12  # inventions drawn side by side, and at most: the first ones
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -29,8 +27,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     shown = int(grown.loop.min())
     last = found[(found.loop == shown) & (found.generation == found.generation.max())]
     known = tables.library(table, last.task.iloc[0])
-    bodies = list(known.bodies.items())[: options["drawn"]]
-    lines = -(-max(len(bodies), 1) // options["columns"])
+    bodies = list(known.bodies.items())[:_DRAWN]
+    lines = -(-max(len(bodies), 1) // _COLUMNS)
     figure = plt.figure(figsize=(9.6, 2.6 + 2.1 * lines), layout="constrained")
     upper, lower = figure.subfigures(2, 1, height_ratios=[2.6, 2.1 * lines])
     panels = upper.subplots(1, 3)
@@ -43,7 +41,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.plot(curves.index, curves.mean(axis=1), color=shade, linewidth=2, label=name)
         axes.set(title=title, xlabel="generation", xticks=sorted(set(grown.generation)), ylim=(0, None))
         axes.legend(fontsize=7)
-    for axes in (grid := lower.subplots(lines, options["columns"], squeeze=False)).flat:
+    for axes in (grid := lower.subplots(lines, _COLUMNS, squeeze=False)).flat:
         axes.set_axis_off()
     for axes, (name, body) in zip(grid.flat, bodies, strict=False):
         tables.draw_term(axes, body)
