@@ -31,6 +31,10 @@ PARAMETERS = {
     "about": {"type": "string", "default": "", "description": "data and scale, for the caption"},
 }
 _SPLITS = {"train": ("0.35", "training set"), "validation": ("#0072B2", "in distribution"), "test": ("#D55E00", "compositional")}
+_BOTTOM = {
+    "addition": " Bottom: an item's learned value against its true one.",
+    "context_dependence": " Bottom: mean absolute value of each type of conjunction.",
+}
 
 
 def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
@@ -58,66 +62,68 @@ def _stated(means: Iterable[float], digits: int = 3) -> str:
     return ", ".join("all diverged" if np.isnan(value) else f"{value:.{digits}f}" for value in means)
 
 
+def _accuracies(axes: Axes, own: pd.DataFrame, metric: str) -> list[str]:
+    """Accuracy or loss on every member of the tasks, and what the caption says of it."""
+    rows = own[own.metric == metric]
+    said = [f"{name} {_stated(_line(axes, rows[rows.split == split], shade, name))}" for split, (shade, name) in _SPLITS.items()]
+    if metric == "accuracy":
+        axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+        axes.set_ylim(-0.03, 1.04)
+    return said
+
+
+def _additivity(axes: Axes, own: pd.DataFrame) -> list[str]:
+    """Additivity, and salience of components before training; what the caption says of both."""
+    additivity = _line(axes, own[(own.split == "all") & (own.metric == "additivity")], "k", "additivity index")
+    single = own.metric.str.fullmatch(r"salience of [^+]* in convolution") & ~own.metric.str.contains("of none")
+    before = own[(own.split == "initialization") & single].groupby(["distance", "seed"]).value.mean()
+    salience = before.groupby("distance").mean()
+    axes.plot(salience.index, salience, "s--", color="#009E73", markersize=3, linewidth=1, label="salience before training")
+    axes.set(xlabel="distance (pixels)", ylim=(-0.03, 1.04))
+    return [f"additivity {_stated(additivity)}", f"salience of a component before training {_stated(salience)}"]
+
+
+def _values(axes: Axes, by_distance: dict[str, pd.DataFrame], problem: str) -> list[str]:
+    """Values of items or conjunctions, and what the caption says of them."""
+    shades = style.shades(len(by_distance))
+    if problem == "addition":
+        learned = {distance: item_values.of_networks(rows) for distance, rows in by_distance.items()}
+        item_values.draw(axes, learned, shades, size=2.5)
+        return [f"slope of item values {_stated(map(item_values.slope, learned.values()))}"]
+    groups = {distance: conjunction_values.magnitudes(rows[rows.split == "all"]) for distance, rows in by_distance.items()}
+    conjunction_values.bars(axes, groups, shades)
+    means = [values.mean() for values in groups.values()]
+    return [f"{kind} {_stated((values[kind] for values in means), 2)}" for kind in conjunction_values.TYPES]
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     columns, problem = options["columns"], options["problem"]
     metric = "loss" if problem == "addition" else "accuracy"
-    shown = 2 if problem == "transitive_equivalence" else 3
+    shown = 3 if problem in _BOTTOM else 2
     figure, grid = plt.subplots(
         shown, len(columns), figsize=(2.9 * len(columns) + 1, 2.4 * shown), squeeze=False, sharey="row", layout="constrained"
     )
-    values = {
-        "addition": " Bottom: an item's learned value against its true one.",
-        "context_dependence": " Bottom: mean absolute value of each type of conjunction.",
-    }
     lines = [
         f"{options['about']} Top: {'squared error' if metric == 'loss' else 'accuracy'} on training examples, on new images "
         "in trained combinations (in distribution) and in new combinations (compositional), against the distance of the "
         "component images; dots are seeds, lines means with 95 % intervals (Student's t, from three seeds on). "
         f"{'Middle' if shown == 3 else 'Bottom'}: additivity index of mean outputs, and "
-        f"salience of single components in the last convolution before training (squares, dashed).{values.get(problem, '')}",
+        f"salience of single components in the last convolution before training (squares, dashed).{_BOTTOM.get(problem, '')}",
         "",
     ]
     table = table[table.model == options["model"]]
-    for column, (title, tasks) in enumerate(columns.items()):
+    for panels, (title, tasks) in zip(grid.T, columns.items(), strict=True):
         tasks = {distance: task for distance, task in tasks.items() if task in set(table.task)}
         own = table[table.task.isin(tasks.values())]
         own = own.assign(distance=own.task.map({task: int(distance) for distance, task in tasks.items()}))
-        said = []
-        for split, (shade, name) in _SPLITS.items():
-            means = _line(grid[0, column], own[(own.split == split) & (own.metric == metric)], shade, name)
-            said.append(f"{name} {_stated(means)}")
-        additivity = _line(grid[1, column], own[(own.split == "all") & (own.metric == "additivity")], "k", "additivity index")
-        before = own[
-            (own.split == "initialization")
-            & own.metric.str.fullmatch(r"salience of [^+]* in convolution")
-            & ~own.metric.str.contains("of none")
-        ]
-        before = before.groupby(["distance", "seed"]).value.mean().reset_index()
-        salience = before.groupby("distance").value.mean()
-        grid[1, column].plot(
-            salience.index, salience, "s--", color="#009E73", markersize=3, linewidth=1, label="salience before training"
-        )
-        said += [f"additivity {_stated(additivity)}", f"salience of a component before training {_stated(salience)}"]
-        if problem == "addition":
-            learned = {f"{distance} px": item_values.of_networks(own[own.task == task]) for distance, task in tasks.items()}
-            item_values.draw(grid[2, column], learned, style.shades(len(learned)), size=2.5)
-            said.append(f"slope of item values {_stated(map(item_values.slope, learned.values()))}")
-        elif problem == "context_dependence":
-            groups = {
-                f"{distance} px": conjunction_values.magnitudes(own[(own.task == task) & (own.split == "all")])
-                for distance, task in tasks.items()
-            }
-            conjunction_values.bars(grid[2, column], groups, style.shades(len(groups)))
-            for kind in conjunction_values.TYPES:
-                said.append(f"{kind} {_stated((values[kind].mean() for values in groups.values()), 2)}")
-        if metric == "accuracy":
-            grid[0, column].axhline(0.5, color="0.6", linestyle=":", linewidth=1)
-            grid[0, column].set_ylim(-0.03, 1.04)
-        grid[0, column].set_title(title)
-        grid[1, column].set(xlabel="distance (pixels)", ylim=(-0.03, 1.04))
-        grid[0, column].set_xticks([int(distance) for distance in tasks])
-        grid[1, column].set_xticks([int(distance) for distance in tasks])
+        said = _accuracies(panels[0], own, metric) + _additivity(panels[1], own)
+        if problem in _BOTTOM:
+            by_distance = {f"{distance} px": own[own.task == task] for distance, task in tasks.items()}
+            said += _values(panels[2], by_distance, problem)
+        panels[0].set_title(title)
+        for axes in panels[:2]:
+            axes.set_xticks([int(distance) for distance in tasks])
         runs = own[(own.split == "test") & (own.metric == metric)].value
         lost = f", {runs.isna().sum()} of {len(runs)} runs diverged" if runs.isna().any() else ""
         lines.append(f"* {title}, {own.seed.nunique()} seeds{lost}, distances {', '.join(tasks)}:")

@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
@@ -59,9 +60,8 @@ def region(right: np.ndarray) -> np.ndarray:
     return found
 
 
-def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table."""
-    levels = {number: task for task, number in options["levels"].items()}
+def _diagram(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> list[str]:
+    """The phase diagram, and what the caption says of it."""
     own = table[(table.model == options["grid"]) & table.metric.str.startswith("accuracy at ")]
     own = own.assign(level=own.task.map(options["levels"]))
     accuracy = own[own.split == "test"].pivot(index="metric", columns="level", values="value")
@@ -69,70 +69,65 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     similarity = _split(accuracy.index.to_series(), "accuracy at ").to_numpy()
     single, double = similarity[:, 0], similarity[:, 1] - 2 * similarity[:, 0]
     kinds = region(((accuracy == 1) & fitted)[[1, 2, 3]].to_numpy())
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.9), layout="constrained", width_ratios=(1.15, 1))
-    left.scatter(single, double, c=kinds, cmap=ListedColormap(_COLORS), vmin=-0.5, vmax=4.5, s=9, marker="s", linewidths=0)
+    axes.scatter(single, double, c=kinds, cmap=ListedColormap(_COLORS), vmin=-0.5, vmax=4.5, s=9, marker="s", linewidths=0)
     for kind, (name, shade) in enumerate(zip(REGIONS, _COLORS, strict=True)):
         if (kinds == kind).any():
-            left.scatter([], [], color=shade, marker="s", label=f"generalizes on {name}")
-    for (model, label), line in zip(options["networks"].items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
-        rows = saliences(table[(table.model == model) & (table.task == levels[3])])
+            axes.scatter([], [], color=shade, marker="s", label=f"generalizes on {name}")
+    without = kinds[np.abs(double) < 1e-6]
+    beyond = int(((accuracy > 0) & (accuracy < 1) & fitted).to_numpy().sum())
+    return [
+        f"* {len(kinds)} representations: "
+        + ", ".join(f"{int((kinds == kind).sum())} {name}" for kind, name in enumerate(REGIONS)),
+        f"* without pairs (salience 0): {int((without == 0).sum())} of {len(without)} generalize on none",
+        f"* machines that do not fit their training set (a singular kernel): {int((~fitted).to_numpy().sum())} of {fitted.size}",
+        f"* accuracies strictly between 0 and 1 (by symmetry there should be none): {beyond} of {accuracy.size}",
+    ]
+
+
+def _paths(axes: Axes, table: pd.DataFrame, networks: dict[str, str]) -> None:
+    """Layers of infinite networks in the phase diagram."""
+    for (model, label), line in zip(networks.items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
+        rows = saliences(table[table.model == model])
         path = rows[rows.layer.between(1, 10)].groupby(["layer", "order"]).value.mean().unstack()
-        left.plot(
-            path[1],
-            path[2],
-            linestyle=line,
-            color="k",
-            linewidth=1,
-            marker="o",
-            markersize=1.5,
-            label=f"{label}, layers 1 to 10",
-        )
+        name = f"{label}, layers 1 to 10"
+        axes.plot(path[1], path[2], linestyle=line, color="k", linewidth=1, marker="o", markersize=1.5, label=name)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    levels = {number: task for task, number in options["levels"].items()}
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.9), layout="constrained", width_ratios=(1.15, 1))
     lines = [
         "Support vector machines on context dependence. Left: which of CD-1, CD-2 and CD-3 a representation generalizes on "
         "(accuracy on new combinations exactly 1) by its saliences of single components and of pairs; paths are the layers "
         "of randomly weighted networks of infinite width. Right: mean absolute value of each type of conjunction.",
         "",
-        f"* {len(kinds)} representations: "
-        + ", ".join(f"{int((kinds == kind).sum())} {name}" for kind, name in enumerate(REGIONS)),
-        f"* without pairs (salience 0): {int((kinds[np.abs(double) < 1e-6] == 0).sum())} of "
-        f"{int((np.abs(double) < 1e-6).sum())} generalize on none",
+        *_diagram(left, table, options),
     ]
-    beyond = int(((accuracy > 0) & (accuracy < 1) & fitted).to_numpy().sum())
-    lines.append(
-        f"* machines that do not fit their training set (a singular kernel): {int((~fitted).to_numpy().sum())} of {fitted.size}"
-    )
-    lines.append(f"* accuracies strictly between 0 and 1 (by symmetry there should be none): {beyond} of {accuracy.size}")
+    _paths(left, table[table.task == levels[3]], options["networks"])
+    own = table[table.model == options["values"]]
     for kernel, label in options["representations"].items():
-        point = [float(part) for part in kernel.split()]
-        at = point[0], point[1] - 2 * point[0]
+        single, both = (float(part) for part in kernel.split())
+        at = single, both - 2 * single
         left.scatter(*at, color="k", marker="*", s=60, zorder=4)
         left.annotate(label, at, xytext=(5, 4), textcoords="offset points", fontsize=8)
-        reached = {
-            number: table[
-                (table.task == task)
-                & (table.split == "test")
-                & (table.model == options["values"])
-                & (table.metric == f"accuracy at {kernel}")
-            ].value.item()
-            for number, task in sorted(levels.items())
-        }
+        reached = own[(own.split == "test") & (own.metric == f"accuracy at {kernel}")].set_index("task").value
         lines.append(
             f"* {label} ({at[0]:.4f}, {at[1]:.4f}): accuracy "
-            + ", ".join(f"CD-{number} {value:.2f}" for number, value in reached.items())
+            + ", ".join(f"CD-{number} {reached[task]:.2f}" for number, task in sorted(levels.items()))
         )
     left.set(xlabel="salience of single components", ylabel="salience of pairs", xlim=(0, 0.335), ylim=(-0.005, None))
     left.legend(fontsize=6.5, loc="upper right")
     groups = {}
     names = {label: kernel for kernel, label in options["representations"].items()}
     for label, level in options["bars"]:
-        rows = table[(table.model == options["values"]) & (table.task == levels[level]) & (table.split == "all")]
-        rows = rows[rows.metric.str.endswith(f" at {names[label]}")]
+        rows = own[(own.task == levels[level]) & (own.split == "all") & own.metric.str.endswith(f" at {names[label]}")]
         groups[f"{label}, CD-{level}"] = conjunction_values.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
     conjunction_values.bars(right, groups, style.shades(len(groups)))
     right.set_ylabel("mean |value|")
     right.legend(fontsize=7)
     lines += [
-        f"* values, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in own.mean().items())
-        for label, own in groups.items()
+        f"* values, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in values.mean().items())
+        for label, values in groups.items()
     ]
     return figure, "\n".join(lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
@@ -48,11 +49,61 @@ def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFr
     return wide.assign(single=(wide.relevant + wide.redundant) / 2).reset_index()
 
 
+def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str]) -> None:
+    """One task: every quantity against lambda, then accuracy against the relevant component's salience."""
+    *by_lambda, by_salience = panels
+    plain = runs[runs.regularizer == "none"]
+    for name in sorted(set(runs.regularizer) - {"none"}):
+        own, regularized = runs[runs.regularizer.isin(["none", name])], runs[runs.regularizer == name]
+        for axes, quantity in zip(by_lambda, quantities, strict=True):
+            means = own.groupby("lambda")[quantity].mean()
+            axes.scatter(own["lambda"], own[quantity], s=7, color=style.color(name), linewidths=0, alpha=0.6)
+            axes.plot(means.index, means, color=style.color(name), linewidth=1.2, label=name)
+        by_salience.scatter(regularized.relevant, regularized.accuracy, s=10, color=style.color(name), linewidths=0, alpha=0.7)
+    for axes, (quantity, label) in zip(by_lambda, quantities.items(), strict=True):
+        style.lambda_axis(axes, runs["lambda"])
+        axes.tick_params(axis="x", labelsize=7)
+        if quantity in ("relevant", "redundant", "conjunction"):
+            axes.axhline(0, color="0.8", linewidth=0.8)
+        axes.set(xlabel="lambda", ylabel=label)
+    by_salience.scatter(plain.relevant, plain.accuracy, s=14, color=style.COLORS["none"], linewidths=0, zorder=3)
+    by_salience.set(xlabel=quantities["relevant"], ylabel=quantities["accuracy"])
+
+
+def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
+    """What the caption says of one regularizer of a task."""
+    additive = "additivity" in runs
+    plain, regularized = runs[runs.regularizer == "none"], runs[runs.regularizer == name]
+    means = regularized.groupby("lambda").mean(numeric_only=True)
+    best = means.accuracy.idxmax()
+    keys = ["accuracy", "relevant", "redundant", "conjunction", "single"]
+    change = regularized[regularized["lambda"] == best].set_index("seed")[keys] - plain.set_index("seed")[keys]
+    said = "; ".join(f"{key} {means[key][best]:.3f} ({style.summary(change[key], '+')})" for key in keys[1:4])
+    gain = change.accuracy.dropna()
+    if len(gain) < 2:
+        verdict = "one seed says nothing of a spread"
+    elif gain.mean() > style.interval(gain.to_numpy()):
+        verdict = "helps"
+    else:
+        verdict = "does not help beyond the seeds' spread"
+    # A representation that is the same for all inputs has no salience.
+    own = runs[runs.regularizer.isin(["none", name])].dropna(subset="relevant")
+    below = own[own["lambda"] < own["lambda"].max()]
+    trend, moderate = (stats.spearmanr(part.relevant, part.accuracy).statistic for part in (own, below))
+    return [
+        f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} "
+        f"({style.summary(gain, '+')}, {verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
+        f"({change.single.mean():+.3f})" + (f"; additivity {means.additivity[best]:.3f}" if additive else ""),
+        f"  - {name}, over all its runs and the plain ones: rho of accuracy with the relevant component's salience "
+        f"{trend:+.2f}, without the largest lambda {moderate:+.2f}"
+        + (f"; with additivity {stats.spearmanr(own.additivity, own.accuracy).statistic:+.2f}" if additive else ""),
+    ]
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table, a row a task."""
     tasks = sorted(table.task.unique())
     figure, grid = plt.subplots(2 * len(tasks), 3, figsize=(8.6, 5 * len(tasks)), squeeze=False, layout="constrained")
-    grid = grid.reshape(len(tasks), 6)
     lines = [
         "Salience of the components in a representation and, where it says something, additivity index of the outputs of "
         "regularized networks against lambda (dots are runs, lines means of seeds; differences with 95 % intervals), and each "
@@ -62,24 +113,27 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "one lambda are not independent of each other, so it describes this grid and is no test.",
         "",
     ]
-    for row, task in zip(grid, tasks, strict=True):
+    for panels, task in zip(grid.reshape(len(tasks), 6), tasks, strict=True):
         if task not in options["components"]:
             raise ValueError(f"option components has no entry for task {task!r}, only for {sorted(options['components'])}")
         first, second, where = options["components"][task]
-        panels = {
+        rows = table[table.task == task]
+        if rows[rows.metric == "diverged"].value.min() == 1:
+            panels[0].set_title(f"{task}: every run diverged", fontsize=9)
+            lines.append(f"* {task}: every run diverged, so that nothing is drawn")
+            continue
+        runs = _wide(rows, first, second, where)
+        additive = "additivity" in runs
+        quantities = {
             "accuracy": "accuracy, new combinations",
             "relevant": f"salience, {first} (relevant)",
             "redundant": f"salience, {second} (redundant)",
             "conjunction": "salience, conjunction",
         }
-        rows = table[table.task == task]
-        if rows[rows.metric == "diverged"].value.min() == 1:
-            row[0].set_title(f"{task}: every run diverged", fontsize=9)
-            lines.append(f"* {task}: every run diverged, so that nothing is drawn")
-            continue
-        runs = _wide(rows, first, second, where)
-        additive = "additivity" in runs
-        panels |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
+        quantities |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
+        _panels(panels, runs, quantities)
+        panels[0].set_title(f"{task}, {where}", fontsize=9)
+        panels[0].legend(fontsize=7)
         plain = runs[runs.regularizer == "none"]
         lines.append(
             f"* {task}, plain ({len(plain)} seeds), in {where}: accuracy {plain.accuracy.mean():.3f}, salience "
@@ -87,58 +141,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             f"{plain.conjunction.mean():.3f} (conjunction); before training {plain.untrained.mean():.3f} ({first})"
             + (f"; additivity {plain.additivity.mean():.3f}" if additive else "")
         )
-        positive = sorted(set(runs["lambda"]) - {0.0})
         for name in sorted(set(runs.regularizer) - {"none"}):
-            own = runs[runs.regularizer.isin(["none", name])]
-            for axes, quantity in zip(row, panels, strict=False):
-                means = own.groupby("lambda")[quantity].mean()
-                axes.scatter(own["lambda"], own[quantity], s=7, color=style.color(name), linewidths=0, alpha=0.6)
-                axes.plot(means.index, means, color=style.color(name), linewidth=1.2, label=name)
-            regularized = runs[runs.regularizer == name]
-            row[-1].scatter(regularized.relevant, regularized.accuracy, s=10, color=style.color(name), linewidths=0, alpha=0.7)
-            means = regularized.groupby("lambda").mean(numeric_only=True)
-            best = means.accuracy.idxmax()
-            at = regularized[regularized["lambda"] == best]
-            change = {
-                key: at.set_index("seed")[key] - plain.set_index("seed")[key]
-                for key in ("accuracy", "relevant", "redundant", "conjunction", "single")
-            }
-            said = "; ".join(
-                f"{key} {means[key][best]:.3f} ({style.summary(delta, '+')})"
-                for key, delta in change.items()
-                if key not in ("accuracy", "single")
-            )
-            gain = change["accuracy"].dropna()
-            if len(gain) < 2:
-                verdict = "one seed says nothing of a spread"
-            elif gain.mean() > style.interval(gain.to_numpy()):
-                verdict = "helps"
-            else:
-                verdict = "does not help beyond the seeds' spread"
-            lines.append(
-                f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} "
-                f"({style.summary(gain, '+')}, {verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
-                f"({change['single'].mean():+.3f})" + (f"; additivity {means.additivity[best]:.3f}" if additive else "")
-            )
-            # A representation that is the same for all inputs has no salience.
-            own = own.dropna(subset="relevant")
-            below = own[own["lambda"] < own["lambda"].max()]
-            trend, moderate = (stats.spearmanr(part.relevant, part.accuracy).statistic for part in (own, below))
-            lines.append(
-                f"  - {name}, over all its runs and the plain ones: rho of accuracy with the relevant component's salience "
-                f"{trend:+.2f}, without the largest lambda {moderate:+.2f}"
-                + (f"; with additivity {stats.spearmanr(own.additivity, own.accuracy).statistic:+.2f}" if additive else "")
-            )
-        row[-1].scatter(plain.relevant, plain.accuracy, s=14, color=style.COLORS["none"], linewidths=0, zorder=3)
-        row[-1].set(xlabel=panels["relevant"], ylabel=panels["accuracy"])
-        for axes, (quantity, label) in zip(row, panels.items(), strict=False):
-            if positive:
-                axes.set_xscale("symlog", linthresh=positive[0], linscale=0.6)
-                axes.set_xticks([0, *positive], ["0", *(f"{value:g}" for value in positive)], fontsize=7)
-                axes.minorticks_off()
-            if quantity in ("relevant", "redundant", "conjunction"):
-                axes.axhline(0, color="0.8", linewidth=0.8)
-            axes.set(xlabel="lambda", ylabel=label)
-        row[0].set_title(f"{task}, {where}", fontsize=9)
-        row[0].legend(fontsize=7)
+            lines += _numbers(runs, name)
     return figure, "\n".join(lines)
