@@ -848,11 +848,15 @@ def test_captions_state_the_numbers_of_the_table():
     assert "minus the baseline's mean, taken as given, " in captions["ranks"]
     assert f"loop 0: fn_0 = {FN_0}" in captions["library"]
     assert captions["programs"].count("* loop 1") == 4
-    assert tables.correlation_interval(0.0, 103) == pytest.approx((-0.1936, 0.1936), abs=1e-3)
-    # Fisher's z of 0.5 is 0.5493, its standard error 1 / sqrt(100).
-    around = math.tanh(0.5493 - 0.196), math.tanh(0.5493 + 0.196)
-    assert tables.correlation_interval(0.5, 103) == pytest.approx(around, abs=1e-4)
-    assert np.isnan(tables.correlation_interval(0.5, 3)).all()
+    # Seeds 0 to 7 and whether they are odd: r = 2 / sqrt(42 * 2); tanh(0.2218 -+ 1.96 / sqrt(5)).
+    assert "* baseline, 8 runs: r = 0.22, 95 % interval -0.57 to 0.80 (Fisher)" in captions["correlation"]
+
+
+def test_correlations_are_unknown_of_two_pairs_and_where_nothing_varies():
+    x, y = pd.Series([1.0, 2.0, 3.0]), pd.Series([1.0, 2.0, 2.0])
+    assert tables.correlation(x, y) == pytest.approx(np.sqrt(3) / 2)  # 1 / sqrt(2 * 2/3)
+    assert np.isnan(tables.correlation(x[:2], y[:2]))
+    assert np.isnan(tables.correlation(x, pd.Series([0.1, 0.1, 0.1])))
 
 
 @pytest.mark.parametrize("name", ["ranks", "correlation"])

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from compositional.figures import style
 from compositional.synthesis import tables
@@ -43,8 +44,10 @@ def _between_loops(found: pd.DataFrame, split: str) -> list[float]:
 def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
     baseline = found[found.generation == 0]
     r = tables.correlation(baseline.train, baseline.validation)
-    low, high = tables.correlation_interval(r, len(baseline))
-    interval = "" if np.isnan(low) else f", 95 % interval {low:.2f} to {high:.2f} (Fisher)"
+    interval = ""
+    if np.isfinite(r):
+        low, high = stats.pearsonr(baseline.train, baseline.validation).confidence_interval()
+        interval = f", 95 % interval {low:.2f} to {high:.2f} (Fisher)"
     lines = [
         "Left and middle: training against validation accuracy, a point a network, of the baseline (random seeds alone) and "
         "of the populations (a graph each). Right: validation accuracy of the graphs that were kept, in the generation in which "

@@ -6,7 +6,6 @@ import networkx
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy import stats
 
 from compositional.figures import style
 from compositional.synthesis import graphs
@@ -70,18 +69,8 @@ def loop_interval(values: pd.Series) -> str:
 
 
 def correlation(left: pd.Series, right: pd.Series) -> float:
-    """Pearson's r; NaN where one of the two does not vary."""
-    if len(left) < 3 or left.nunique() < 2 or right.nunique() < 2:
-        return float("nan")
-    return float(stats.pearsonr(left, right).statistic)
-
-
-def correlation_interval(r: float, count: int) -> tuple[float, float]:
-    """95 % interval of a correlation of so many pairs (Fisher's z); NaN for fewer than four."""
-    if count < 4:
-        return float("nan"), float("nan")
-    half = 1.96 / np.sqrt(count - 3)
-    return float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
+    """Pearson's r; NaN where one of the two does not vary, and of fewer than three pairs."""
+    return pd.concat([left, right], axis=1, keys=["left", "right"]).corr(min_periods=3).loc["left", "right"]
 
 
 def draw_graph(axes: Axes, state: graphs.State) -> None:
