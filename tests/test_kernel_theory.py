@@ -30,6 +30,7 @@ from compositional import (
     curves,
     evaluation,
     images,
+    item_values,
     kernels,
     splitting,
     symbolic,
@@ -984,7 +985,7 @@ def test_an_items_value_and_the_slope_of_predictions():
     ]
     table, figure = pd.DataFrame(rows, columns=METRICS), import_module("compositional.figures.kernel_addition")
     # Both components' mean and half the intercept; item 1 was seen with all others.
-    assert figure.item_values(table)["0.3"].to_dict() == {0: 3.5, 2: -1.5}
+    assert item_values.by_kernel(table)["0.3"].to_dict() == {0: 3.5, 2: -1.5}
     # From -8 to 8 the predictions rise by 8.
     assert figure.slope(table, "0.3") == pytest.approx(0.5)
 
