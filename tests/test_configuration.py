@@ -88,6 +88,19 @@ def test_shipped_configurations_are_valid(overlay):
         (["tasks", "scan_jump", "training", "learning_rte"], 1, ["did you mean 'learning_rate'"]),
         (["tasks", "scan_jump", "training", "batch_size"], 100, ["multiple of 16", "100"]),
         (["tasks", "../../outside"], {}, ["tasks", "../../outside"]),
+        *(
+            (
+                ["tasks", task, "training", "influence_examples"],
+                16,
+                ["influence_examples is for tasks of kind sequence, image, point,", f"{task!r} is a task of kind {kind!r}"],
+            )
+            for task, kind in (
+                ("matrix_completion", "tensor"),
+                ("addition_both", "combination"),
+                ("digits_both_0", "composite"),
+                ("raven", "puzzle"),
+            )
+        ),
         (["models", "cnn"], {"convolutions": 5}, ["models.cnn.convolutions: 5", "Allowed: 2, 3"]),
         ([*GRID, "task"], "scan_jumpp", ["task: unknown task 'scan_jumpp'", "did you mean 'scan_jump'"]),
         ([*GRID, "model"], "cnn", ["model 'cnn' is for image tasks", "'scan_jump'"]),

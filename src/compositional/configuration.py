@@ -25,6 +25,8 @@ GRID_KEYS = ["task", "model", "regularizers", "seeds"]
 # What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
 REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
 REPRESENTED_KINDS = ("sequence", "image")
+# The kinds of task whose batches tell the relevant from the redundant component: of these, curves can measure the influence.
+INFLUENCE_KINDS = ("sequence", "image", "point")
 KINDS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
 
@@ -378,12 +380,11 @@ class Configuration:
             problems.append(
                 f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}"
             )
-        if kind in ("combination", "composite") and settings["influence_examples"]:
-            problems.append(f"training.influence_examples is not for {task!r}, a task of kind {kind!r}")
+        if kind not in INFLUENCE_KINDS and settings["influence_examples"]:
+            kinds = ", ".join(INFLUENCE_KINDS)
+            problems.append(f"training.influence_examples is for tasks of kind {kinds}, {task!r} is a task of kind {kind!r}")
         if kind != "point" and settings["record_outputs"]:
             problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
-        if kind == "puzzle" and settings["influence_examples"]:
-            problems.append(f"training.influence_examples needs components, {task!r} is a task of kind {kind!r}")
         if "BUILT_FROM" in self._declared("tasks", task):
             # The graphs that the search may find must fit the network.
             allowed, found = self.parameters("models", model), self.parameters("tasks", task)
