@@ -59,12 +59,9 @@ def splits_of(problem: str, device: str) -> dict:
 def pack_of(problem: str, runs: int, device: str):
     """`runs` runs of this project, as one pack."""
     from compositional import training
-    from compositional.declarations import declarations
+    from compositional.declarations import defaults
     from compositional.models import cnn, primitive_attention
     from compositional.regularizers import entropy
-
-    def defaults(module: str) -> dict:
-        return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
 
     splits = splits_of(problem, device)
     settings = defaults("training")

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from compositional import devices, tensors, training  # noqa: E402
-from compositional.declarations import declarations  # noqa: E402
+from compositional.declarations import defaults  # noqa: E402
 
 WARM_UP = 10
 PROBLEMS = {
@@ -41,14 +41,10 @@ PROBLEMS = {
 }
 
 
-def _defaults(module: str) -> dict:
-    return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
-
-
 def problem_of(name: str) -> training.Problem:
     """A factorization at the paper's size."""
     task, model, changes = PROBLEMS[name]
-    members, about = import_module(f"compositional.tasks.{task}").build(Path(), _defaults(f"tasks.{task}") | changes)
+    members, about = import_module(f"compositional.tasks.{task}").build(Path(), defaults(f"tasks.{task}") | changes)
     member = members["train"].with_format("numpy")
     settings = {"optimizer": "group_rmsprop", "loss": "squared", "decay": 1.0, "clip": None, "batch_size": 2048}
     return training.Problem(
@@ -57,10 +53,10 @@ def problem_of(name: str) -> training.Problem:
         splits={"train": tensors.TensorSplit(about["shape"], member["value"][:], "cpu", entries=member["entry"][:])},
         model_name=model,
         model=import_module(f"compositional.models.{model}"),
-        model_parameters=_defaults(f"models.{model}"),
+        model_parameters=defaults(f"models.{model}"),
         regularizer=None,
         regularizer_parameters={},
-        settings=_defaults("training") | settings,
+        settings=defaults("training") | settings,
         device="cpu",
     )
 

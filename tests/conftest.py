@@ -13,7 +13,7 @@ import torch
 
 from compositional import images, pairs, sequences, training
 from compositional.datasets import digits, scan
-from compositional.declarations import declarations
+from compositional.declarations import declarations, defaults
 from compositional.tasks import scan_jump_episodes
 from compositional.vocabulary import Vocabulary
 
@@ -39,11 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     runs = Counter(item.path for item in items if item.get_closest_marker("workflow"))
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path not in waiting, -runs[item.path], -tests[item.path], item.path))
-
-
-def defaults(module: str) -> dict:
-    """The default options that a module declares."""
-    return {name: option["default"] for name, option in declarations(module)["PARAMETERS"].items()}
 
 
 @pytest.fixture(scope="session")

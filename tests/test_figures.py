@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import defaults
 from matplotlib.collections import LineCollection
 
+from compositional.declarations import defaults
 from compositional.figures import ablation, comparison, regularized_salience, style
 from compositional.files import write_csv
 from compositional.stages.aggregate import aggregate

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import defaults
 from test_configuration import SCHEMA, STUDIES, read
 
 from compositional import curves, images, points, randomness, sequences, splitting, training
 from compositional.configuration import Configuration
 from compositional.datasets import scan
+from compositional.declarations import defaults
 from compositional.labels import Labelled
 from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.stages.plot import plot

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import defaults
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
@@ -37,6 +36,7 @@ from compositional import (
     training,
 )
 from compositional.configuration import Configuration
+from compositional.declarations import defaults
 from compositional.figures import conjunction_values, kernel_context
 from compositional.files import write_csv
 from compositional.models import kernel_machine

@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import defaults
 from torch import nn
 
 from compositional import attention, decoding, evaluation, mistakes, packed, representations, sources, splitting, training
 from compositional.configuration import Configuration
 from compositional.datasets import scan
-from compositional.declarations import declarations
+from compositional.declarations import declarations, defaults
 from compositional.models import meta_sequence_to_sequence
 from compositional.regularization import Representation, Step, Tap, divergence, dropout, silent_tap
 from compositional.regularizers import consistency

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import defaults
 from matplotlib.collections import LineCollection, PolyCollection
 
+from compositional.declarations import defaults
 from compositional.figures import comparison, embeddings, metrics, per_category, style, tradeoff
 from compositional.files import write_csv
 from compositional.stages.plot import plot

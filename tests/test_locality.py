@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import defaults
 from torch.nn import functional
 
 from compositional import evaluation, images, packed, same_class, samples, splitting, tracing, training
 from compositional.datasets import pathfinder as generator
+from compositional.declarations import defaults
 from compositional.figures import contact_sheet, locality
 from compositional.models import resnet18
 from compositional.regularization import Step

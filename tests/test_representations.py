@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import defaults
 from safetensors.numpy import load_file, save_file
 
 from compositional import conjunctions, evaluation, lexicon, probes, representations, training
 from compositional.collectors import activations, run
 from compositional.compositionality import linear_cka
 from compositional.datasets import scan
+from compositional.declarations import defaults
 from compositional.grid import Run
 from compositional.images import ImageSplit, load
 from compositional.sequences import SequenceSplit

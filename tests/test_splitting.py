@@ -8,11 +8,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from conftest import defaults
 from datasets import Dataset, DatasetDict
 
 from compositional import files, lexicon, pairs, splitting
 from compositional.datasets import digits, scan
+from compositional.declarations import defaults
 from compositional.tasks import scan_jump
 
 # sha256 of the sorted lines of the published files (github brendenlake/SCAN, c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f).

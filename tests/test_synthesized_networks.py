@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import defaults
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +29,7 @@ from test_workflow import Project
 from compositional import evaluation, packed, plan, puzzles, training
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.datasets import raven
+from compositional.declarations import defaults
 from compositional.figures import synthesized_correlation, synthesized_ranks
 from compositional.grid import Run
 from compositional.models import graph_structured, pixel_shuffle_transformer

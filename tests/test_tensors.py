@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from conftest import defaults
 
 from compositional import curves, factorization, measurements, splitting, store, tensors, training
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.datasets import low_rank
+from compositional.declarations import defaults
 from compositional.figures import component_dynamics, growth_law
 from compositional.models import cp_factorization, hierarchical_tensor_factorization, matrix_factorization
 

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from compositional.declarations import available, declarations
+from compositional.declarations import available, declarations, defaults
 from compositional.grid import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
@@ -95,10 +95,6 @@ def _check(instance: Any, schema: dict, prefix: str = "") -> list[str]:
 def _options(properties: dict[str, dict]) -> dict:
     """The schema of an object with exactly these options, all of them optional."""
     return {"type": "object", "additionalProperties": False, "properties": properties}
-
-
-def _defaults(properties: dict[str, dict]) -> dict[str, Any]:
-    return {name: copy.deepcopy(option["default"]) for name, option in properties.items()}
 
 
 def _read(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]:
@@ -462,12 +458,12 @@ class Configuration:
     def parameters(self, section: str, name: str) -> dict[str, Any]:
         """An entry's options, defaults filled in, without its training settings."""
         properties = self._declared(section, name)["PARAMETERS"]
-        return _read(properties, _defaults(properties) | self.config[section].get(name, {}))
+        return _read(properties, defaults(self.module(section, name)) | self.config[section].get(name, {}))
 
     def settings(self, task: str, model: str) -> dict[str, Any]:
         """Training settings: defaults, then the task's, then the model's."""
         properties = declarations("training")["PARAMETERS"]
-        settings = _defaults(properties)
+        settings = defaults("training")
         for section, name in (("tasks", task), ("models", model)):
             settings |= _read(properties, self.config[section].get(name, {}).get("training", {}))
         return settings
@@ -532,8 +528,7 @@ class Configuration:
         for study, content in self.config["studies"].items():
             for name, figure in content["figures"].items():
                 module = figure.get("module", name)
-                declared = declarations(f"figures.{module}")
-                options = _defaults(declared["PARAMETERS"]) | figure.get("options", {})
+                options = defaults(f"figures.{module}") | figure.get("options", {})
                 found[name] = {
                     "study": study,
                     "grids": figure["grids"],

@@ -8,6 +8,7 @@ validate a configuration.
 from __future__ import annotations
 
 import ast
+import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,3 +72,8 @@ def declarations(name: str) -> dict[str, Any]:
         if "default" not in schema:
             raise ValueError(f"{module_path(name)}: PARAMETERS has no default for {option!r}")
     return found
+
+
+def defaults(module: str) -> dict[str, Any]:
+    """The options of a module, such as "models.cnn", where nothing else is asked for: the caller's own, to change at will."""
+    return {name: copy.deepcopy(option["default"]) for name, option in declarations(module)["PARAMETERS"].items()}
