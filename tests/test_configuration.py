@@ -248,13 +248,17 @@ def test_modules_without_a_declaration_are_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(declarations_module, "PACKAGE", tmp_path)
     declarations_module.declarations.cache_clear()
     (tmp_path / "models").mkdir()
-    (tmp_path / "models/base.py").write_text('KIND = "image"\nREPRESENTATIONS = ("features",)\nPARAMETERS = {}\n')
+    base = 'KIND = "image"\nREPRESENTATIONS = ("features",)\nPARAMETERS = {"width": {"default": 1}}\n'
+    (tmp_path / "models/base.py").write_text(base)
     taken = f"from {tmp_path.name}.models import base as other\nKIND = other.KIND\nREPRESENTATIONS = other.REPRESENTATIONS\n"
     (tmp_path / "models/extended.py").write_text(taken + "PARAMETERS = other.PARAMETERS\n")
+    joined = 'SHARED = {"depth": {"default": 2}}\nPARAMETERS = other.PARAMETERS | SHARED | {"width": {"default": 3}}\n'
+    (tmp_path / "models/joined.py").write_text(taken + joined)
     (tmp_path / "models/computed.py").write_text(taken + "PARAMETERS = {**other.PARAMETERS}\n")
     (tmp_path / "models/bare.py").write_text(taken + 'PARAMETERS = {"width": {"type": "integer"}}\n')
     try:
         assert declarations_module.declarations("models.extended") == declarations_module.declarations("models.base")
+        assert list(declarations_module.defaults("models.joined").items()) == [("width", 3), ("depth", 2)]
         with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
             declarations_module.declarations("models.computed")
         with pytest.raises(ValueError, match="no default for 'width'"):

@@ -34,11 +34,29 @@ def available(kind: str) -> list[str]:
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.py") if path.stem not in ("__init__", "style"))
 
 
+def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any:
+    """The value of a declaration. own: what the module declares above it; imported: modules by their name in it.
+
+    Raises:
+        ValueError: it is computed, so no declaration.
+    """
+    match node:
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _value(left, own, imported) | _value(right, own, imported)
+        case ast.Name(name) if name in own:
+            return own[name]
+        case ast.Attribute(ast.Name(module), name) if module in imported and module_path(imported[module]).is_file():
+            if name in (others := declarations(imported[module])):
+                return others[name]
+    return ast.literal_eval(node)
+
+
 @cache
 def declarations(name: str) -> dict[str, Any]:
     """The upper-case literals of a module, such as {"KIND": "sequence", "PARAMETERS": {...}}.
 
-    `PARAMETERS = other.PARAMETERS` takes over what another module of the project, imported there, declares.
+    `PARAMETERS = other.PARAMETERS` takes over what another module of the project, imported there, declares, and
+    `PARAMETERS = other.PARAMETERS | SHARED | {...}` joins it with what this module declares above and with more of its own.
 
     Raises:
         FileNotFoundError: there is no such module.
@@ -53,20 +71,15 @@ def declarations(name: str) -> dict[str, Any]:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if not (isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None)):
             continue
-        if isinstance(node.value, ast.Attribute) and isinstance(node.value.value, ast.Name):
-            taken = imported.get(node.value.value.id)
-            if taken and module_path(taken).is_file() and node.value.attr in (others := declarations(taken)):
-                found[target.id] = others[node.value.attr]
-            continue
         try:
-            found[target.id] = ast.literal_eval(node.value)
+            found[target.id] = _value(node.value, found, imported)
         except ValueError:
-            continue  # computed, so not a declaration
+            continue
     kind, own = name.partition(".")[::2]
     if own in available(kind) and (missing := sorted(REQUIRED.get(kind, set()) - found.keys())):
         raise ValueError(
-            f"{module_path(name)} declares no {', '.join(missing)}: each must be a literal of this module, or <module>.<NAME> "
-            f"of a module that it imports from compositional; see {module_path(f'{kind}.__init__')}"
+            f"{module_path(name)} declares no {', '.join(missing)}: each must be a literal of this module, <module>.<NAME> of "
+            f"a module that it imports from compositional, or dictionaries joined by |; see {module_path(f'{kind}.__init__')}"
         )
     for option, schema in found.get("PARAMETERS", {}).items():
         if "default" not in schema:

@@ -14,10 +14,7 @@ from datasets import Array2D, Dataset, DatasetDict, Features, Value
 from compositional import randomness
 from compositional.datasets import low_rank
 
-MATRIX_PARAMETERS = {
-    "side": {"type": "integer", "minimum": 1, "default": 64, "description": "rows, and columns, of the matrix"},
-    "rank": {"type": "integer", "minimum": 1, "default": 5, "description": "of the matrix"},
-    "symmetric": {"type": "boolean", "default": False, "description": "whether the matrix is U U^T instead of U V^T"},
+SHARED = {
     "norm": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -28,6 +25,11 @@ MATRIX_PARAMETERS = {
     "test_measurements": {"type": "integer", "minimum": 1, "default": 2048, "description": "held out"},
     "number": {"type": "integer", "minimum": 0, "default": 0, "description": "which target and measurements are drawn"},
 }
+MATRIX_PARAMETERS = {
+    "side": {"type": "integer", "minimum": 1, "default": 64, "description": "rows, and columns, of the matrix"},
+    "rank": {"type": "integer", "minimum": 1, "default": 5, "description": "of the matrix"},
+    "symmetric": {"type": "boolean", "default": False, "description": "whether the matrix is U U^T instead of U V^T"},
+} | SHARED
 TENSOR_PARAMETERS = {
     "target": {
         "enum": ["cp", "hierarchical"],
@@ -43,16 +45,7 @@ TENSOR_PARAMETERS = {
         "default": [5],
         "description": "cp: the number of outer products; hierarchical: the width of each level of the mode tree, leaves first",
     },
-    "norm": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 64,
-        "description": "Frobenius norm that the target is scaled to",
-    },
-    "train_measurements": {"type": "integer", "minimum": 1, "default": 2048, "description": "to train on"},
-    "test_measurements": {"type": "integer", "minimum": 1, "default": 2048, "description": "held out"},
-    "number": {"type": "integer", "minimum": 0, "default": 0, "description": "which target and measurements are drawn"},
-}
+} | SHARED
 
 
 def matrix_target(parameters: dict) -> np.ndarray:
