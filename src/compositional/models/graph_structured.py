@@ -22,14 +22,7 @@ Weights = dict[str, Tensor]
 
 KIND = "puzzle"
 REPRESENTATIONS = ("features", "graph")
-PARAMETERS = {
-    "patch": {"type": "integer", "minimum": 1, "default": 16, "description": "of the encoder: see pixel_shuffle_transformer"},
-    "width": {"type": "integer", "minimum": 8, "multipleOf": 4, "default": 256, "description": "of the encoder"},
-    "residual_blocks": {"type": "integer", "minimum": 0, "default": 3, "description": "of the encoder"},
-    "depth": {"type": "integer", "minimum": 0, "default": 2, "description": "of the encoder"},
-    "heads": {"type": "integer", "minimum": 1, "default": 4, "description": "of the encoder"},
-    "head_width": {"type": "integer", "minimum": 1, "default": 128, "description": "of the encoder"},
-    "hidden_width": {"type": "integer", "minimum": 1, "default": 512, "description": "of the encoder"},
+PARAMETERS = encoder.PARAMETERS | {
     "features": {
         "type": "integer",
         "minimum": 8,
