@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
+from scipy.linalg import khatri_rao
 
 FILES: dict = {}
 
@@ -27,7 +28,7 @@ def matrix(source: np.random.Generator, side: int, rank: int, norm: float, symme
 def cp(source: np.random.Generator, order: int, dimension: int, rank: int, norm: float) -> np.ndarray:
     """A sum of `rank` outer products of standard normal vectors, scaled: (dimension, ..., dimension)."""
     factors = [source.standard_normal((dimension, rank)) for _ in range(order)]
-    rows = reduce(lambda left, right: (left[:, None] * right).reshape(-1, rank), factors)
+    rows = reduce(khatri_rao, factors)
     return _scaled(rows.sum(1).reshape((dimension,) * order), norm)
 
 
@@ -39,6 +40,6 @@ def hierarchical(source: np.random.Generator, order: int, dimension: int, ranks:
     parts = [source.standard_normal((dimension, ranks[0])) for _ in range(order)]
     for level, rank in enumerate([*ranks[1:], 1]):
         pairs = [parts[index : index + 2] for index in range(0, len(parts), 2)]
-        pooled = [reduce(lambda left, right: (left[:, None] * right).reshape(-1, left.shape[-1]), pair) for pair in pairs]
+        pooled = [reduce(khatri_rao, pair) for pair in pairs]
         parts = [values @ source.standard_normal((ranks[level], rank)) for values in pooled]
     return _scaled(parts[0].reshape((dimension,) * order), norm)
