@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 HUB = "uoft-cs/cifar10"
 _RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 
