@@ -73,8 +73,6 @@ class Batch(Targeted):
     sizes: tuple[int, ...]
     signs: bool
 
-    kind = "combination"
-
     def one_hot(self) -> Tensor:
         """The components' one-hot vectors side by side, (R, B, sum of sizes)."""
         parts = [functional.one_hot(self.items[..., index], size) for index, size in enumerate(self.sizes)]
@@ -83,8 +81,6 @@ class Batch(Targeted):
 
 class CombinationSplit(LabelledSplit):
     """One member of a split symbolic task as tensors on a device. `combinations` (n, C) are its items, for the analysis."""
-
-    kind = "combination"
 
     def __init__(
         self, items: np.ndarray, targets: np.ndarray, sets: np.ndarray, sizes: tuple[int, ...], signs: bool, device: str

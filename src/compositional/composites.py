@@ -115,8 +115,6 @@ class CompositeSplit(LabelledSplit):
     pool: component images (N, channels, height, width) of all members; chosen: numbers of each example's images (n, C).
     """
 
-    kind = "composite"
-
     def __init__(
         self, pool: Tensor, chosen: np.ndarray, items: np.ndarray, targets: np.ndarray, about: dict, device: str
     ) -> None:

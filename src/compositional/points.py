@@ -21,7 +21,6 @@ class Batch(Labelled):
     points: Tensor
     labels: Tensor
 
-    kind = "point"
     content = "points"
 
     def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,8 +30,6 @@ class Batch(Labelled):
 
 class PointSplit(LabelledSplit):
     """One member of a split point task as tensors on a device."""
-
-    kind = "point"
 
     def __init__(self, points: np.ndarray, labels: np.ndarray, device: str) -> None:
         self.points = torch.from_numpy(np.array(points, dtype=np.float32)).to(device)

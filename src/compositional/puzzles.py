@@ -22,14 +22,11 @@ class Batch(Labelled):
     images: Tensor
     labels: Tensor
 
-    kind = "puzzle"
     content = "images"
 
 
 class PuzzleSplit(LabelledSplit):
     """One member of a split puzzle task as tensors on a device."""
-
-    kind = "puzzle"
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, device: str) -> None:
         self.images = torch.from_numpy(np.array(images, dtype=np.uint8)).to(device)

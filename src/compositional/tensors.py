@@ -39,8 +39,6 @@ class Batch:
     pick: Callable[[Tensor], Tensor]
     norm: float
 
-    kind = "tensor"
-
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
         """Loss of every measurement, (R, N) or (R, E), whose sum is over the measurements either way."""
         return _LOSSES[loss](self.residual(outputs))
@@ -63,8 +61,6 @@ class TensorSplit:
         shape: of the tensor.
         values: (n,). entries: their numbers (n,), or probes: (n, rows, columns) of a matrix, (n, order, dimension) of a tensor.
     """
-
-    kind = "tensor"
 
     def __init__(
         self,
