@@ -11,17 +11,17 @@ from torch.nn import functional
 TRACKED = 10  # the largest of each kind
 
 
-def ranked(name: str, values: Tensor, number: int = TRACKED) -> dict[str, Tensor]:
-    """The `number` largest of values (R, n), as {"name_1": (R,), "name_2": ...}, the largest first."""
-    ordered = values.sort(1, descending=True).values[:, :number]
+def ranked(name: str, values: Tensor) -> dict[str, Tensor]:
+    """The largest of values (R, n), at most TRACKED of them, as {"name_1": (R,), "name_2": ...}, the largest first."""
+    ordered = values.sort(1, descending=True).values[:, :TRACKED]
     return {f"{name}_{rank + 1}": column for rank, column in enumerate(ordered.unbind(1))}
 
 
-def ranked_components(name: str, values: Tensor, number: int = TRACKED) -> dict[str, Tensor]:
+def ranked_components(name: str, values: Tensor) -> dict[str, Tensor]:
     """As `ranked`, and "name_1_index", ...: which of the n it is. The largest of one step is not always that of another."""
-    index = values.sort(1, descending=True).indices[:, :number].to(values.dtype)
+    index = values.sort(1, descending=True).indices[:, :TRACKED].to(values.dtype)
     indices = {f"{name}_{rank + 1}_index": column for rank, column in enumerate(index.unbind(1))}
-    return ranked(name, values, number) | indices
+    return ranked(name, values) | indices
 
 
 def effective_rank(singular: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 
 ACTIVATIONS = ("relu", "leaky_relu", "step", "rectified_quadratic", "gaussian")
 LEAK = 0.1
+_ROUNDING = 1e-8  # a salience of 0 may come out as negative as that
 
 
 def equivariant(similarities: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -42,9 +43,9 @@ def salience(similarity: np.ndarray, components: int) -> np.ndarray:
     return weights / span
 
 
-def is_positive_semidefinite(similarity: np.ndarray, components: int, tolerance: float = 1e-8) -> np.ndarray:
+def is_positive_semidefinite(similarity: np.ndarray, components: int) -> np.ndarray:
     """Whether no inputs, of however many items, give a Gram matrix with a negative eigenvalue: no salience is negative. (...)."""
-    return (salience(similarity, components) >= -tolerance).all(tuple(range(-components, 0)))
+    return (salience(similarity, components) >= -_ROUNDING).all(tuple(range(-components, 0)))
 
 
 def overlap(left: np.ndarray, right: np.ndarray) -> np.ndarray:

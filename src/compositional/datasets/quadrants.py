@@ -8,7 +8,7 @@ import numpy as np
 FILES: dict = {}
 
 
-def sample(source: np.random.Generator, quadrants: list[tuple[int, int]], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """`count` points (count, 2) of quadrants drawn uniformly from the given (Y_1, Y_2), and their Y, (count, 2)."""
+def sample(source: np.random.Generator, quadrants: list[tuple[int, int]], count: int) -> np.ndarray:
+    """`count` points (count, 2) of quadrants drawn uniformly from the given (Y_1, Y_2)."""
     components = np.array(quadrants)[source.integers(len(quadrants), size=count)]
-    return components - source.random((count, 2)), components
+    return components - source.random((count, 2))

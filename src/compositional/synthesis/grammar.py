@@ -145,11 +145,8 @@ def expected_counts(grammar: Grammar, programs: Iterable[Term]) -> tuple[dict[st
     return counts, total
 
 
-def reestimate(grammar: Grammar, programs: Iterable[Term], pseudocount: float, rounds: int = 1) -> Grammar:
-    """Probabilities that make the programs more probable: rounds of expectation maximization, each count raised a little."""
-    programs = list(programs)
-    for _ in range(rounds):
-        counts, _ = expected_counts(grammar, programs)
-        total = sum(counts.values()) + pseudocount * len(counts)
-        grammar = Grammar(grammar.library, {name: math.log((count + pseudocount) / total) for name, count in counts.items()})
-    return grammar
+def reestimate(grammar: Grammar, programs: Iterable[Term], pseudocount: float) -> Grammar:
+    """Probabilities that make the programs more probable: a round of expectation maximization, each count raised a little."""
+    counts, _ = expected_counts(grammar, programs)
+    total = sum(counts.values()) + pseudocount * len(counts)
+    return Grammar(grammar.library, {name: math.log((count + pseudocount) / total) for name, count in counts.items()})

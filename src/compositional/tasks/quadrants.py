@@ -50,7 +50,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     members = {}
     for name in ("train", "validation"):
         source = randomness.generator(randomness.derive("quadrants", name))
-        members[name] = quadrants.sample(source, seen, parameters["train_points"])[0]
+        members[name] = quadrants.sample(source, seen, parameters["train_points"])
     middles = (np.arange(parameters["test_side"]) + 0.5) / parameters["test_side"]
     lattice = np.array(list(product(middles, repeat=2)))
     # In random order: the first of them, on which curves are measured, cover the quadrant as well.
