@@ -161,6 +161,12 @@ def test_the_projects_runs_depend_on_their_own_regularizer_alone():
     assert not {"regularizers/recombination.py", "sequences.py", "store.py", "figures/ablation.py"} & numerics
 
 
+def test_kernel_machines_do_not_depend_on_what_measures_networks():
+    numerics = modules_behind("training", "curves", "devices", "models.kernel_machine", "combinations")
+    assert {"kernels.py", "additivity.py", "combinations.py"} <= numerics
+    assert not {"conjunctions.py", "probes.py", "activations.py", "sequences.py", "datasets/scan.py"} & numerics
+
+
 def test_a_job_whose_code_has_changed_ends_at_once(tmp_path, capsys):
     code = {"script": "plot", "modules": ["figures.ablation"], "fingerprint": module.of_script("plot", ["figures.ablation"])}
     with job.logged(str(tmp_path / "log"), code):

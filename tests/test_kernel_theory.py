@@ -23,6 +23,7 @@ from test_workflow import Project
 from torch.nn import functional
 
 from compositional import (
+    additivity,
     combinations,
     composites,
     conjunctions,
@@ -292,7 +293,7 @@ def test_values_of_least_norm_and_the_machines_own_agree_on_what_dominates():
     split, second = case.splits["train"], 1  # Rep. 2
     similarity = weights["similarity"][0, second].double().numpy().reshape(2, 2, 2)
     dual = weights["dual"][0, 0, second].numpy()[np.ravel_multi_index(split.combinations.T, split.sizes)]
-    matrix, names = conjunctions.features(split.combinations, np.ones(len(dual), dtype=bool), case.about["components"])
+    matrix, names = additivity.features(split.combinations, np.ones(len(dual), dtype=bool), case.about["components"])
     orders = by_order(kernels.salience(similarity, 3), 3)
     canonical = orders[[name.count("=") for name in names]] * (matrix.T @ dual)
     values = pd.DataFrame({"seed": 0, "metric": [f"value of {name}" for name in names], "value": canonical})
@@ -398,7 +399,7 @@ SEEN = (GRID == 0).any(1)
 
 def test_a_sum_of_values_is_additive_and_its_values_are_found():
     outputs = (np.array([-1.0, 0, 1])[GRID[:, 0]] + np.array([-2.0, 0, 2])[GRID[:, 1]])[:, None]
-    found = conjunctions.describe(GRID, outputs, np.ones(9, dtype=bool), ("first", "second"))
+    found = additivity.describe(GRID, outputs, np.ones(9, dtype=bool), ("first", "second"))
     assert found["additivity"] == pytest.approx(1)
     # Of all ways to write the sum, the one of least norm: part of it goes to pairs.
     total = (
@@ -409,27 +410,27 @@ def test_a_sum_of_values_is_additive_and_its_values_are_found():
 
 
 def test_only_conjunctions_seen_in_training_count():
-    matrix, names = conjunctions.features(GRID, SEEN, ("first", "second"))
+    matrix, names = additivity.features(GRID, SEEN, ("first", "second"))
     assert matrix.shape == (9, 3 + 3 + 5)
     assert "first=0 second=2" in names
     assert "first=1 second=2" not in names
     product_of = ((GRID[:, 0] - 1) * (GRID[:, 1] - 1))[:, None].astype(float)
-    assert conjunctions.describe(GRID, product_of, np.ones(9, dtype=bool), ("first", "second"))["additivity"] == pytest.approx(1)
+    assert additivity.describe(GRID, product_of, np.ones(9, dtype=bool), ("first", "second"))["additivity"] == pytest.approx(1)
     # Unseen: (1, 1), (1, 2), (2, 1), (2, 2) with outputs 0, 0, 0, 1 as first=1,2 + second=1,2 leaves 4 (1/4)^2 of the square.
-    found = conjunctions.describe(GRID, product_of, SEEN, ("first", "second"))["additivity"]
+    found = additivity.describe(GRID, product_of, SEEN, ("first", "second"))["additivity"]
     assert found == pytest.approx(1 - 0.25 / ((product_of - product_of.mean()) ** 2).sum())
 
 
 def test_salience_of_known_representations():
     one_hot = np.concatenate([np.eye(3)[GRID[:, 0]], np.eye(3)[GRID[:, 1]]], 1)
-    apart = conjunctions.geometry(GRID, one_hot @ one_hot.T, ("first", "second"))
+    apart = additivity.geometry(GRID, one_hot @ one_hot.T, ("first", "second"))
     assert (apart["salience of first"], apart["salience of second"]) == pytest.approx((0.5, 0.5))
     assert apart["salience of first+second"] == pytest.approx(0)
-    entangled = conjunctions.geometry(GRID, np.eye(9), ("first", "second"))
+    entangled = additivity.geometry(GRID, np.eye(9), ("first", "second"))
     assert (entangled["salience of first"], entangled["salience of first+second"]) == pytest.approx((0, 1))
     left = np.eye(3)[GRID[:, 0]]
-    assert conjunctions.geometry(GRID, left @ left.T, ("first", "second"))["salience of first"] == pytest.approx(1)
-    assert conjunctions.geometry(GRID, np.ones((9, 9)), ("first", "second")) == {}  # tells nothing apart
+    assert additivity.geometry(GRID, left @ left.T, ("first", "second"))["salience of first"] == pytest.approx(1)
+    assert additivity.geometry(GRID, np.ones((9, 9)), ("first", "second")) == {}  # tells nothing apart
 
 
 def test_similarities_and_their_spread_by_hand():
@@ -860,7 +861,7 @@ def small_table(figure: dict) -> pd.DataFrame:
             if kind not in ("pair", "scan_jump") and source == "metrics.csv":
                 design = getattr(symbolic, kind)(defaults(f"tasks.{kind}") | {"class_size": 5} | parameters)
                 components = design.components
-                described = conjunctions.describe(
+                described = additivity.describe(
                     design.combinations, numbers.normal(size=(len(design.combinations), 1)), design.trained, components
                 )
                 found |= {("all", metric): value for metric, value in described.items()}
@@ -868,7 +869,7 @@ def small_table(figure: dict) -> pd.DataFrame:
                 found["all", "additivity"] = numbers.random()
             for split, name, where, quantity in product(
                 ("all", "initialization"),
-                conjunctions.patterns(components),
+                additivity.patterns(components),
                 ("penultimate", "convolution", "encoder_states"),
                 ("salience", "similarity", "similarity_spread"),
             ):

@@ -17,7 +17,7 @@ contract of these is in `regularization`) and `figures/`. `collectors/` make row
     training               training of a pack; regularization; randomness; devices; curves: what is recorded
     layers for many runs   packed, attention, lstm, lstm_compiled, recurrent, pooling; compiled: functions compiled by numba
     evaluation             evaluation; decoding; mistakes in words
-    what networks show     activations; probes: of which examples; representations, measured by compositionality; conjunctions
-                           and kernels: additivity and salience; item_values of additions; factorization: components and
-                           spectra of factorizations
+    what networks show     activations; probes: of which examples; representations, measured by compositionality; conjunctions,
+                           measured by additivity (and salience); kernels: the theory of both; item_values of additions;
+                           factorization: components and spectra of factorizations
 """

@@ -18,7 +18,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 from torch import Tensor
 
-from compositional import conjunctions, kernels
+from compositional import additivity, kernels
 from compositional.combinations import Batch, CombinationSplit
 
 Weights = dict[str, Tensor]
@@ -180,7 +180,7 @@ def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], o
     Where targets are signs, an output that the solver cannot tell from zero is half right.
 
     Saliences are of the kernels, under split "kernel". The additivity index and values of conjunctions are over all
-    combinations, under "all"; see compositional.conjunctions.
+    combinations, under "all"; see compositional.additivity.
 
     Args:
         outputs: (n, K) of every split.
@@ -188,7 +188,7 @@ def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], o
     found: dict[tuple[str, str], float] = {}
     components = len(task["sizes"])
     for column, (name, similarity) in enumerate(family(parameters, components).items()):
-        for pattern, value in conjunctions.by_pattern(kernels.salience(similarity, components), task["components"]).items():
+        for pattern, value in additivity.by_pattern(kernels.salience(similarity, components), task["components"]).items():
             found["kernel", f"salience of {pattern} at {name}"] = value
         for number in range(task["sets"]):
             suffix = f"{name} of set {number}" if task["sets"] > 1 else name
@@ -211,6 +211,6 @@ def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], o
                         found[member, f"output of {' '.join(map(str, item))} at {suffix}"] = float(value)
                 items, values = (np.concatenate([part[index] for part in collected]) for index in (0, 1))
                 trained = np.concatenate([np.full(len(part[1]), part[2]) for part in collected])
-                for metric, value in conjunctions.describe(items, values[:, None], trained, task["components"]).items():
+                for metric, value in additivity.describe(items, values[:, None], trained, task["components"]).items():
                     found["all", f"{metric} at {suffix}"] = value
     return found
