@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import packed, randomness
+from compositional import attention, packed, randomness
 from compositional.composites import Batch, uniform_noise
 
 Weights = dict[str, Tensor]
@@ -59,21 +59,18 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
         if bias:
             weights[f"{name}.bias"] = randomness.uniform_tensor(source, (outputs,), -bound, bound)
 
-    def norm(name: str, features: int) -> None:
-        weights[f"{name}.scale"], weights[f"{name}.shift"] = torch.ones(features), torch.zeros(features)
-
     linear("embedding", inputs, size)
     tokens = 1 + (height // patch) * (width // patch)
     weights["position"] = torch.from_numpy(source.standard_normal((tokens, size), dtype=np.float32))
     weights["class_token"] = torch.from_numpy(source.standard_normal((1, size), dtype=np.float32))
     for block in range(parameters["depth"]):
-        norm(f"block{block}.attention.norm", size)
+        weights |= attention.initialize_normalization(size, f"block{block}.attention.norm")
         linear(f"block{block}.attention.queries_keys_values", size, 3 * inner, bias=False)
         linear(f"block{block}.attention.output", inner, size)
-        norm(f"block{block}.network.norm", size)
+        weights |= attention.initialize_normalization(size, f"block{block}.network.norm")
         linear(f"block{block}.network.hidden", size, parameters["hidden_width"])
         linear(f"block{block}.network.output", parameters["hidden_width"], size)
-    norm("norm", size)
+    weights |= attention.initialize_normalization(size, "norm")
     linear("output", size, task["classes"])
     return weights
 
@@ -88,10 +85,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         kept = uniform_noise(batch.noise, next(streams), values.shape[2:]) >= parameters["dropout"]
         return values * kept / (1 - parameters["dropout"])
 
-    def norm(name: str, values: Tensor) -> Tensor:
-        normal = functional.layer_norm(values, values.shape[-1:])
-        return normal * weights[f"{name}.scale"][:, None, None] + weights[f"{name}.shift"][:, None, None]
-
     def linear(name: str, values: Tensor) -> Tensor:
         return packed.linear(values.contiguous(), weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
@@ -103,15 +96,16 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     tokens = dropped(torch.cat([first, tokens], 2) + weights["position"].unsqueeze(1))
     for block in range(parameters["depth"]):
         name = f"block{block}.attention"
-        mixed = linear(f"{name}.queries_keys_values", norm(f"{name}.norm", tokens)).unflatten(-1, (3, heads, -1))
-        queries, keys, values = mixed.permute(3, 0, 1, 4, 2, 5)  # (R, B, heads, tokens, head width) each
+        mixed = linear(f"{name}.queries_keys_values", attention.normalize(weights, f"{name}.norm", tokens))
+        # (R, B, heads, tokens, head width) each
+        queries, keys, values = mixed.unflatten(-1, (3, heads, -1)).permute(3, 0, 1, 4, 2, 5)
         # One product a run: its arithmetic cannot depend on how many there are.
         scores = torch.stack([q @ k.transpose(-1, -2) for q, k in zip(queries, keys, strict=True)])
         shares = (scores / math.sqrt(parameters["head_width"])).softmax(-1)
         attended = torch.stack([own @ value for own, value in zip(shares, values, strict=True)])
         tokens = tokens + dropped(linear(f"{name}.output", attended.transpose(2, 3).flatten(3)))
         name = f"block{block}.network"
-        hidden = dropped(functional.gelu(linear(f"{name}.hidden", norm(f"{name}.norm", tokens))))
+        hidden = dropped(functional.gelu(linear(f"{name}.hidden", attention.normalize(weights, f"{name}.norm", tokens))))
         tokens = tokens + dropped(linear(f"{name}.output", hidden))
-    last = tap("penultimate", norm("norm", tokens)[:, :, 0], None)
+    last = tap("penultimate", attention.normalize(weights, "norm", tokens)[:, :, 0], None)
     return linear("output", last)
