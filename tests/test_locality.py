@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compositional import evaluation, images, packed, same_class, samples, splitting, tracing, training
+from compositional import calibration, evaluation, images, packed, same_class, samples, splitting, tracing, training
 from compositional.datasets import pathfinder as generator
 from compositional.declarations import defaults
 from compositional.figures import contact_sheet, locality
@@ -130,6 +130,16 @@ def test_calibration_gives_the_statistics_of_the_examples():
     torch.testing.assert_close(
         resnet18.calibrate(SMALL, weights, halves)["stem.mean"], stem.mean((1, 3, 4)), atol=1e-5, rtol=1e-4
     )
+
+
+def test_statistics_of_a_run_do_not_depend_on_the_others():
+    values = torch.rand(3, 50, 7, 5, 6)
+    shown = lambda batch, see: see("layer", batch)  # noqa: E731
+    together = calibration.statistics(shown, [values, 2 * values])
+    assert together["layer.mean"].shape == together["layer.variance"].shape == (3, 7)
+    for run in range(3):
+        alone = calibration.statistics(shown, [values[run : run + 1], 2 * values[run : run + 1]])
+        assert all(torch.equal(alone[name][0], together[name][run]) for name in alone)
 
 
 # --- interaction

@@ -15,7 +15,8 @@ contract of these is in `regularization`) and `figures/`. `collectors/` make row
     batches                a module a kind of task: sequences, images, composites, combinations, tensors, points, puzzles;
                            labels: what those with class labels share
     training               training of a pack; regularization; randomness; devices; curves: what is recorded
-    layers for many runs   packed, attention, lstm, lstm_compiled, recurrent, pooling; compiled: functions compiled by numba
+    layers for many runs   packed, attention, lstm, lstm_compiled, recurrent, pooling; calibration: of batch normalization;
+                           compiled: functions compiled by numba
     evaluation             evaluation; decoding; mistakes in words
     what networks show     activations; probes: of which examples; representations, measured by compositionality; conjunctions,
                            measured by additivity (and salience); kernels: the theory of both; item_values of additions;

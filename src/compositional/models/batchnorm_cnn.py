@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
+from compositional import calibration, packed, randomness
 from compositional.pooling import max_pool
+from compositional.regularization import silent_tap
 
 Weights = dict[str, Tensor]
 
@@ -97,14 +98,4 @@ def forward(parameters: dict, weights: Weights, batch: Any, tap: Callable) -> Te
 
 def calibrate(parameters: dict, weights: Weights, batches: Iterable[Any]) -> Weights:
     """What evaluation normalizes with: every convolution's mean and variance (R, channels), means over the batches."""
-    given = []
-
-    def see(name: str, values: Tensor) -> None:
-        variance, mean = torch.var_mean(values, (1, 3, 4))
-        given[-1] |= {f"{name}.mean": mean, f"{name}.variance": variance}
-
-    with torch.no_grad():
-        for batch in batches:
-            given.append({})
-            _forward(parameters, weights, batch, lambda name, values, mask: values, see)
-    return {name: sum(own[name] for own in given) / len(given) for name in given[0]}
+    return calibration.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

@@ -7,9 +7,8 @@ widths: [16, 32, 64, 128], initialization: uniform`. Razin, Maman and Cohen (ICM
 initialization, into torchvision's network where an image has one channel: `initialization: uniform_stem`.
 
 Batch normalization uses each run's own batch in training. For evaluation the statistics are not running averages kept along
-training, but means over batches of training images under the weights that are evaluated (`calibrate`; Wu and Johnson,
-"Rethinking 'Batch' in BatchNorm", 2021, call it PreciseBN). So a run's state is its weights alone, and evaluating it changes
-nothing.
+training, but means over batches of training images under the weights that are evaluated (`calibration`). So a run's state is
+its weights alone, and evaluating it changes nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import packed, randomness
+from compositional import calibration, packed, randomness
 from compositional.images import Batch
+from compositional.regularization import silent_tap
 
 Weights = dict[str, Tensor]
 
@@ -141,17 +141,4 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
 
 def calibrate(parameters: dict, weights: Weights, batches: Iterable[Batch]) -> Weights:
     """What evaluation normalizes with: every layer's mean and variance (R, channels), means over the batches."""
-    sums: Weights = {}
-    count = 0
-
-    def see(name: str, values: Tensor) -> None:
-        # Run by run: sums over all runs at once would depend, in the last bits, on how many there are.
-        variance, mean = map(torch.stack, zip(*(torch.var_mean(own, (0, 2, 3)) for own in values), strict=True))
-        for key, value in ((f"{name}.mean", mean), (f"{name}.variance", variance)):
-            sums[key] = sums[key] + value if key in sums else value
-
-    with torch.no_grad():
-        for batch in batches:
-            _forward(parameters, weights, batch, lambda name, values, mask: values, see)
-            count += 1
-    return {name: total / count for name, total in sums.items()}
+    return calibration.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

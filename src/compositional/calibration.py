@@ -1,0 +1,35 @@
+"""What batch normalization evaluates with: statistics of training batches under the weights that are evaluated.
+
+No running averages kept along training (Wu and Johnson, "Rethinking 'Batch' in BatchNorm", 2021, call it PreciseBN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+See = Callable[[str, Tensor], None]
+
+
+def statistics(forward: Callable[[Any, See], Any], batches: Iterable[Any]) -> dict[str, Tensor]:
+    """Mean and variance (R, channels) of what every batch normalization is given, means over the batches, by name.
+
+    forward: (batch, see), the forward pass, which shows `see` a layer's name and what it normalizes, (R, B, channels, H, W).
+    """
+    sums: dict[str, Tensor] = {}
+    count = 0
+
+    def see(name: str, values: Tensor) -> None:
+        # Run by run: sums over all runs at once would depend, in the last bits, on how many there are.
+        variance, mean = map(torch.stack, zip(*(torch.var_mean(own, (0, 2, 3)) for own in values), strict=True))
+        for key, value in ((f"{name}.mean", mean), (f"{name}.variance", variance)):
+            sums[key] = sums[key] + value if key in sums else value
+
+    with torch.no_grad():
+        for batch in batches:
+            forward(batch, see)
+            count += 1
+    return {name: total / count for name, total in sums.items()}
