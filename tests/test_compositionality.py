@@ -198,6 +198,22 @@ def test_rows_name_the_value_and_its_null():
     assert rows == pytest.approx({"ccgp": 0.5, "ccgp (shuffled)": 20, "ccgp (2.5 %)": 1, "ccgp (97.5 %)": 39})
 
 
+def test_a_mean_of_measures_is_one_under_each_shuffle():
+    mean = measures.Measure.mean([measures.Measure(0.5, np.array([0.0, 0.1])), measures.Measure(1.0, np.array([0.2, 0.5]))])
+    assert mean.value == pytest.approx(0.75)
+    assert mean.shuffled == pytest.approx([0.1, 0.3])
+
+
+def test_every_measure_is_shuffled_by_the_same_permutations():
+    source = np.random.default_rng(0)
+    orders = [source.permutation(len(FACTORS)) for _ in range(2)]
+    rows, other = random(), random(seed=2)
+    found = measures.linear_cka(rows, other, 2)
+    assert found.shuffled == pytest.approx([measures.linear_cka(rows[order], other, 1).value for order in orders])
+    found = measures.parallelism_score(rows, FACTORS, 0, 2)
+    assert found.shuffled == pytest.approx([measures.parallelism_score(rows[order], FACTORS, 0, 1).value for order in orders])
+
+
 def test_the_same_input_gives_the_same_bits():
     first, second = (measures.topographic_similarity(random(), pdist(random(3)), 4) for _ in range(2))
     assert first.value == second.value

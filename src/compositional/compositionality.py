@@ -28,6 +28,11 @@ class Measure:
     value: float
     shuffled: np.ndarray
 
+    @staticmethod
+    def mean(measures: Sequence[Measure]) -> Measure:
+        """The mean of several, under each shuffle too."""
+        return Measure(float(np.mean([one.value for one in measures])), np.mean([one.shuffled for one in measures], axis=0))
+
     def rows(self, name: str) -> dict[str, float]:
         """The value, and mean and 2.5 % and 97.5 % quantile of the shuffles, by name."""
         low, high = np.quantile(self.shuffled, [0.025, 0.975])
@@ -36,11 +41,11 @@ class Measure:
         return {name: self.value} | {f"{name} ({kind})": value for kind, value in null.items()}
 
 
-def _against_shuffles(compute: Callable[[np.ndarray], float], representations: np.ndarray, shuffles: int) -> Measure:
+def _against_shuffles(compute: Callable[[np.ndarray], float], count: int, shuffles: int) -> Measure:
+    """compute: the value where item i has the representation of item order[i], from order (count,)."""
     # The same permutations for every network, so that these are compared under the same null.
     source = np.random.default_rng(0)
-    permuted = (representations[source.permutation(len(representations))] for _ in range(shuffles))
-    return Measure(compute(representations), np.array([compute(rows) for rows in permuted]))
+    return Measure(compute(np.arange(count)), np.array([compute(source.permutation(count)) for _ in range(shuffles)]))
 
 
 def means(representations: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,13 +74,15 @@ def topographic_similarity(representations: np.ndarray, distances: np.ndarray, s
     if len(set(distances)) < 2:
         return Measure(0.0, np.zeros(shuffles))
 
-    def compute(rows: np.ndarray) -> float:
+    scale = np.abs(representations - representations.mean(0)).max()
+    rows = representations / scale if scale > 0 else representations
+
+    def compute(order: np.ndarray) -> float:
         # Rounded, so that distances equal but for the last bits are ties.
-        own = np.round(pdist(rows), 10)
+        own = np.round(pdist(rows[order]), 10)
         return 0.0 if np.ptp(own) == 0 else float(spearmanr(distances, own).statistic)
 
-    scale = np.abs(representations - representations.mean(0)).max()
-    return _against_shuffles(compute, representations / scale if scale > 0 else representations, shuffles)
+    return _against_shuffles(compute, len(rows), shuffles)
 
 
 def tree_reconstruction_error(representations: np.ndarray, factors: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
@@ -90,10 +97,13 @@ def tree_reconstruction_error(representations: np.ndarray, factors: np.ndarray, 
     span, strengths, _ = np.linalg.svd(design, full_matrices=False)  # holds the constant, too: each factor's columns add up to 1
     span = span[:, strengths > 1e-9 * strengths[0]]
 
-    def compute(rows: np.ndarray) -> float:
+    centered = representations - representations.mean(0)
+
+    def compute(order: np.ndarray) -> float:
+        rows = centered[order]
         return float(np.square(rows - span @ (span.T @ rows)).sum(1).mean())
 
-    error = _against_shuffles(compute, representations - representations.mean(0), shuffles)
+    error = _against_shuffles(compute, len(centered), shuffles)
     usual = float(error.shuffled.mean())
     if not usual > 0:
         return Measure(1.0, np.ones(shuffles))
@@ -120,9 +130,9 @@ def parallelism_score(representations: np.ndarray, factors: np.ndarray, factor: 
     if len(cells) != np.prod(sizes):
         raise ValueError(f"parallelism_score: {len(cells)} of {np.prod(sizes)} combinations of factors occur, all must")
 
-    def compute(rows: np.ndarray) -> float:
+    def compute(order: np.ndarray) -> float:
         # `means` sorts combinations, so a reshape has an axis a factor.
-        grid = np.moveaxis(rows.reshape(*sizes, -1), factor, 0).reshape(sizes[factor], -1, rows.shape[1])
+        grid = np.moveaxis(rows[order].reshape(*sizes, -1), factor, 0).reshape(sizes[factor], -1, rows.shape[1])
         scores = []
         for one, other in combinations(range(sizes[factor]), 2):
             vectors = grid[one] - grid[other]
@@ -132,7 +142,7 @@ def parallelism_score(representations: np.ndarray, factors: np.ndarray, factor: 
             scores.append((np.square(units.sum(0)).sum() - np.square(units).sum()) / (contexts * (contexts - 1)))
         return float(np.mean(scores))
 
-    return _against_shuffles(compute, rows, shuffles)
+    return _against_shuffles(compute, len(rows), shuffles)
 
 
 def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles: int = 20) -> Measure:
@@ -144,6 +154,7 @@ def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles
     """
     centered = representations - representations.mean(0)
     scale = np.sqrt(np.square(centered).mean())
+    scaled = centered / scale if scale > 0 else centered
     values, labels = np.unique(factors[:, factor], return_inverse=True)
     targets = 2.0 * np.eye(len(values))[labels] - 1
     tests = [
@@ -153,8 +164,8 @@ def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles
         for value in np.unique(factors[:, other])
     ]
 
-    def compute(rows: np.ndarray) -> float:
-        scores = []
+    def compute(order: np.ndarray) -> float:
+        rows, scores = scaled[order], []
         for test in tests:
             mean, offset = rows[~test].mean(0), targets[~test].mean(0)
             # What RidgeClassifier does, without its checks, which take most of the time of fits as small as these.
@@ -164,7 +175,7 @@ def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles
             scores.append(np.mean(((rows[test] - mean) @ weight.T + offset).argmax(1) == labels[test]))
         return float(np.mean(scores))
 
-    return _against_shuffles(compute, centered / scale if scale > 0 else centered, shuffles)
+    return _against_shuffles(compute, len(scaled), shuffles)
 
 
 def _independence(first: np.ndarray, second: np.ndarray) -> float:
@@ -193,13 +204,11 @@ def linear_cka(first: np.ndarray, second: np.ndarray, shuffles: int = SHUFFLES) 
     norms = _independence(own, own) * _independence(other, other)
     if not norms > 1e-24:
         return Measure(0.0, np.zeros(shuffles))
-    places = np.arange(len(own))[:, None].astype(float)
 
     def compute(order: np.ndarray) -> float:
-        chosen = order[:, 0].astype(int)
-        return _independence(own[np.ix_(chosen, chosen)], other) / np.sqrt(norms)
+        return _independence(own[np.ix_(order, order)], other) / np.sqrt(norms)
 
-    return _against_shuffles(compute, places, shuffles)
+    return _against_shuffles(compute, len(own), shuffles)
 
 
 def relative_distance(representations: np.ndarray, item: int, kind: Sequence[int], shuffles: int = SHUFFLES) -> Measure:

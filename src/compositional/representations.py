@@ -85,8 +85,7 @@ def _geometry(probe: probes.Probe, name: str, rows: np.ndarray) -> dict[str, flo
     for measure, own in by_factor.items():
         for factor, result in zip(probe.names, own, strict=True):
             found |= result.rows(f"{measure} of {factor} in {name}")
-        mean = Measure(float(np.mean([one.value for one in own])), np.mean([one.shuffled for one in own], axis=0))
-        found |= mean.rows(f"{measure} in {name}")
+        found |= Measure.mean(own).rows(f"{measure} in {name}")
     return found
 
 

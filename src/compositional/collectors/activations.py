@@ -22,8 +22,7 @@ def _rows(name: str, metric: str, pairs: list[tuple[np.ndarray, np.ndarray]]) ->
     found = [linear_cka(*pair) for pair in pairs if all(np.isfinite(rows).all() for rows in pair)]
     if not found:
         return {f"{metric} in {name}": float("nan")}
-    mean = Measure(float(np.mean([one.value for one in found])), np.mean([one.shuffled for one in found], axis=0))
-    return mean.rows(f"{metric} in {name}")
+    return Measure.mean(found).rows(f"{metric} in {name}")
 
 
 def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
