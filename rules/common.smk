@@ -1,7 +1,5 @@
 # Shared by all rules: the checked configuration, the packs, and what each job depends on.
 
-import hashlib
-import json
 import os
 import shlex
 import sys
@@ -15,7 +13,7 @@ if set(str(ROOT)) & set("{}"):
 sys.path.insert(0, str(SOURCES))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))
 
-from compositional import archive, integrity, plan, progress, provenance
+from compositional import archive, files, integrity, plan, progress, provenance
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.declarations import declarations, module_path
 from compositional.fingerprint import fingerprint, of_script
@@ -160,7 +158,7 @@ ARCHIVED_TASKS = sorted({grid["task"] for name in ARCHIVED for grid in FIGURES[n
 def digest_of_sources():
     """Changes with the commit and with every file that an archive would hold."""
     try:
-        return hashlib.sha256(json.dumps(archive.sources(), sort_keys=True).encode()).hexdigest()
+        return files.digest(archive.sources())
     except archive.ArchiveError:
         return "unknown"
 

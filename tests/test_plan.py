@@ -41,8 +41,8 @@ def build(results, packs, configuration):
     for pack in packs:
         record = {"family": configuration.family_parameters(pack.family), "code": numerics(pack.family)}
         for run in pack.runs:
-            run_folder(str(results), run).mkdir(parents=True)
-            write_json(run_folder(str(results), run) / "run.json", record)
+            run_folder(results, run).mkdir(parents=True)
+            write_json(run_folder(results, run) / "run.json", record)
 
 
 def test_families_are_cut_evenly():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 import torch
 
@@ -66,6 +68,11 @@ def test_keys_follow_every_part_of_the_identity():
     identity = {"code": "a", "family": {"model": "m"}, "seed": 0}
     assert key_of(identity) == key_of({"seed": 0, "family": {"model": "m"}, "code": "a"})
     assert len({key_of(identity), key_of(identity | {"seed": 1}), key_of(identity | {"code": "b"})}) == 3
+
+
+def test_a_key_is_the_digest_of_sorted_json():
+    """From other text, keys would be others, and every run in the store would be trained again."""
+    assert key_of({"b": [0.1, None], "a": "é"}) == hashlib.sha256(b'{"a": "\\u00e9", "b": [0.1, null]}').hexdigest()
 
 
 def write_half_and_fail(target):

@@ -30,17 +30,13 @@ class ArchiveError(ValueError):
     """No archive can be made or opened; the message says why."""
 
 
-def _text(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
-
-
 def _sha256(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()
 
 
 def lasting_bytes(record: Path) -> bytes:
     """A record as an archive holds it, without what differs from build to build."""
-    return _text(provenance.lasting(provenance.read(record)))
+    return files.json_bytes(provenance.lasting(provenance.read(record)))
 
 
 def sources() -> dict[str, Any]:
@@ -144,9 +140,9 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
                 "must be out of this folder or in .gitignore"
             )
     members |= {
-        f"{FOLDER}/manifest.json": _text(built),
-        f"{FOLDER}/source.json": _text(built["source"]),
-        f"{FOLDER}/config.json": _text(built["config"]),
+        f"{FOLDER}/manifest.json": files.json_bytes(built),
+        f"{FOLDER}/source.json": files.json_bytes(built["source"]),
+        f"{FOLDER}/config.json": files.json_bytes(built["config"]),
     }
     members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in built["artifacts"] if _kept(name)}
     members |= {f"{FOLDER}/results/{name}": lasting_bytes(results / name) for name in built["records"]}
@@ -155,7 +151,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
         members |= {f"{FOLDER}/data/{name}": (results / "raw" / name).read_bytes() for name in allowed}
     from compositional.crate import describe  # only here: what checks an archive must run without any package
 
-    members[METADATA] = _text(describe(members, built))
+    members[METADATA] = files.json_bytes(describe(members, built))
     with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(members):
             entry = zipfile.ZipInfo(name, _DATE)

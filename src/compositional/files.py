@@ -43,10 +43,15 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_json(path: Path, value: Any) -> None:
+def json_bytes(value: Any) -> bytes:
     """Indented JSON with sorted keys: the same value gives the same bytes."""
+    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A file of `json_bytes`."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+        temporary.write_bytes(json_bytes(value))
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -55,6 +60,11 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def digest(value: Any) -> str:
+    """Hexadecimal sha256 of a value that JSON can hold, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(path: Path) -> str:

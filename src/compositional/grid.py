@@ -78,6 +78,6 @@ def figure_runs(figure: dict[str, Any]) -> list[Run]:
     return sorted({run for grid in figure["grids"] for run in expand(grid)})
 
 
-def run_folder(results: str, run: Run) -> Path:
+def run_folder(results: Path | str, run: Run) -> Path:
     """Where a run's files are."""
     return Path(results) / "runs" / run.path

@@ -49,7 +49,7 @@ def damaged(record: Path, everything: bool = False) -> list[Path]:
 def records(results: Path, tasks: Iterable[str], runs: Iterable[Run], figures: Iterable[str]) -> list[Path]:
     """The records of tasks, of runs, and of figures and their tables."""
     found = [results / "splits" / f"{task}{provenance.SUFFIX}" for task in sorted(tasks)]
-    found += [run_folder(str(results), run) / name for run in runs for name in provenance.RUN_RECORDS]
+    found += [run_folder(results, run) / name for run in runs for name in provenance.RUN_RECORDS]
     found += [results / kind / f"{name}{provenance.SUFFIX}" for name in figures for kind in ("tables", "figures")]
     return found
 
@@ -68,7 +68,7 @@ def discard(results: Path, record: Path, figures: dict[str, list[Run]]) -> None:
         shutil.rmtree(results / stage / name, ignore_errors=True)
         record.unlink(missing_ok=True)
     for run in runs:
-        shutil.rmtree(run_folder(str(results), run), ignore_errors=True)
+        shutil.rmtree(run_folder(results, run), ignore_errors=True)
     for figure, members in figures.items():
         kinds = ("tables", "figures") if stage == "tables" or not runs.isdisjoint(members) else ("figures",)
         if figure == name or not runs.isdisjoint(members):

@@ -116,7 +116,7 @@ def read(path: Path) -> list[Pack]:
         return []
 
 
-def _done(pack: Pack, results: str, configuration: Configuration, numerics: Callable[[tuple], str]) -> bool:
+def _done(pack: Pack, results: Path | str, configuration: Configuration, numerics: Callable[[tuple], str]) -> bool:
     """Whether all runs of a pack exist and are what today's options and code make of them.
 
     A pack's task, model or regularizer may have been renamed or taken out since, a record damaged.
@@ -182,11 +182,11 @@ def outdated(
 
     others = {task for task in tasks if differs(task)}
     unfinished = {run for pack in pending for run in pack.runs}
-    records = {run: run_folder(str(results), run) / "run.json" for run in wanted if run in unfinished or run.task in others}
+    records = {run: run_folder(results, run) / "run.json" for run in wanted if run in unfinished or run.task in others}
     return [results / "splits" / f"{task}{provenance.SUFFIX}" for task in sorted(others)] + [
         path
         for run, path in records.items()
-        if path.exists() and (run.task in others or not _done(Pack((run,)), str(results), configuration, numerics))
+        if path.exists() and (run.task in others or not _done(Pack((run,)), results, configuration, numerics))
     ]
 
 

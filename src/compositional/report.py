@@ -107,7 +107,7 @@ def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]],
         counts: Counter[str] = Counter()
         seconds = 0.0
         for run in members:
-            folder = run_folder(str(results), run)
+            folder = run_folder(results, run)
             record = provenance.read(folder / "run.json")
             status = record.get("status", "missing")
             spent = sum(provenance.read(folder / name).get("wall_seconds", 0) for name in provenance.RUN_RECORDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -104,7 +103,7 @@ def make_split(
         for name, member in members.items()
     }
     shown = {key: value for key, value in about.items() if key not in _NOT_TRAINED_ON}
-    about["content_sha256"] = hashlib.sha256(json.dumps([content, shown], sort_keys=True).encode()).hexdigest()
+    about["content_sha256"] = files.digest([content, shown])
     disable_progress_bars()
     with files.replacing_folder(folder) as temporary:
         for name, member in members.items():

@@ -6,7 +6,6 @@ nothing. An entry is either whole (its files match the digests in entry.json) or
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -21,7 +20,7 @@ from compositional.training import State
 
 def key_of(identity: dict[str, Any]) -> str:
     """Digest of everything that determines a run's bytes."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return files.digest(identity)
 
 
 class Store:
