@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compositional import calibration, evaluation, images, packed, same_class, samples, splitting, tracing, training
+from compositional import calibration, evaluation, images, packed, pathfinder_solver, same_class, samples, splitting, training
 from compositional.datasets import pathfinder as generator
 from compositional.declarations import defaults
 from compositional.figures import contact_sheet, locality
@@ -337,13 +337,13 @@ def test_distractors_follow_the_published_counts():
 
 def test_the_tracer_finds_the_path_and_a_gap_in_it():
     joined = next(sample for number in range(20) if (sample := generator.generate(GEOMETRY, number)).label)
-    assert tracing.trace(joined.image, GEOMETRY) == (1, 5)
+    assert pathfinder_solver.trace(joined.image, GEOMETRY) == (1, 5)
     own = min(joined.contours[:2], key=lambda contour: np.hypot(*(contour[0, 0] - joined.marks[0])))
     x, y = own[2].mean(0).round().astype(int)
     cut = joined.image.copy()
     cut[y - 4 : y + 5, x - 4 : x + 5] = 0
-    assert tracing.trace(cut, GEOMETRY) == (0, 0)
-    assert tracing.trace(np.zeros_like(cut), GEOMETRY) == (None, 0)
+    assert pathfinder_solver.trace(cut, GEOMETRY) == (0, 0)
+    assert pathfinder_solver.trace(np.zeros_like(cut), GEOMETRY) == (None, 0)
 
 
 OPTIONS = {"train_images": 100, "test_images": 40, "side": 112, "stored_side": 56, "path_length": 5}

@@ -1,14 +1,12 @@
 """Are two marks joined by a path of dashes? The longer the path, the farther apart what must be put together.
 
 Images are generated in chunks, in parallel, each chunk a file that is whole or absent: a killed build goes on where it stood.
-Every image is read by a tracer that knows nothing of its making (compositional.tracing); a data set is
-refused if it agrees with less than 99 % of the labels.
+Every image is read by a tracer that knows nothing of its making (compositional.pathfinder_solver); a data set is refused if it
+agrees with less than 99 % of the labels.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -18,7 +16,7 @@ import numpy as np
 from datasets import Array2D, Dataset, DatasetDict, Features, Value
 from PIL import Image
 
-from compositional import files, tracing
+from compositional import files, pathfinder_solver
 from compositional.datasets import pathfinder
 from compositional.fingerprint import fingerprint
 
@@ -79,7 +77,7 @@ def _make_chunk(folder: Path, geometry: pathfinder.Geometry, stored_side: int, s
         small = Image.fromarray(sample.image).resize((stored_side,) * 2, Image.Resampling.BILINEAR)
         images.append(np.asarray(small))
         labels.append(sample.label)
-        answer, dashes = tracing.trace(sample.image, geometry)
+        answer, dashes = pathfinder_solver.trace(sample.image, geometry)
         traced.append((-1 if answer is None else answer, dashes))
     with files.replacing(path) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, images=np.stack(images), labels=np.array(labels), traced=np.array(traced))
@@ -119,8 +117,8 @@ def build(raw: Path, parameters: dict, processes: int = 1) -> tuple[DatasetDict,
     counts = {"train": parameters["train_images"], "test": parameters["test_images"]}
     total = sum(counts.values())
     # Chunks of other geometry, or made by other code, are not taken for these.
-    identity = json.dumps([geometry.__dict__, side, CHUNK, fingerprint(Path(__file__))], sort_keys=True)
-    folder = raw / f"length{geometry.path_length}_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    identity = files.digest([geometry.__dict__, side, CHUNK, fingerprint(Path(__file__))])
+    folder = raw / f"length{geometry.path_length}_{identity[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     make = partial(_make_chunk, folder, geometry, side, CHUNK)
     starts = range(0, total, CHUNK)
