@@ -12,7 +12,12 @@ from compositional.training import Problem
 
 
 def shown(problem: Problem, weights: dict[str, Tensor], batch: Any) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor | None]]]:
-    """Outputs of R runs on a batch, and every representation with its mask; a model's second one of a name is called name_2."""
+    """What R runs compute on a batch.
+
+    Returns:
+        Outputs (R, B, ...), and by name every representation (R, B, ...) with the mask (R, B, S) of its valid positions, None
+        where it has none. A model's second one of a name is called name_2.
+    """
     found: dict[str, tuple[Tensor, Tensor | None]] = {}
     times: Counter[str] = Counter()
 

@@ -43,7 +43,7 @@ class Targeted:
         return functional.softplus(-whole)[:, : margins.shape[1]].view_as(outputs)
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """The same: an example has one loss."""
+        """The same, (R, B): an example has one loss."""
         return losses
 
     def metrics(self, outputs: Tensor) -> dict[str, Tensor]:

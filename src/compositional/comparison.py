@@ -38,6 +38,7 @@ class Finding:
 
     @property
     def good(self) -> bool:
+        """Whether this line lets a rebuild pass."""
         return self.verdict in ("identical", "agrees", "other")
 
 

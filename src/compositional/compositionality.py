@@ -49,7 +49,7 @@ def _against_shuffles(compute: Callable[[np.ndarray], float], count: int, shuffl
 
 
 def means(representations: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean representation of every combination of factors that occurs, and these combinations, sorted."""
+    """The mean representation of every combination of factors that occurs, (m, D), and these m combinations, (m, F), sorted."""
     found, inverse, counts = np.unique(factors, axis=0, return_inverse=True, return_counts=True)
     sums = np.zeros((len(found), representations.shape[1]))
     np.add.at(sums, inverse.reshape(-1), representations)

@@ -41,7 +41,7 @@ class Batch(Labelled):
     content = "images"
 
     def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """The left and the right part of values shaped like the images.
+        """The left and the right part of values shaped like the images: (..., width) -> (..., left width), (..., right width).
 
         Raises:
             ValueError: no part of this task's images is redundant.

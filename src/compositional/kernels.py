@@ -64,6 +64,9 @@ def next_layer(cosine: np.ndarray, activation: str) -> np.ndarray:
 
     ReLU and step: Cho and Saul, NeurIPS 2009 (order 1 and 0); leaky ReLU with leak a is a relu + (1 - a) relu of it; rectified
     quadratic: order 2 there; Gaussian, here with unit variance: Williams, NIPS 1996 (error function units replaced by Gaussians).
+
+    Raises:
+        ValueError: the activation is none of ACTIVATIONS.
     """
     x = np.clip(cosine, -1, 1)
     angle = np.arccos(x)

@@ -22,7 +22,7 @@ class Labelled:
     content: ClassVar[str]
 
     def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Cut values shaped like the content into those of the relevant and those of the redundant component."""
+        """Cut values (R, B, ...), shaped like the content, into those of the relevant and those of the redundant component."""
         raise NotImplementedError
 
     def losses(self, scores: Tensor, loss: str) -> Tensor:
@@ -39,7 +39,7 @@ class Labelled:
         return (1 + others - own).clamp(min=0)
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """The same: an example has one loss."""
+        """The same, (R, B): an example has one loss."""
         return losses
 
     def metrics(self, scores: Tensor) -> dict[str, Tensor]:

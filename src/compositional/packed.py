@@ -32,7 +32,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def padded_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`linear` for any widths: filled up to multiples of 16, so that every run's rows lie in memory alike, aligned to 64 bytes.
+    """`linear` for any widths, (R, ..., I) x (R, I, O) + (R, O) -> (R, ..., O): filled up to multiples of 16, so that every
+    run's rows lie in memory alike, aligned to 64 bytes.
 
     Where they do not, a product's last bits can depend on a run's place among the others.
     """

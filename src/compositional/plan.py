@@ -30,6 +30,7 @@ class Pack:
 
     @property
     def family(self) -> tuple[str, str, str]:
+        """Task, model and regularizer of all its runs."""
         return self.runs[0].family
 
     @property

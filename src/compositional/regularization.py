@@ -60,6 +60,7 @@ class Step:
     representations: list[Representation] = field(default_factory=list)
 
     def named(self, names: tuple[str, ...]) -> list[Representation]:
+        """What the model has shown under these names so far, in its order; a model may show several of one name."""
         return [shown for shown in self.representations if shown.name in names]
 
 

@@ -62,7 +62,11 @@ def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str])
 
 
 def factor_means(probe: probes.Probe, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """One row a combination where there are factors: representations, factors, and condensed distances of the inputs."""
+    """Of the representations (items, D): one row a combination where there are factors, else one an item.
+
+    Returns:
+        Representations (m, D), factors (m, F) or None, and condensed distances of the inputs, (m (m - 1) / 2,).
+    """
     if probe.factors is None:
         return representations, None, probe.distances
     rows, factors = compositionality.means(representations, probe.factors)

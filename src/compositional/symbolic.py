@@ -71,6 +71,7 @@ class Design:
 
     @property
     def sizes(self) -> tuple[int, ...]:
+        """The number of items of each component."""
         return tuple(int(size) for size in self.combinations.max(0) + 1)
 
     def about(self) -> dict:
@@ -117,7 +118,11 @@ def context_dependence(parameters: dict) -> Design:
 
 
 def transitive_equivalence(parameters: dict) -> Design:
-    """Transitive equivalence (section 4.3): whether two items are of one class, to be inferred through trained third items."""
+    """Transitive equivalence (section 4.3): whether two items are of one class, to be inferred through trained third items.
+
+    Raises:
+        ValueError: every item of a class occurs with all others in training.
+    """
     size, trained = parameters["class_size"], parameters["trained_per_class"]
     if trained >= size:
         raise ValueError(

@@ -44,7 +44,7 @@ class Batch:
         return _LOSSES[loss](self.residual(outputs))
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """The same without the zeros, (R, N)."""
+        """The same without the zeros: (R, N) or (R, E) -> (R, N)."""
         return self.pick(losses)
 
     def metrics(self, outputs: Tensor) -> dict[str, Tensor]:

@@ -148,6 +148,8 @@ PARAMETERS = {
 # filled up with copies that are thrown away. On the CPU every number of runs gives the same bits.
 WIDTH: dict[str, int | None] = {"cpu": None, "cuda": 64}
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+# Of group_rmsprop, as in the code of Razin, Maman and Cohen (ICML 2022): with g the gradient of all weights w and t = 1, 2, ...,
+# s <- 0.99 s + 0.01 |g|^2; w <- w - rate g / (sqrt(s / (1 - 0.99^t)) + 1e-6).
 _GROUP_BETA, _GROUP_EPSILON = 0.99, 1e-6
 
 

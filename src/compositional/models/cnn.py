@@ -42,7 +42,11 @@ def _glorot(source: np.random.Generator, shape: tuple[int, ...], fan_in: int, fa
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run, for images of task["image_shape"] = (channels, height, width)."""
+    """Weights of one run, for images of task["image_shape"] = (channels, height, width).
+
+    Raises:
+        ValueError: the images are too small for so many convolutions.
+    """
     channels, height, width = task["image_shape"]
     weights = {}
     for index in range(parameters["convolutions"]):

@@ -82,7 +82,11 @@ def _squares(uniform: Tensor, height: int, width: int, side: int, distance: int)
 
 
 def regions(step: Step) -> tuple[Tensor, Tensor]:
-    """Masks (R, 1, 1, height, width) of I and J, drawn anew for each run."""
+    """Masks (R, 1, 1, height, width) of I and J, drawn anew for each run.
+
+    Raises:
+        ValueError: the images have no components and these are asked for, or may leave no room for two squares.
+    """
     height, width = step.batch.images.shape[-2:]
     wanted = step.parameters["regions"]
     if wanted == "components" and not step.batch.regions:
