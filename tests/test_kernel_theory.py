@@ -436,7 +436,7 @@ def test_salience_of_known_representations():
 def test_similarities_and_their_spread_by_hand():
     items = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     products = np.array([[4.0, 1, 2, 0], [1, 4, 2, 2], [2, 2, 4, 3], [0, 2, 3, 8]])
-    found = conjunctions.geometry(items, products, ("first", "second"))
+    found = additivity.geometry(items, products, ("first", "second"))
     # Identical: mean 5, variance 3; nothing shared: 0 and 2; first shared: 1 and 3; second shared: 2 and 2. Span 5 - 1.
     expected = {"none": (0, 1 / 4), "first": (1 / 4, 1 / 4), "second": (1 / 4, 0), "first+second": (1, math.sqrt(3) / 4)}
     for name, (similarity, spread) in expected.items():
