@@ -406,6 +406,12 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
         "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median: holds"
     ) in caption
     assert "A 1 at step 0, 0.7 at step 10; times B's: 5.00 at step 0, at most 5.00 (step 0), 1.17 at step 10" in caption
+    assert "diverged" not in caption
+    for number in (1, 3):
+        lost = [(*row[:-1], np.nan) if row[0] == "t_A" and row[4] < number else row for row in rows]
+        _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(lost, columns=HISTORY), options)
+        assert f"setting A: {3 - number} seeds, {number} diverged" in caption
+        assert "setting B:" not in caption
 
 
 def test_the_toy_problems_captions_judge_the_papers_claim():

@@ -967,6 +967,16 @@ def test_the_caption_of_equivalence_says_when_all_is_right():
         "* two, rich (2 seeds): training pairs 0.700 ± 1.271 at step 20 (at most 0.850, at step 10; least 0.500), "
         "new pairs 1.000 ± 0.000 at step 20 (all right first at 20)"
     ) in caption
+    for lost, said in (
+        (1, "two, rich (1 seed, 1 diverged): training pairs 0.800 (1 seed) at step 20 (at most 0.950"),
+        (2, "two, rich (0 seeds, 2 diverged): training pairs unknown (no seed) at step 20, new pairs unknown"),
+    ):
+        damaged = [(*row[:-1], np.nan) if row[4] < lost else row for row in rows]
+        _, caption = import_module("compositional.figures.network_equivalence").draw(
+            pd.DataFrame(damaged, columns=[*METRICS[:5], "step", *METRICS[5:]]),
+            defaults("figures.network_equivalence") | {"panels": [panel]},
+        )
+        assert said in caption
 
 
 def test_an_items_value_and_the_slope_of_predictions():

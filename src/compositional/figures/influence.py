@@ -46,6 +46,11 @@ def _line(axes: Axes, values: pd.DataFrame, shade: str, line: str, label: str, b
         axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0)
 
 
+def _highest(values: pd.Series, digits: int) -> str:
+    """The largest value of a curve and its step, for the caption."""
+    return f"{values.max():.{digits}f} (step {values.idxmax()})" if values.notna().any() else "unknown"
+
+
 def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -> str:
     lines = [
         "The norm of the gradient of the target output with respect to the redundant component (solid) and to the relevant one "
@@ -63,8 +68,7 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -
             ratio, norm = ({setting: of[setting][name][kind].median(axis=1) for setting in of} for kind in ("ratio", "redundant"))
             first, last = ratio["A"].index[[0, -1]]
             shown = "; ".join(
-                f"{setting} {own.loc[first]:.3f}, {own.max():.3f} (step {own.idxmax()}), {own.loc[last]:.3f}"
-                for setting, own in ratio.items()
+                f"{setting} {own.loc[first]:.3f}, {_highest(own, 3)}, {own.loc[last]:.3f}" for setting, own in ratio.items()
             )
             seeds = of["A"][name]["ratio"].loc[last].dropna()
             lines.append(
@@ -76,8 +80,10 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -
             lines.append(
                 f"  - {name} examples, norm of the redundant component's gradient: A {norm['A'].loc[first]:.3g} at step {first}, "
                 f"{norm['A'].loc[last]:.3g} at step {last}; times B's: {times.loc[first]:.2f} at step {first}, at most "
-                f"{times.max():.2f} (step {times.idxmax()}), {times.loc[last]:.2f} at step {last}"
+                f"{_highest(times, 2)}, {times.loc[last]:.2f} at step {last}"
             )
+        ends = {setting: of[setting]["train"]["accuracy"].iloc[-1] for setting in of}
+        lines += [f"  - setting {setting}: {style.seeds(end)}" for setting, end in ends.items() if end.isna().any()]
     return "\n".join(lines)
 
 

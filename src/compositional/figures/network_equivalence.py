@@ -68,15 +68,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 axes.plot(curve.index, curve.mean(axis=1), line, color=shade, linewidth=1.8, label=name)
                 done = curve.mean(axis=1)
                 right = done.index[done >= 0.999]
-                said.append(
-                    f"{name} {style.summary(curve.iloc[-1])} at step {done.index[-1]}"
-                    + (
-                        f" (all right first at {right[0]})"
-                        if len(right)
-                        else f" (at most {done.max():.3f}, at step {done.idxmax()}; least {done.min():.3f})"
-                    )
-                )
-            lines.append(f"* {panel['title']}, {label} ({own.seed.nunique()} seeds): {', '.join(said)}")
+                if len(right):
+                    course = f" (all right first at {right[0]})"
+                elif done.notna().any():
+                    course = f" (at most {done.max():.3f}, at step {done.idxmax()}; least {done.min():.3f})"
+                else:
+                    course = ""
+                said.append(f"{name} {style.summary(curve.iloc[-1])} at step {done.index[-1]}{course}")
+            lines.append(f"* {panel['title']}, {label} ({style.seeds(curve.iloc[-1])}): {', '.join(said)}")
             axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
             axes.set(title=f"{panel['title']}\n{label}", xlim=(0, min(options["last_step"], own.step.max())), ylim=(-0.03, 1.05))
             axes.set_xlabel("step")
