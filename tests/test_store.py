@@ -6,6 +6,8 @@ import hashlib
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 
 from compositional import files
 from compositional.store import Store, key_of
@@ -31,7 +33,7 @@ def test_add_and_restore(stored):
     assert (folder / "run/history.csv").read_text() == "step\n1\n"
 
 
-@pytest.mark.parametrize("damage", ["alter", "remove", "cut the description"])
+@pytest.mark.parametrize("damage", ["alter", "remove", '{"history', '["history.csv"]', '"history.csv"', "5"])
 def test_a_damaged_entry_counts_as_absent(stored, damage):
     store, folder = stored
     file = next(folder.glob("store/entries/*/*/history.csv"))
@@ -40,7 +42,7 @@ def test_a_damaged_entry_counts_as_absent(stored, damage):
     elif damage == "remove":
         file.unlink()
     else:
-        (file.parent / "entry.json").write_text('{"history')
+        (file.parent / "entry.json").write_text(damage)
     assert not store.has("abcd")
 
 
@@ -56,12 +58,23 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
     assert store.load_checkpoint("none") is None
 
 
-def test_a_cut_off_checkpoint_is_no_checkpoint(tmp_path):
+def test_a_checkpoint_that_is_not_what_was_kept_is_no_checkpoint(tmp_path):
     store = Store(tmp_path)
     store.save_checkpoint("key", State(0, 0.0, tensors={"weights": torch.zeros(100)}))
     (path,) = tmp_path.glob("checkpoints/*")
-    path.write_bytes(path.read_bytes()[:-50])
-    assert store.load_checkpoint("key") is None
+    whole = path.read_bytes()
+    with safe_open(path, framework="pt") as stored:
+        about = stored.metadata()
+    flipped = whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:]
+    states = [about["state"].replace('"step": 0', '"step": 9'), "null", "{}", "[]", '{"history": [], "x": 1}']
+    others = [save({"weights": torch.zeros(10)}, about)]
+    others += [save({"weights": torch.zeros(100)}, about | {"state": state}) for state in states]
+    for content in (whole[:-50], flipped, save({"weights": torch.zeros(100)}), *others):
+        path.write_bytes(content)
+        assert store.load_checkpoint("key") is None
+        assert not path.exists()  # or every later call would meet it again
+    path.write_bytes(whole)
+    assert store.load_checkpoint("key").tensors["weights"].shape == (100,)
 
 
 def test_keys_follow_every_part_of_the_identity():

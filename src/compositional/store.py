@@ -1,18 +1,20 @@
 """Finished runs and checkpoints, addressed by all that they depend on.
 
 A pack job asks the store first and trains only what is missing, so a job that failed, or whose list of runs changed, repeats
-nothing. An entry is either whole (its files match the digests in entry.json) or counts as absent.
+nothing. An entry or a checkpoint is either whole (it matches its digests) or counts as absent.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
+from torch import Tensor
 
 from compositional import files
 from compositional.training import State
@@ -21,6 +23,11 @@ from compositional.training import State
 def key_of(identity: dict[str, Any]) -> str:
     """Digest of everything that determines a run's bytes."""
     return files.digest(identity)
+
+
+def _digest(state: str, tensors: dict[str, Tensor]) -> str:
+    """Of all that a checkpoint holds: what was altered on disk would be trained on."""
+    return hashlib.sha256(save(tensors, {"state": state})).hexdigest()
 
 
 class Store:
@@ -41,7 +48,7 @@ class Store:
         try:
             digests = json.loads((entry / "entry.json").read_text())
             return bool(digests) and all(files.sha256(entry / name) == digest for name, digest in digests.items())
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):  # the last: JSON, and no digests
             return False
 
     def add(self, key: str, contents: Path) -> None:
@@ -70,20 +77,23 @@ class Store:
     def save_checkpoint(self, key: str, state: State) -> None:
         """Keep a run in training, replacing what was kept before."""
         about = {name: getattr(state, name) for name in ("seed", "strength", "step", "diverged_at", "history", "seconds")}
+        text = json.dumps(about)
         with files.replacing(self._checkpoint(key)) as temporary:
-            save_file(state.tensors, temporary, metadata={"state": json.dumps(about)})
+            save_file(state.tensors, temporary, {"state": text, "sha256": _digest(text, state.tensors)})
 
     def load_checkpoint(self, key: str) -> State | None:
-        """The run as last kept; None if there is none, or it cannot be read."""
+        """The run as last kept; None if there is none, or it is not what was kept."""
         path = self._checkpoint(key)
         if not path.exists():
             return None
         try:
             with safe_open(path, framework="pt") as stored:
-                about = json.loads(stored.metadata()["state"])
+                about = stored.metadata()
                 tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            if about["sha256"] != _digest(about["state"], tensors):
+                raise ValueError("altered")
+            state = json.loads(about["state"])
+            return State(**state | {"history": [tuple(row) for row in state["history"]]}, tensors=tensors)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             path.unlink(missing_ok=True)
             return None
-        history = [tuple(row) for row in about.pop("history")]
-        return State(**about, history=history, tensors=tensors)
