@@ -319,6 +319,7 @@ def test_an_archive_that_cannot_be_trusted_is_refused(tmp_path):
 @pytest.mark.parametrize("allowed", [True, False])
 def test_raw_data_goes_into_the_archive_where_its_license_allows(archived_project, tmp_path, monkeypatch, allowed):
     monkeypatch.chdir(archived_project.folder)
+    monkeypatch.setattr(provenance, "ROOT", archived_project.folder)
     built = json.loads(Path("results/manifest.json").read_text())
     results = tmp_path / "results"
     for kind in ("tables", "figures", "splits", "runs"):

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from test_workflow import Project
 
-from compositional import files, integrity, provenance
+from compositional import archive, files, integrity, provenance
 
 pytestmark = pytest.mark.workflow
 RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
@@ -118,7 +118,7 @@ def test_a_failed_job_leaves_no_record(tmp_path):
 def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "inner").mkdir()
-    monkeypatch.chdir(tmp_path / "inner")
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "inner")
     provenance.source.cache_clear()
     assert provenance.source() == {}
     (tmp_path / "inner/archived").mkdir()
@@ -130,4 +130,17 @@ def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypat
     (tmp_path / "inner/a.txt").write_text("b")
     provenance.source.cache_clear()
     assert provenance.source() == {"commit": "c", "date": "d", "dirty": True}
+    provenance.source.cache_clear()
+
+
+def test_the_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkeypatch):
+    assert (provenance.ROOT / "Snakefile").is_file()
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    commit = ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]
+    for words in (["init", "-q"], ["add", "-A"], commit):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    provenance.source.cache_clear()
+    assert len(provenance.source()["commit"]) == 40
+    assert archive.sources()["files"] == {"a.txt": files.sha256(tmp_path / "a.txt")}
     provenance.source.cache_clear()

@@ -40,7 +40,7 @@ def lasting_bytes(record: Path) -> bytes:
 
 
 def sources() -> dict[str, Any]:
-    """The working folder's commit, its date, whether it was altered since, and the sha256 of every file in it.
+    """The commit of the sources, its date, whether they were altered since, and the sha256 of every file in their folder.
 
     In a git repository these are all files that git does not ignore; in an unpacked archive, those that it came with.
 
@@ -53,13 +53,15 @@ def sources() -> dict[str, Any]:
             "an archive says which commit it holds, but this folder is neither a git repository with a commit "
             "nor an unpacked archive"
         )
-    recorded = Path(provenance.SOURCE)
+    recorded = provenance.ROOT / provenance.SOURCE
     if recorded.exists():
         names = json.loads(recorded.read_text())["files"]
     else:
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0"))
-    return about | {"files": {name: files.sha256(Path(name)) for name in sorted(names) if Path(name).is_file()}}
+        listed = subprocess.run(command, cwd=provenance.ROOT, capture_output=True, text=True, check=True)
+        names = set(listed.stdout.split("\0"))
+    paths = {name: provenance.ROOT / name for name in sorted(names)}
+    return about | {"files": {name: files.sha256(path) for name, path in paths.items() if path.is_file()}}
 
 
 def manifest(
@@ -120,7 +122,7 @@ def _kept(name: str) -> bool:
 
 
 def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool) -> None:
-    """Write an archive of the working folder's sources and of a build.
+    """Write an archive of the sources and of a build.
 
     Args:
         destination: the zip file.
@@ -133,7 +135,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     """
     members: dict[str, bytes] = {}
     for name, digest in built["source"]["files"].items():
-        members[name] = Path(name).read_bytes()
+        members[name] = (provenance.ROOT / name).read_bytes()
         if _sha256(members[name]) != digest:
             raise ArchiveError(
                 f"{name} changed while the archive was made; call the same command again. What something writes to all the time "
@@ -156,7 +158,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
         for name in sorted(members):
             entry = zipfile.ZipInfo(name, _DATE)
             entry.create_system = 3  # Unix, on every system
-            executable = name in built["source"]["files"] and Path(name).stat().st_mode & 0o100
+            executable = name in built["source"]["files"] and (provenance.ROOT / name).stat().st_mode & 0o100
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             archive.writestr(entry, members[name])
 

@@ -34,6 +34,7 @@ RUN_RECORDS = {
 UNASKED = ("predictions.csv",)  # of these files those that no rule asks for
 PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
 SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
+ROOT = Path(__file__).parents[2]  # of the sources; results may be elsewhere
 
 
 @cache
@@ -59,26 +60,26 @@ def device_name(device: str) -> str:
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @cache
 def source() -> dict[str, Any]:
-    """The commit of the working folder, its date, and whether files were altered; empty where that is not known.
+    """The commit of the sources, its date, and whether files were altered; empty where that is not known.
 
     In an unpacked archive: the commit that the archive was made from.
     """
     try:
-        if Path(_git("rev-parse", "--show-toplevel")).samefile("."):
+        if Path(_git("rev-parse", "--show-toplevel")).samefile(ROOT):
             commit, date = _git("log", "-1", "--format=%H %cI").split()
             return {"commit": commit, "date": date, "dirty": bool(_git("status", "--porcelain"))}
     except (OSError, subprocess.CalledProcessError, ValueError):
         pass
     try:
-        about = json.loads(Path(SOURCE).read_text())
+        about = json.loads((ROOT / SOURCE).read_text())
     except (OSError, ValueError):
         return {}
-    altered = any(not Path(name).is_file() or files.sha256(Path(name)) != digest for name, digest in about["files"].items())
+    altered = any(not (ROOT / name).is_file() or files.sha256(ROOT / name) != digest for name, digest in about["files"].items())
     return {"commit": about["commit"], "date": about["date"], "dirty": about["dirty"] or altered}
 
 
