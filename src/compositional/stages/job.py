@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,6 +28,7 @@ def logged(path: str, code: dict[str, Any] | None = None) -> Iterator[TextIO]:
                 raise RuntimeError("the code has changed since this build began. Call the same command again")
             yield stream
         except Exception as error:
-            traceback.print_exc(file=stream)
             print(f"{type(error).__name__}: {error}\n(details in {log})", file=sys.stderr, flush=True)
+            with suppress(OSError), stream:  # a full disk takes no log either
+                traceback.print_exc(file=stream)
             sys.exit(1)
