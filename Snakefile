@@ -1,19 +1,8 @@
 # Raw data -> splits -> runs -> metrics -> tables -> figures. See README.md.
 
-from pathlib import Path
-
 from snakemake.utils import min_version
 
 min_version("9.0")
-
-
-configfile: f"{workflow.basedir}/config/config.yaml"
-
-
-# Not what an editor hides there while a file is open.
-for study in sorted(Path(workflow.basedir, "config", "studies").glob("[!.]*.y*ml")):
-
-    configfile: study
 
 
 include: "rules/common.smk"

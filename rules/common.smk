@@ -13,11 +13,24 @@ if set(str(ROOT)) & set("{}"):
 sys.path.insert(0, str(SOURCES))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))
 
-from compositional import archive, files, integrity, plan, progress, provenance
+from compositional import archive, config_files, files, integrity, plan, progress, provenance
 from compositional.configuration import Configuration, ConfigurationError
 from compositional.declarations import declarations, module_path
 from compositional.fingerprint import fingerprint, of_script
 from compositional.grid import NAME, figure_runs
+
+# The default and the studies; not what an editor hides there while a file is open.
+CONFIG_FILES = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "studies").glob("[!.]*.y*ml"))]
+try:
+    # Of overlays Snakemake has read those that are no YAML files: JSON, or a pipe.
+    overlays = [path for path in workflow.config_settings.configfiles if path.suffix in (".yaml", ".yml")]
+    config_files.check(CONFIG_FILES, overlays)
+except (ConfigurationError, OSError) as error:
+    sys.exit(str(error))
+for path in CONFIG_FILES:
+
+    configfile: path
+
 
 # Called without --cores, use this machine's; executors that submit jobs elsewhere have --jobs instead.
 settings = workflow.resource_settings

@@ -299,7 +299,11 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     overlay = project.overlay(grids(regularizers={"entropie": [1]}))
     output = project.snakemake(FIGURE, overlay=overlay, succeeds=False)
     assert "unknown regularizer 'entropie'; did you mean 'entropy'?" in output
-    assert "Traceback" not in output
+    study = tmp_path / "config/studies/compositional_regularization.yaml"
+    shutil.copy(study, study.with_name("my_copy.yaml"))
+    copied = project.snakemake(FIGURE, succeeds=False)
+    assert f"figures.ablation is in {study} and again in {study.with_name('my_copy.yaml')}: rename it" in copied
+    assert "Traceback" not in output + copied
     assert not (tmp_path / "results").exists()
 
 

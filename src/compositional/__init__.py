@@ -4,7 +4,8 @@ Of what there is much, each is a module of its own, found by its name, in `datas
 contract of these is in `regularization`) and `figures/`. `collectors/` make rows of a figure's table from files that are none;
 `synthesis/` is the search for programs. The modules beside these packages, by what they are about:
 
-    what is asked for      configuration, checked against the modules' declarations, of which documentation makes tables
+    what is asked for      config_files; configuration, checked against the modules' declarations, of which documentation makes
+                           tables
     what is to be done     grid: runs and their paths; plan: which train together; fingerprint: the code behind a result
     what is kept           files: whole or absent; store: finished runs; provenance: the records; integrity: damage
     what is told           progress of a build; report: a page about it; archive: one file of it, which crate describes and by
