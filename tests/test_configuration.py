@@ -189,7 +189,9 @@ def test_run_paths_round_trip_and_nothing_escapes_the_results():
     run = Run("scan_jump", "lstm_attention", "entropy", 1e-05, 3)
     assert run.path == "scan_jump/lstm_attention/entropy/lambda=1e-05/seed=3"
     assert Run.parse(run.path) == run
-    for path in ("../x/a/lambda=1/seed=0", "a/b/c/lambda=-1/seed=0", "a/b/c/lambda=1/seed=../0"):
+    assert Run.parse("a/b/c/lambda=1e+20/seed=0").path == "a/b/c/lambda=1e+20/seed=0"
+    wrong = [f"a/b/c/lambda={text}/seed=0" for text in ("-1", "1-2", "1e", "1.2.3", "1e999", "inf")]
+    for path in ("../x/a/lambda=1/seed=0", "a/b/c/lambda=1/seed=../0", *wrong):
         with pytest.raises(ValueError, match="is not"):
             Run.parse(path)
     assert [format_lambda(value) for value in (0, 0.1, 10.0, 0.30000000000000004)] == ["0", "0.1", "10", "0.3"]

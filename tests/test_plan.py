@@ -128,9 +128,12 @@ def test_the_command_line_says_which_runs_are_wanted():
         with pytest.raises(ConfigurationError, match=f"there is no {what} .*did you mean"):
             wanted(f"results/raw/{target}")
     run = Run("scan_jump", "lstm_attention", "smoothness", 0.5, 77)
-    for name in ("weights.safetensors", "metrics.csv", ""):
+    for name in ("weights.safetensors", "metrics.csv"):
         assert wanted(f"results/runs/{run.path}/{name}") == {run}
-    assert wanted(f"results/runs/{run.path}") == {run}
+    for target, file in ((f"runs/{run.path}", "/metrics.csv"), ("figures/ablation", ".pdf"), ("tables/ablation", ".csv")):
+        for slash in ("", "/"):
+            with pytest.raises(ConfigurationError, match=f"ask for a file, such as results/{target}{file}$"):
+                wanted(f"results/{target}{slash}")
     with pytest.raises(ConfigurationError, match="did you mean"):
         wanted("results/runs/scan_jmp/lstm_attention/none/lambda=0/seed=0/run.json")
     for target, name in (("figures/ablatoin.pdf", "figure"), ("tables/ablatoin.csv", "figure"), ("splits/scan_jmp", "task")):

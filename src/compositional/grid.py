@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = r"[a-z][a-z0-9_]*"
-LAMBDA = r"[0-9][0-9.e+-]*"
+LAMBDA = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 SEED = r"[0-9]+"
 
 
@@ -50,8 +50,9 @@ class Run:
             ValueError: the path names no run.
         """
         match = re.fullmatch(rf"({NAME})/({NAME})/({NAME})/lambda=({LAMBDA})/seed=({SEED})", path)
-        if match is None:
-            raise ValueError(f"{path!r} is not <task>/<model>/<regularizer>/lambda=<number>/seed=<number>")
+        if match is None or float(match[4]) == float("inf"):
+            form = "<task>/<model>/<regularizer>/lambda=<number>/seed=<number>"
+            raise ValueError(f"{path!r} is not {form} with a finite lambda such as 0.1 or 1e-05")
         task, model, regularizer, strength, seed = match.groups()
         return Run(task, model, regularizer, float(strength), int(seed))
 

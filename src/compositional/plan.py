@@ -20,6 +20,7 @@ from compositional.configuration import Configuration, ConfigurationError
 from compositional.grid import Run, figure_runs, run_folder
 
 OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
+A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for in place of a bare name
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ def wanted_runs(configuration: Configuration, results: str, targets: Collection[
     wanted: dict[Run, set[str]] = defaultdict(set)
     figures = configuration.figures
     for argument in targets:
-        stage, _, rest = argument.removeprefix(f"{results}/").partition("/")
+        stage, _, rest = argument.rstrip("/").removeprefix(f"{results}/").partition("/")
         if not argument.startswith(f"{results}/"):
             continue
         if stage == "runs":
-            path = rest.rstrip("/") if rest.rstrip("/").rsplit("/", 1)[-1].startswith("seed=") else rest.rsplit("/", 1)[0]
+            path = rest if rest.rsplit("/", 1)[-1].startswith("seed=") else rest.rsplit("/", 1)[0]
             run = Run.parse(path)
             configuration.check_run(run)
             if run.path != path:
@@ -78,6 +79,8 @@ def wanted_runs(configuration: Configuration, results: str, targets: Collection[
                 wanted[run].add("splits")
         elif stage == "raw":
             configuration.check_raw_file(*rest.partition("/")[::2])
+        if stage in A_FILE and not Path(argument).suffix:
+            raise ConfigurationError(f"{argument}: ask for a file, such as {argument.rstrip('/')}{A_FILE[stage]}")
     if not targets or not all(target.startswith(f"{results}/") for target in targets):
         for name, figure in figures.items():
             for run in figure_runs(figure):
