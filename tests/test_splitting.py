@@ -8,12 +8,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from datasets import Dataset, DatasetDict
+from datasets import Array2D, Dataset, DatasetDict, Features, Value
 
 from compositional import files, lexicon, pairs, splitting
 from compositional.datasets import digits, scan
 from compositional.declarations import defaults
-from compositional.tasks import scan_jump
+from compositional.tasks import digits_concat, scan_jump
 
 # sha256 of the sorted lines of the published files (github brendenlake/SCAN, c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f).
 PUBLISHED = {
@@ -91,6 +91,46 @@ def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(splitting.OverlapError):
         splitting.make_split("leak", "tasks.scan_jump", {}, tmp_path / "raw", tmp_path / "split")
     assert list(tmp_path.iterdir()) == []
+
+
+RULE = {"columns": ["image"], "members": ["test"]}
+BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"in_distribution": None}, "in_distribution is None, must be 'validation', the first of its members among"),
+        ({"in_distribution": "validaton"}, "in_distribution is 'validaton', must be 'validation'"),
+        ({"in_distribution": "train"}, "in_distribution is 'train', must be 'validation'"),
+        ({"disjoint": None}, "disjoint is None, must be a list of"),
+        ({"disjoint": RULE}, "disjoint is {.*must be a list of"),
+        ({"disjoint": ["test"]}, r"disjoint is \['test'\], must be"),
+        ({"disjoint": [RULE | {"members": ["tset"]}]}, r"'tset'.*some of \['train', 'validation', 'test'\]"),
+        ({"disjoint": [RULE | {"columns": ["images"]}]}, r"'images'.*some of \['image', 'label'\]"),
+        ({"disjoint": [RULE | {"members": "test"}]}, "'members': 'test'"),
+        ({"disjoint": [RULE | {"by_desing": "why"}]}, "'by_desing'"),
+        ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
+        ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
+        ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
+    ],
+)
+def test_what_a_task_returns_is_checked(tmp_path, monkeypatch, change, message):
+    good = {"features": BLANK, "members": DatasetDict, "names": ["train", "validation", "test"]}
+    good |= {"in_distribution": "validation", "disjoint": [RULE | {"by_design": "one image"}], "classes": 2}
+
+    def build(raw, parameters):
+        about = good | parameters
+        rows, make = {"image": [[[0, 1], [2, 3]]], "label": [1]}, about.pop("members")
+        return make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")}), {
+            key: value for key, value in about.items() if key != "features"
+        }
+
+    monkeypatch.setattr(digits_concat, "build", build)
+    splitting.make_split("good", "tasks.digits_concat", {}, tmp_path, tmp_path / "good")
+    with pytest.raises(ValueError, match=f"^task 'mine': .*{message}"):
+        splitting.make_split("mine", "tasks.digits_concat", change, tmp_path, tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
 
 
 def test_virtual_words_join_both_vocabularies_and_no_sentence(tmp_path):

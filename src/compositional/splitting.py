@@ -19,6 +19,8 @@ _NOT_TRAINED_ON = {
     *("task", "dataset", "parameters", "audit", "items", "raw_sha256"),
     *("references", "decoding", "class_names"),  # of evaluation and figures
 }
+# Of the members, the first that there is stands for what was learned (figures.style).
+_IN_DISTRIBUTION = ("in_distribution", "validation", "train")
 
 
 class OverlapError(ValueError):
@@ -56,6 +58,40 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
     return counts
 
 
+def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
+    """Refuse what a task's `build` returns if it is not what `tasks/__init__.py` says.
+
+    Raises:
+        ValueError: naming task, key, value and what is allowed.
+    """
+    if not isinstance(members, DatasetDict) or "train" not in members:
+        raise ValueError(
+            f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
+        )
+    own = next(name for name in _IN_DISTRIBUTION if name in members)
+    if (said := about.get("in_distribution")) != own:
+        first = ", ".join(_IN_DISTRIBUTION)
+        raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
+
+    def fits(rule: Any) -> bool:
+        return (
+            isinstance(rule, dict)
+            and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
+            and all(isinstance(rule[key], list) for key in ("columns", "members"))
+            and all(name in list(members) for name in rule["members"])
+            and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
+        )
+
+    rules = about.get("disjoint")
+    if not isinstance(rules, list) or not all(map(fits, rules)):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
+            f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
+        )
+    if kind == "image" and not hasattr(feature := members["train"].features.get("image"), "shape"):
+        raise ValueError(f"task {task!r}: its column image is {feature!r}, must be of the feature Array2D or Array3D")
+
+
 def make_split(
     task: str,
     module: str,
@@ -77,7 +113,7 @@ def make_split(
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
-        ValueError: a raw file is not what was published.
+        ValueError: a raw file is not what was published, or `build` does not return what it must.
     """
     implementation = import_module(f"compositional.{module}")
     for name in raw_files:
@@ -85,6 +121,7 @@ def make_split(
     more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     members, about = implementation.build(raw, parameters, **more)
+    _check(task, implementation.KIND, members, about)
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
     about["audit"] = audit(members, about.pop("disjoint"))
     about["items"] = {name: len(member) for name, member in members.items()}

@@ -6,12 +6,15 @@
     build(raw, parameters)   its members (a DatasetDict: "train", "test" and others) and what it says of itself, for task.json.
                      `raw` is the folder of its raw files.
 
-What it must say of itself: "in_distribution", the member that shows how well training went, and "disjoint", which members may
-have nothing in common with training (`splitting.audit`). What it may say: "references", values that need no network, by metric;
+What it must say of itself: "in_distribution", the member that shows how well training went, which is the first that there is of
+"in_distribution", "validation" and "train"; and "disjoint", which members may have nothing in common with training: a list of
+{"columns": [those compared], "members": [those that are compared with "train"]}, with "by_design", a reason, where they do have
+something in common (`splitting.audit`). What it may say: "references", values that need no network, by metric;
 "decoding" (`decoding.scores`); "primitives" (`sequences.Batch.influence`); and what its kind needs besides:
 
     sequence         columns input and output, words between spaces: `sentences.task` makes both return values of pairs
-    image            columns image and label; "classes", "component_width" (None: no redundant component)
+    image            columns image, of the feature Array2D (height, width) or Array3D (channels, height, width), and label;
+                     "classes", "component_width" (None: no redundant component)
     the others       as in their splits: `composites`, `combinations`, `tensors`, `points`, `puzzles`
 
 and, where it needs them,
