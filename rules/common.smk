@@ -100,10 +100,13 @@ onstart:
     if not only_look:
         now = plan.read(Path("results/plan.json"))
         beside = now if others or now != planned else []
-        plan.write(Path("results/plan.json"), PACKS, beside)
-        if not beside:
-            steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
-            progress.announce(Path("results/progress"), plan.work(steps))
+        try:
+            plan.write(Path("results/plan.json"), PACKS, beside)
+            if not beside:
+                steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
+                progress.announce(Path("results/progress"), plan.work(steps))
+        except OSError as error:
+            sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
 
 
 # What a profile asks for by default, withheld from jobs that are told to compute on the CPU.
