@@ -246,27 +246,42 @@ def test_an_integer_where_any_number_may_stand_is_that_number(config):
     assert json.dumps(written.family_parameters(family)) == json.dumps(plain.family_parameters(family))
 
 
-def test_modules_without_a_declaration_are_refused(monkeypatch, tmp_path):
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """A package with no module yet: writes one, given as "models.cnn"."""
     monkeypatch.setattr(declarations_module, "PACKAGE", tmp_path)
     declarations_module.declarations.cache_clear()
-    (tmp_path / "models").mkdir()
-    base = 'KIND = "image"\nREPRESENTATIONS = ("features",)\nPARAMETERS = {"width": {"default": 1}}\n'
-    (tmp_path / "models/base.py").write_text(base)
+
+    def write(name: str, source: str) -> None:
+        path = declarations_module.module_path(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+
+    yield write
+    declarations_module.declarations.cache_clear()
+
+
+def test_modules_without_a_declaration_are_refused(package, tmp_path):
+    package("models.base", 'KIND = "image"\nREPRESENTATIONS = ("features",)\nPARAMETERS = {"width": {"default": 1}}\n')
     taken = f"from {tmp_path.name}.models import base as other\nKIND = other.KIND\nREPRESENTATIONS = other.REPRESENTATIONS\n"
-    (tmp_path / "models/extended.py").write_text(taken + "PARAMETERS = other.PARAMETERS\n")
+    package("models.extended", taken + "PARAMETERS = other.PARAMETERS\n")
     joined = 'SHARED = {"depth": {"default": 2}}\nPARAMETERS = other.PARAMETERS | SHARED | {"width": {"default": 3}}\n'
-    (tmp_path / "models/joined.py").write_text(taken + joined)
-    (tmp_path / "models/computed.py").write_text(taken + "PARAMETERS = {**other.PARAMETERS}\n")
-    (tmp_path / "models/bare.py").write_text(taken + 'PARAMETERS = {"width": {"type": "integer"}}\n')
-    try:
-        assert declarations_module.declarations("models.extended") == declarations_module.declarations("models.base")
-        assert list(declarations_module.defaults("models.joined").items()) == [("width", 3), ("depth", 2)]
-        with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
-            declarations_module.declarations("models.computed")
-        with pytest.raises(ValueError, match="no default for 'width'"):
-            declarations_module.declarations("models.bare")
-    finally:
-        declarations_module.declarations.cache_clear()
+    package("models.joined", taken + joined)
+    package("models.computed", taken + "PARAMETERS = {**other.PARAMETERS}\n")
+    package("models.bare", taken + 'PARAMETERS = {"width": {"type": "integer"}}\n')
+    assert declarations_module.declarations("models.extended") == declarations_module.declarations("models.base")
+    assert list(declarations_module.defaults("models.joined").items()) == [("width", 3), ("depth", 2)]
+    with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
+        declarations_module.declarations("models.computed")
+    with pytest.raises(ValueError, match="no default for 'width'"):
+        declarations_module.declarations("models.bare")
+
+
+@pytest.mark.parametrize("name", ["regularizers.Toy", "tasks.of-two", "regularizers.none"])
+def test_modules_of_which_no_result_can_have_the_name_are_refused(package, name):
+    package(name, "")
+    with pytest.raises(ValueError, match=rf"{name.split('.')[1]}.py: rename this module: a letter, then letters, digits and _"):
+        declarations_module.available(name.split(".")[0])
 
 
 def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from compositional.grid import NAME
 
 PACKAGE = Path(__file__).parent
 # What modules in these subpackages must declare; their __init__ says what it means.
@@ -30,8 +33,17 @@ def module_path(name: str) -> Path:
 
 
 def available(kind: str) -> list[str]:
-    """Names of the modules in a subpackage, for example available("models"); `figures.style` is what figures share."""
-    return sorted(path.stem for path in (PACKAGE / kind).glob("*.py") if path.stem not in ("__init__", "style"))
+    """Names of the modules in a subpackage, for example available("models"); `figures.style` is what figures share.
+
+    Raises:
+        ValueError: one has a name that no path of a result can have.
+    """
+    paths = [path for path in (PACKAGE / kind).glob("[!.]*.py") if path.stem not in ("__init__", "style")]
+    for path in paths:
+        if not re.fullmatch(NAME, path.stem) or (kind, path.stem) == ("regularizers", "none"):
+            reserved = "; 'none' is the plain run (lambda = 0)" if kind == "regularizers" else ""
+            raise ValueError(f"{path}: rename this module: a letter, then letters, digits and _, all lower case{reserved}")
+    return sorted(path.stem for path in paths)
 
 
 def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any:
