@@ -15,6 +15,7 @@ import compositional
 from compositional import declarations as declarations_module
 from compositional import documentation
 from compositional.configuration import Configuration, ConfigurationError
+from compositional.fingerprint import fingerprint
 from compositional.grid import Run, expand, figure_runs, format_lambda
 
 ROOT = Path(__file__).parent.parent
@@ -282,6 +283,19 @@ def test_modules_of_which_no_result_can_have_the_name_are_refused(package, name)
     package(name, "")
     with pytest.raises(ValueError, match=rf"{name.split('.')[1]}.py: rename this module: a letter, then letters, digits and _"):
         declarations_module.available(name.split(".")[0])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [(b"WIDTH = 1\nKIND = \n", "models/cnn.py, line 2: invalid syntax"), (b'KIND = "\xe9"\n', "models/cnn.py, line 1: .*utf-8")],
+)
+def test_a_module_that_is_no_python_is_named(package, tmp_path, source, message):
+    package("models.cnn", "")
+    (tmp_path / "models/cnn.py").write_bytes(source)
+    with pytest.raises(ValueError, match=message):
+        declarations_module.declarations("models.cnn")
+    with pytest.raises(ValueError, match=message):
+        fingerprint(tmp_path / "models/cnn.py", root=tmp_path)
 
 
 def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():

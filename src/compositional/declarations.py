@@ -46,6 +46,18 @@ def available(kind: str) -> list[str]:
     return sorted(path.stem for path in paths)
 
 
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a source file.
+
+    Raises:
+        ValueError: it is no Python, or not in its encoding.
+    """
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from error
+
+
 def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any:
     """The value of a declaration. own: what the module declares above it; imported: modules by their name in it.
 
@@ -72,11 +84,11 @@ def declarations(name: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such module.
-        ValueError: it lacks a declaration, or an option of it a default.
+        ValueError: it is no Python, it lacks a declaration, or an option of it a default.
     """
     found: dict[str, Any] = {}
     imported: dict[str, str] = {}
-    for node in ast.parse(module_path(name).read_text()).body:
+    for node in parsed(module_path(name)).body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name:
             package = node.module.split(".")[1:]
             imported |= {alias.asname or alias.name: ".".join([*package, alias.name]) for alias in node.names}

@@ -6,7 +6,7 @@ import ast
 import json
 from pathlib import Path
 
-from compositional.declarations import available, declarations, module_path
+from compositional.declarations import available, declarations, module_path, parsed
 from compositional.files import replacing
 
 MARK = "<!-- Below this line: written by `make docs` from the modules' declarations. -->"
@@ -53,7 +53,7 @@ def tables() -> str:
             lines += _table(section)
             continue
         for name in available(section):
-            summary = (ast.get_docstring(ast.parse(module_path(f"{section}.{name}").read_text())) or "").split("\n\n")[0]
+            summary = (ast.get_docstring(parsed(module_path(f"{section}.{name}"))) or "").split("\n\n")[0]
             lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(f"{section}.{name}")]
     return "\n".join(lines)
 

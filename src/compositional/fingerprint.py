@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from compositional.declarations import PACKAGE, module_path
+from compositional.declarations import PACKAGE, module_path, parsed
 
 SCRIPTS = PACKAGE.parents[1] / "workflow" / "scripts"
 
@@ -67,7 +67,7 @@ def _imports(tree: ast.Module, path: Path, root: Path) -> set[Path]:
 @cache
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path]]:
     """Digest of a file's code and the project files it imports."""
-    tree = _without_docstrings(ast.parse(path.read_text()))
+    tree = _without_docstrings(parsed(path))
     return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_imports(tree, path, root))
 
 
