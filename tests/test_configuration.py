@@ -285,6 +285,14 @@ def test_modules_of_which_no_result_can_have_the_name_are_refused(package, name)
         declarations_module.available(name.split(".")[0])
 
 
+@pytest.mark.parametrize("listed", ["REPRESENTATIONS", "APPLIES_TO"])
+def test_a_text_where_names_are_listed_is_refused(package, listed):
+    """Not taken for one name: the module itself would look into it letter by letter."""
+    package("regularizers.toy", f'REPRESENTATIONS = ()\nAPPLIES_TO = ()\nPARAMETERS = {{}}\n{listed} = ("image")\n')
+    with pytest.raises(ValueError, match=rf"toy.py: {listed} = 'image' is text; .* \('image',\) with its comma"):
+        declarations_module.declarations("regularizers.toy")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [(b"WIDTH = 1\nKIND = \n", "models/cnn.py, line 2: invalid syntax"), (b'KIND = "\xe9"\n', "models/cnn.py, line 1: .*utf-8")],

@@ -84,7 +84,7 @@ def declarations(name: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such module.
-        ValueError: it is no Python, it lacks a declaration, or an option of it a default.
+        ValueError: it is no Python, it lacks a declaration or has it wrong, or an option lacks a default.
     """
     found: dict[str, Any] = {}
     imported: dict[str, str] = {}
@@ -105,6 +105,9 @@ def declarations(name: str) -> dict[str, Any]:
             f"{module_path(name)} declares no {', '.join(missing)}: each must be a literal of this module, <module>.<NAME> of "
             f"a module that it imports from compositional, or dictionaries joined by |; see {module_path(f'{kind}.__init__')}"
         )
+    for listed in ("REPRESENTATIONS", "APPLIES_TO"):
+        if isinstance(text := found.get(listed), str):
+            raise ValueError(f"{module_path(name)}: {listed} = {text!r} is text; write ({text!r},) with its comma")
     for option, schema in found.get("PARAMETERS", {}).items():
         if "default" not in schema:
             raise ValueError(f"{module_path(name)}: PARAMETERS has no default for {option!r}")
