@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import compositional
+from compositional import configuration as configuration_module
 from compositional import declarations as declarations_module
 from compositional import documentation
 from compositional.configuration import Configuration, ConfigurationError
@@ -251,7 +252,12 @@ def test_an_integer_where_any_number_may_stand_is_that_number(config):
 def package(monkeypatch, tmp_path):
     """A package with no module yet: writes one, given as "models.cnn"."""
     monkeypatch.setattr(declarations_module, "PACKAGE", tmp_path)
-    declarations_module.declarations.cache_clear()
+
+    def clear() -> None:
+        declarations_module.declarations.cache_clear()
+        configuration_module.declared_by.cache_clear()
+
+    clear()
 
     def write(name: str, source: str) -> None:
         path = declarations_module.module_path(name)
@@ -259,7 +265,7 @@ def package(monkeypatch, tmp_path):
         path.write_text(source)
 
     yield write
-    declarations_module.declarations.cache_clear()
+    clear()
 
 
 def test_modules_without_a_declaration_are_refused(package, tmp_path):
@@ -269,13 +275,38 @@ def test_modules_without_a_declaration_are_refused(package, tmp_path):
     joined = 'SHARED = {"depth": {"default": 2}}\nPARAMETERS = other.PARAMETERS | SHARED | {"width": {"default": 3}}\n'
     package("models.joined", taken + joined)
     package("models.computed", taken + "PARAMETERS = {**other.PARAMETERS}\n")
-    package("models.bare", taken + 'PARAMETERS = {"width": {"type": "integer"}}\n')
     assert declarations_module.declarations("models.extended") == declarations_module.declarations("models.base")
     assert list(declarations_module.defaults("models.joined").items()) == [("width", 3), ("depth", 2)]
     with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
         declarations_module.declarations("models.computed")
-    with pytest.raises(ValueError, match="no default for 'width'"):
-        declarations_module.declarations("models.bare")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (1.0, "PARAMETERS.width: 1.0 is not of type 'object'"),
+        ({"type": "integer", "description": ""}, "PARAMETERS.width: 'default' is a required property"),
+        ({"type": "integer", "default": 1}, "PARAMETERS.width: 'description' is a required property"),
+        ({"default": 1, "description": ""}, "PARAMETERS.width: 'type' is a required property, and 'enum' is a required property"),
+        ({"type": "nubmer", "default": 1, "description": ""}, "PARAMETERS.width.type: 'nubmer' is not one of .*'number'"),
+        ({"type": "integer", "minimun": 0, "default": 1, "description": ""}, "unknown key 'minimun'; did you mean 'minimum'"),
+        (
+            {"type": "array", "items": {"minimun": 0}, "default": [], "description": ""},
+            "PARAMETERS.width.items: unknown key 'minimun'",
+        ),
+        ({"type": "integer", "minimum": 0, "default": -3, "description": ""}, "PARAMETERS.width: -3 is less than the minimum"),
+    ],
+)
+def test_options_must_be_schemas_that_their_defaults_follow(package, option, message):
+    package("models.cnn", f'KIND = "image"\nREPRESENTATIONS = ()\nPARAMETERS = {{"width": {option}}}\n')
+    with pytest.raises(ConfigurationError, match=f"models/cnn.py: .*{message}"):
+        configuration_module.declared_by("models.cnn")
+
+
+def test_every_module_declares_its_options_well():
+    for kind in declarations_module.REQUIRED:
+        for name in declarations_module.available(kind):
+            configuration_module.declared_by(f"{kind}.{name}")
 
 
 @pytest.mark.parametrize("name", ["regularizers.Toy", "tasks.of-two", "regularizers.none"])

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from compositional.declarations import available, declarations, defaults
+from compositional.declarations import available, declarations, defaults, module_path
 from compositional.grid import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
@@ -97,6 +97,47 @@ def _options(properties: dict[str, dict]) -> dict:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
+_META = jsonschema.Draft7Validator.META_SCHEMA  # a draft whose own schema is in one piece
+_WORDS = "type enum minimum exclusiveMinimum maximum exclusiveMaximum multipleOf pattern minItems maxItems uniqueItems"
+_WORDS += " additionalProperties properties required default description"
+# What an option may be declared as. To JSON schema alone a word that it does not know, such as "minimun", is no error.
+_OPTION = {
+    "type": ["object", "boolean"],
+    "additionalProperties": False,
+    "properties": {word: _META["properties"][word] for word in _WORDS.split()}
+    | {"items": {"$ref": "#"}, "prefixItems": {"type": "array", "items": {"$ref": "#"}}, "names": {"enum": ["methods", "tasks"]}},
+    "definitions": _META["definitions"],
+}
+_PARAMETERS = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "required": ["default", "description"],
+        "anyOf": [{"required": ["type"]}, {"required": ["enum"]}],
+    },
+}
+
+
+@cache
+def declared_by(module: str) -> dict[str, Any]:
+    """What a module declares; its options are JSON schemas that their defaults follow.
+
+    Raises:
+        ConfigurationError: they are not.
+    """
+    found = declarations(module)
+    where, options = f"{module_path(module)}: PARAMETERS", found.get("PARAMETERS", {})
+    problems = _check(options, _PARAMETERS, where)
+    problems = problems or [line for name in options for line in _check(options[name], _OPTION, f"{where}.{name}")]
+    if not problems:
+        # An empty default may be against its own schema: then the option must be given.
+        values = {name: option["default"] for name, option in options.items() if option["default"] not in ([], {})}
+        problems = _check(values, _options(options), where)
+    if problems:
+        raise ConfigurationError("\n".join(problems))
+    return found
+
+
 def _read(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]:
     """Those of `values` that are options; 1 as 1.0 where any number is allowed, since both ask for the same."""
 
@@ -110,7 +151,7 @@ def _read(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]
 
 def _sources(module: str) -> list[str]:
     """Names of the files of every run that a figure module's table is made from."""
-    source = declarations(f"figures.{module}")["SOURCE"]
+    source = declared_by(f"figures.{module}")["SOURCE"]
     return [source] if isinstance(source, str) else list(source)
 
 
@@ -167,7 +208,7 @@ class Configuration:
         for name, entry in config["tasks"].items():
             # In the order in which the module declares them: overlays may turn the order of keys around.
             module = entry.get("module", name)
-            order = list(declarations(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
+            order = list(declared_by(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
             given = entry.get("series", {})
             axes = {
                 axis: list(range(1, given[axis] + 1)) if isinstance(given[axis], int) else given[axis]
@@ -227,7 +268,7 @@ class Configuration:
         return sorted({*self.config[section], *available(section)})
 
     def _declared(self, section: str, name: str) -> dict[str, Any]:
-        return declarations(self.module(section, name))
+        return declared_by(self.module(section, name))
 
     def _check_entry(self, section: str, name: str) -> list[str]:
         entry = self.config[section][name]
@@ -237,10 +278,10 @@ class Configuration:
         if module not in available(section):
             known = available(section)
             return [f"{section}.{name}: there is no {KINDS[section]} module {module!r}{_options_for(module, known)}"]
-        properties = dict(declarations(f"{section}.{module}")["PARAMETERS"])
+        properties = dict(declared_by(f"{section}.{module}")["PARAMETERS"])
         properties["module"] = {"type": "string"}
         if section != "regularizers":
-            properties["training"] = _options(declarations("training")["PARAMETERS"])
+            properties["training"] = _options(declared_by("training")["PARAMETERS"])
         return _check(entry, _options(properties), f"{section}.{name}")
 
     def _check_figures(self) -> list[str]:
@@ -254,10 +295,10 @@ class Configuration:
                     continue
                 wrong = _check(
                     figure.get("options", {}),
-                    _options(declarations(f"figures.{module}")["PARAMETERS"]),
+                    _options(declared_by(f"figures.{module}")["PARAMETERS"]),
                     f"{where}.options",
                 )
-                needed = ["task"] if declarations(f"figures.{module}")["SOURCE"] == "split" else GRID_KEYS
+                needed = ["task"] if declared_by(f"figures.{module}")["SOURCE"] == "split" else GRID_KEYS
                 for index, grid in enumerate(figure["grids"]):
                     grid_where = f"{where}.grids.{index}"
                     wrong += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
@@ -303,7 +344,7 @@ class Configuration:
 
     def _check_together(self, where: str, module: str, grids: list[dict[str, Any]]) -> list[str]:
         """Why a figure cannot be drawn of these grids, each of which is possible."""
-        declared, problems = declarations(f"figures.{module}"), []
+        declared, problems = declared_by(f"figures.{module}"), []
         if declared.get("REGULARIZED") and all(run.strength == 0 for grid in grids for run in expand(grid)):
             problems.append(
                 f"{where}.grids: this figure compares regularized runs with plain ones, and no grid has a regularizer with a "
@@ -321,7 +362,7 @@ class Configuration:
     def _check_named(self, where: str, module: str, figure: dict[str, Any]) -> list[str]:
         """Methods and tasks that options name (see `figures`) and that do not exist, or are not trained."""
         problems = []
-        for option, schema in declarations(f"figures.{module}")["PARAMETERS"].items():
+        for option, schema in declared_by(f"figures.{module}")["PARAMETERS"].items():
             values, here = figure.get("options", {}).get(option, {}), f"{where}.options.{option}"
             if schema.get("names") == "methods":
                 problems += self._check_methods(here, values, figure["grids"])
@@ -371,7 +412,7 @@ class Configuration:
                 f"training.batch_size of tensor tasks must be the number of measurements, {measurements}: every step uses all; "
                 f"{task!r} has {settings['batch_size']}"
             )
-        if settings["loss"] not in (losses := declarations(f"{kind}s")["LOSSES"]):
+        if settings["loss"] not in (losses := declared_by(f"{kind}s")["LOSSES"]):
             allowed = ", ".join(losses)
             problems.append(
                 f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}"
@@ -450,7 +491,7 @@ class Configuration:
         """
         asked = [(dataset, available("datasets"), "dataset")]
         if dataset in asked[0][1]:
-            asked.append((name, sorted(declarations(f"datasets.{dataset}")["FILES"]), f"file of {dataset}"))
+            asked.append((name, sorted(declared_by(f"datasets.{dataset}")["FILES"]), f"file of {dataset}"))
         for wanted, known, what in asked:
             if wanted not in known:
                 raise ConfigurationError(f"there is no {what} {wanted!r}{_options_for(wanted, known)}")
@@ -462,7 +503,7 @@ class Configuration:
 
     def settings(self, task: str, model: str) -> dict[str, Any]:
         """Training settings: defaults, then the task's, then the model's."""
-        properties = declarations("training")["PARAMETERS"]
+        properties = declared_by("training")["PARAMETERS"]
         settings = defaults("training")
         for section, name in (("tasks", task), ("models", model)):
             settings |= _read(properties, self.config[section].get(name, {}).get("training", {}))
@@ -481,7 +522,7 @@ class Configuration:
 
         Some are needed only "when" the task has certain options.
         """
-        listed, options = declarations(f"datasets.{self.dataset(task)}")["FILES"], self.parameters("tasks", task)
+        listed, options = declared_by(f"datasets.{self.dataset(task)}")["FILES"], self.parameters("tasks", task)
         return sorted(name for name, file in listed.items() if file.get("when", {}).items() <= options.items())
 
     def split_parameters(self, task: str) -> dict[str, Any]:

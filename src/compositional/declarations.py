@@ -84,7 +84,7 @@ def declarations(name: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such module.
-        ValueError: it is no Python, it lacks a declaration or has it wrong, or an option lacks a default.
+        ValueError: it is no Python, it lacks a declaration or has it wrong.
     """
     found: dict[str, Any] = {}
     imported: dict[str, str] = {}
@@ -108,9 +108,6 @@ def declarations(name: str) -> dict[str, Any]:
     for listed in ("REPRESENTATIONS", "APPLIES_TO"):
         if isinstance(text := found.get(listed), str):
             raise ValueError(f"{module_path(name)}: {listed} = {text!r} is text; write ({text!r},) with its comma")
-    for option, schema in found.get("PARAMETERS", {}).items():
-        if "default" not in schema:
-            raise ValueError(f"{module_path(name)}: PARAMETERS has no default for {option!r}")
     return found
 
 

@@ -6,7 +6,8 @@ import ast
 import json
 from pathlib import Path
 
-from compositional.declarations import available, declarations, module_path, parsed
+from compositional.configuration import declared_by
+from compositional.declarations import available, module_path, parsed
 from compositional.files import replacing
 
 MARK = "<!-- Below this line: written by `make docs` from the modules' declarations. -->"
@@ -34,7 +35,7 @@ def _allowed(option: dict) -> str:
 
 
 def _table(module: str) -> list[str]:
-    properties = declarations(module)["PARAMETERS"]
+    properties = declared_by(module)["PARAMETERS"]
     if not properties:
         return ["No options.", ""]
     rows = [

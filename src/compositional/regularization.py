@@ -4,7 +4,7 @@ A regularizer is a module with
 
     APPLIES_TO       kinds of task, "sequence" and "image"
     REPRESENTATIONS  names of model representations of which it needs at least one (empty: any model)
-    PARAMETERS       its options, as JSON schema
+    PARAMETERS       its options, as JSON schema, each with default and description
     PAIRED           optional, True: it pairs the examples of a batch, whose number must be even
     penalty(step)    the term R of the loss, (R,): one number a run
     perturb(step, representation)   optional: what the forward pass continues with instead of a representation

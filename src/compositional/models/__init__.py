@@ -3,7 +3,7 @@
     KIND             the kind of task that it takes, or several: "sequence", "image", "composite", "combination", "tensor",
                      "point", "puzzle"
     REPRESENTATIONS  names of the activations that it hands to the tap
-    PARAMETERS       its options, as JSON schema
+    PARAMETERS       its options, as JSON schema, each with default and description
     initialize(parameters, task, source)         one run's weights before training, by name, without a run axis; `task` is what
                                                  the task says of itself (task.json), `source` a NumPy generator
     forward(parameters, weights, batch, tap)     what it computes for R runs at once: weights (R, ...) by name, a batch of the
