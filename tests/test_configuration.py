@@ -252,6 +252,7 @@ def test_an_integer_where_any_number_may_stand_is_that_number(config):
 def package(monkeypatch, tmp_path):
     """A package with no module yet: writes one, given as "models.cnn"."""
     monkeypatch.setattr(declarations_module, "PACKAGE", tmp_path)
+    monkeypatch.setattr(configuration_module, "PACKAGE", tmp_path)
 
     def clear() -> None:
         declarations_module.declarations.cache_clear()
@@ -298,9 +299,30 @@ def test_modules_without_a_declaration_are_refused(package, tmp_path):
     ],
 )
 def test_options_must_be_schemas_that_their_defaults_follow(package, option, message):
-    package("models.cnn", f'KIND = "image"\nREPRESENTATIONS = ()\nPARAMETERS = {{"width": {option}}}\n')
+    package("models.cnn", f'KIND = ()\nREPRESENTATIONS = ()\nPARAMETERS = {{"width": {option}}}\n')
     with pytest.raises(ConfigurationError, match=f"models/cnn.py: .*{message}"):
         configuration_module.declared_by("models.cnn")
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "message"),
+    [
+        ("tasks.toy", 'KIND = "imagee"\nDATASET = "digits"', "KIND: there is no 'imagee'; did you mean 'image'?"),
+        ("models.toy", 'KIND = ("image", "imagee")\nREPRESENTATIONS = ()', "KIND: there is no 'imagee'; did you mean 'image'?"),
+        (
+            "tasks.toy",
+            'KIND = "image"\nDATASET = "digit"',
+            "DATASET: there is no 'digit'; did you mean 'digits'? Allowed: digits.",
+        ),
+        ("figures.toy", 'SOURCE = "metric.csv"', "SOURCE: there is no 'metric.csv'; did you mean 'metrics.csv'?"),
+    ],
+)
+def test_what_modules_name_must_exist(package, tmp_path, name, declared, message):
+    package("datasets.digits", "FILES = {}")
+    (tmp_path / "images.py").write_text('LOSSES = ("hinge",)')
+    package(name, f"{declared}\nPARAMETERS = {{}}\n")
+    with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
+        configuration_module.declared_by(name)
 
 
 def test_every_module_declares_its_options_well():

@@ -18,8 +18,9 @@ from typing import Any
 import jsonschema
 import yaml
 
-from compositional.declarations import available, declarations, defaults, module_path
+from compositional.declarations import PACKAGE, available, declarations, defaults, module_path
 from compositional.grid import Run, expand, format_lambda
+from compositional.provenance import RUN_RECORDS
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
 # What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
@@ -118,12 +119,36 @@ _PARAMETERS = {
 }
 
 
+def _unknown(module: str, found: dict[str, Any]) -> list[str]:
+    """Kinds, a dataset and files of runs that a module of a task, a model or a figure names, and that do not exist."""
+    section, asked = module.partition(".")[0], []
+    if section in ("tasks", "models"):
+        kinds = sorted(path.stem[:-1] for path in PACKAGE.glob("*s.py") if "LOSSES" in declarations(path.stem))
+        asked += [("KIND", kind, kinds) for kind in _several(found["KIND"])]
+    if section == "tasks":
+        asked.append(("DATASET", found["DATASET"], available("datasets")))
+    if section == "figures":
+        made, read = [*RUN_RECORDS, *itertools.chain(*RUN_RECORDS.values())], available("collectors")
+        files = ["split", *(name for name in made if name.endswith(".csv") or Path(name).stem in read)]
+        asked += [("SOURCE", name, files) for name in _several(found["SOURCE"])]
+    return [
+        f"{module_path(module)}: {key}: there is no {value!r}{_options_for(value, known)}"
+        for key, value, known in asked
+        if value not in known
+    ]
+
+
+def _several(value: str | tuple[str, ...]) -> list[str]:
+    """One name or several as a list."""
+    return [value] if isinstance(value, str) else list(value)
+
+
 @cache
 def declared_by(module: str) -> dict[str, Any]:
-    """What a module declares; its options are JSON schemas that their defaults follow.
+    """What a module declares; its options are JSON schemas that their defaults follow, and what it names exists.
 
     Raises:
-        ConfigurationError: they are not.
+        ConfigurationError: not so.
     """
     found = declarations(module)
     where, options = f"{module_path(module)}: PARAMETERS", found.get("PARAMETERS", {})
@@ -133,6 +158,7 @@ def declared_by(module: str) -> dict[str, Any]:
         # An empty default may be against its own schema: then the option must be given.
         values = {name: option["default"] for name, option in options.items() if option["default"] not in ([], {})}
         problems = _check(values, _options(options), where)
+    problems += _unknown(module, found)
     if problems:
         raise ConfigurationError("\n".join(problems))
     return found
@@ -151,8 +177,7 @@ def _read(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]
 
 def _sources(module: str) -> list[str]:
     """Names of the files of every run that a figure module's table is made from."""
-    source = declared_by(f"figures.{module}")["SOURCE"]
-    return [source] if isinstance(source, str) else list(source)
+    return _several(declared_by(f"figures.{module}")["SOURCE"])
 
 
 def _single_grids(grid: dict[str, Any], series: dict[str, list[str]]) -> list[dict[str, Any]]:
@@ -399,7 +424,7 @@ class Configuration:
     def impossible(self, task: str, model: str, regularizer: str) -> list[str]:
         """Why this combination cannot be trained; empty if it can."""
         kind, model_kind = self._declared("tasks", task)["KIND"], self._declared("models", model)["KIND"]
-        if kind not in (accepted := [model_kind] if isinstance(model_kind, str) else model_kind):
+        if kind not in (accepted := _several(model_kind)):
             return [f"model {model!r} is for {' and '.join(accepted)} tasks, {task!r} is a task of kind {kind!r}"]
         problems = []
         settings = self.settings(task, model)
