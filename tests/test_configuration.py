@@ -82,6 +82,16 @@ def test_shipped_configurations_are_valid(overlay):
             {"ceilings": {"digits_concat": "digits_concat_c"}},
             ["ceilings.digits_concat", "unknown task 'digits_concat_c'", "did you mean 'digits_concat_b'?"],
         ),
+        (
+            [*GRID[:4], "options"],
+            {"ceilings": {"digits_conca": "digits_concat_b"}},
+            ["ceilings.digits_conca: unknown task 'digits_conca'", "did you mean 'digits_concat'?"],
+        ),
+        (
+            [*GRID[:4], "options"],
+            {"anchors": {"scan_jmp": {"published": 0.5}}},
+            ["anchors.scan_jmp: unknown task 'scan_jmp'", "did you mean 'scan_jump'?"],
+        ),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
         (["tasks", "scan_jmp"], {}, ["no task module 'scan_jmp'", "did you mean 'scan_jump'?"]),

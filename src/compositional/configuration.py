@@ -395,7 +395,8 @@ class Configuration:
                 # An overlay's grids may leave such a task out: then it is not drawn.
                 problems += [
                     f"{here}.{key}: unknown task {task!r}{_options_for(task, self._names('tasks'))}"
-                    for key, task in values.items()
+                    for key, value in values.items()
+                    for task in [key, *([value] if isinstance(value, str) else [])]
                     if task not in self._names("tasks")
                 ]
         return problems

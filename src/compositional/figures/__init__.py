@@ -3,7 +3,8 @@
     SOURCE           the files of every run that its table is made of, one name or several: CSV files, whose rows are taken as
                      they are, and others, of which a module in `collectors/` makes rows; or "split": its tasks' examples
     PARAMETERS       its options, as JSON schema, each with default and description; "names": "methods" or "names": "tasks" in
-                     one that is an object says that its values are such, and must be trained by the figure's grids, or known
+                     one that is an object says that its values are such, and must be trained by the figure's grids, or known;
+                     of "tasks", its keys too
     draw(table, options)     the figure and its caption, from its tidy table alone; the same table gives the same bytes
 
 and, where it needs them,

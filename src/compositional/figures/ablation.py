@@ -23,6 +23,7 @@ PARAMETERS = {
     },
     "anchors": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {
             "type": "object",
             "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
