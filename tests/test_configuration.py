@@ -73,6 +73,8 @@ def test_shipped_configurations_are_valid(overlay):
         (["tasks", "scan_jump", "training", "learning_rate"], float("nan"), ["learning_rate", "nan"]),
         (["tasks", "scan_jump", "training", "learning_rate"], "1e-2", ["'1e-2'", "write 1.0e-2"]),
         (["tasks", "scan_jump", "training", "learning_rate"], "1E3", ["'1E3'", "write 1.0e+3"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "2.5e3", ["'2.5e3'", "write 2.5e+3"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "-1e-3", ["'-1e-3'", "write -1.0e-3"]),
         ([*GRID, "seeds"], 5.0, ["seeds", "5.0"]),
         ([*GRID, "seeds"], [1.0], ["seeds", "1.0"]),
         ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf"]),

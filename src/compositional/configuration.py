@@ -66,8 +66,8 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     if error.validator in ("anyOf", "oneOf"):
         return f"{key}: " + ", and ".join(part.message for part in error.context)
     # YAML takes 1e-3 for text: its numbers have a dot before the e, and a sign after it.
-    power = error.validator == "type" and re.fullmatch(r"(\d+)e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
-    hint = f"; write {power[1]}.0e{power[2] or '+'}{power[3]}" if power else ""
+    power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
+    hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
     if error.validator == "type" and isinstance(error.instance, str) and error.instance.isdigit():
         hint = "; this is text: take its quotes away, or, if it is from --config, write it in a file for --configfile"
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"
