@@ -78,6 +78,7 @@ def test_shipped_configurations_are_valid(overlay):
         ([*GRID, "seeds"], 5.0, ["seeds", "5.0"]),
         ([*GRID, "seeds"], [1.0], ["seeds", "1.0"]),
         ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf"]),
+        ([*GRID, "regularizers"], {"entropy": [10**400]}, ["regularizers.entropy.0", "is not of type 'number'"]),
         ([*GRID[:4], "module"], "style", ["no figure module 'style'"]),
         (
             [*GRID[:4], "options"],

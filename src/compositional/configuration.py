@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import difflib
 import itertools
-import math
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,13 +73,16 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"
 
 
-# To JSON schema 400.0 is an integer and .nan a number; to whom counts steps or names folders they are not.
+# To JSON schema 400.0 is an integer, and .nan and what no float holds are numbers; to whom counts steps or names folders they
+# are not.
 _Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
         {
             "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
-            "number": lambda _, value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
+            "number": lambda _, value: (
+                isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+            ),
         }
     ),
 )
