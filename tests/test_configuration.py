@@ -97,6 +97,7 @@ def test_shipped_configurations_are_valid(overlay):
         ),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
+        (["tasks"], None, ["tasks: is empty: write {} or remove the key"]),
         (["tasks", "scan_jmp"], {}, ["no task module 'scan_jmp'", "did you mean 'scan_jump'?"]),
         (["tasks", "scan_jump", "deduplicat"], True, ["tasks.scan_jump: unknown key 'deduplicat'", "did you mean 'deduplicate'"]),
         (["tasks", "scan_jump", "training", "steps"], "many", ["tasks.scan_jump.training.steps", "'many'"]),

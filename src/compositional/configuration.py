@@ -63,6 +63,8 @@ def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     if error.validator == "enum":
         allowed = error.validator_value
         return f"{key}: {error.instance!r} is not allowed{_options_for(error.instance, allowed)}"
+    if error.instance is None and (error.validator, error.validator_value) == ("type", "object"):
+        return f"{key}: is empty: write {{}} or remove the key"
     if error.validator in ("anyOf", "oneOf"):
         return f"{key}: " + ", and ".join(part.message for part in error.context)
     # YAML takes 1e-3 for text: its numbers have a dot before the e, and a sign after it.
