@@ -10,6 +10,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings as hypothesis_settings
 
 from compositional import images, pairs, sequences, training
 from compositional.datasets import digits, scan
@@ -21,6 +22,9 @@ torch.set_num_threads(1)
 # With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
 # tests), its plugin would keep every start of Snakemake waiting for nine seconds.
 os.environ["SLURM_CONF"] = os.devnull
+# No example is timed, and none kept: a busy machine fails no test.
+hypothesis_settings.register_profile("untimed", deadline=None, database=None)
+hypothesis_settings.load_profile("untimed")
 
 
 # Models whose real size would make the tests slow.

@@ -245,7 +245,7 @@ def test_cursor_stack_and_ports():
     assert len(run("(push (add (add identity)))").nodes) == 2  # no second node before the first is connected
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=150)
 @given(st.one_of(terms(), chains(["push", "add", "connect", "next_port", "pop", "move", "prev_port"])))
 def test_valid_programs_make_connected_graphs(term):
     state = graphs.run(Library(), term)
@@ -278,7 +278,7 @@ def test_text_types_size_and_mass():
         library.add("fn_2", parse("(push #1)"))
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60)
 @given(terms({"fn_0": 1, "fn_1": 2}))
 def test_inventions_stand_for_their_bodies(term):
     library = Library({"fn_0": FN_0, "fn_1": "(func #1 (fn_0 #0))"})
@@ -374,7 +374,7 @@ def test_reestimation_without_ambiguity_gives_relative_frequencies_and_never_low
     assert sum(map(math.exp, flat.values())) == pytest.approx(1)
 
 
-@settings(max_examples=25, deadline=None, database=None)
+@settings(max_examples=25)
 @given(st.lists(chains(["push", "add", "connect", "next_port", "pop"]), min_size=2, max_size=8))
 def test_compression_never_changes_a_program_or_its_graph(programs):
     library = Library({"fn_0": FN_0})

@@ -300,7 +300,7 @@ def test_components_are_learned_one_after_the_other_and_recover_the_matrix():
     singular = np.linalg.svd(measurements.matrix_target(defaults("tasks.matrix_completion") | changes), compute_uv=False)
     assert found.iloc[-1][[1, 2]].tolist() == pytest.approx(singular[:2], rel=0.02)
     assert found.iloc[-1][3] < 0.01
-    first, second = component_dynamics.appearances(found, 0.02).values()
+    first, second = component_dynamics.appearances(found).values()
     assert second > first + 100
     error = table[(table.split == "target") & (table.metric == "relative_error")].value.iloc[-1]
     assert error < 0.01
