@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from compositional import archive, comparison, provenance
+from compositional import archive, comparison, files, provenance
 from compositional.files import sha256
 
 ROOT = Path(__file__).parent.parent
@@ -187,7 +187,7 @@ def findings(folder: Path) -> dict[str, comparison.Finding]:
 def rewrite(path: Path, change) -> None:
     value = json.loads(path.read_text())
     change(value)
-    path.write_bytes(archive._text(value))
+    path.write_bytes(files.json_bytes(value))
 
 
 def forge(folder: Path, *names: str) -> None:
