@@ -269,6 +269,7 @@ def package(monkeypatch, tmp_path):
     monkeypatch.setattr(configuration_module, "PACKAGE", tmp_path)
 
     def clear() -> None:
+        declarations_module.available.cache_clear()
         declarations_module.declarations.cache_clear()
         configuration_module.declared_by.cache_clear()
 
@@ -278,6 +279,7 @@ def package(monkeypatch, tmp_path):
         path = declarations_module.module_path(name)
         path.parent.mkdir(exist_ok=True)
         path.write_text(source)
+        clear()
 
     yield write
     clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import resource
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -105,16 +106,18 @@ def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
     """No file grows: as on a full disk, writing fails with an OSError."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_job_that_cannot_even_write_its_log_says_why(tmp_path, capsys, full_disk):
-    with pytest.raises(SystemExit), logged(str(tmp_path / "log")) as log:
+def test_a_job_that_cannot_even_write_its_log_says_why(tmp_path, capsys):
+    with full_disk(), pytest.raises(SystemExit), logged(str(tmp_path / "log")) as log:
         print("x" * 100_000, file=log)
     assert "OSError: [Errno 27] File too large" in capsys.readouterr().err

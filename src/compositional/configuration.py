@@ -11,6 +11,7 @@ import difflib
 import itertools
 import re
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class ConfigurationError(ValueError):
     """The configuration is wrong; the message names key, value, what is allowed and the nearest match."""
 
 
-def _options_for(value: Any, allowed: list[Any]) -> str:
+def _options_for(value: Any, allowed: Sequence[Any]) -> str:
     """The end of a message about a wrong value: the nearest match, and everything that is allowed."""
     names = [str(option) for option in allowed]
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)

@@ -32,7 +32,8 @@ def module_path(name: str) -> Path:
     return PACKAGE.joinpath(*name.split(".")).with_suffix(".py")
 
 
-def available(kind: str) -> list[str]:
+@cache
+def available(kind: str) -> tuple[str, ...]:
     """Names of the modules in a subpackage, for example available("models"); `figures.style` is what figures share.
 
     Raises:
@@ -43,7 +44,7 @@ def available(kind: str) -> list[str]:
         if not re.fullmatch(NAME, path.stem) or (kind, path.stem) == ("regularizers", "none"):
             reserved = "; 'none' is the plain run (lambda = 0)" if kind == "regularizers" else ""
             raise ValueError(f"{path}: rename this module: a letter, then letters, digits and _, all lower case{reserved}")
-    return sorted(path.stem for path in paths)
+    return tuple(sorted(path.stem for path in paths))
 
 
 def parsed(path: Path) -> ast.Module:
