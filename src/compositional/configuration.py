@@ -105,13 +105,18 @@ def _options(properties: dict[str, dict]) -> dict:
 
 
 _META = jsonschema.Draft7Validator.META_SCHEMA  # a draft whose own schema is in one piece
-_WORDS = "type enum minimum exclusiveMinimum maximum exclusiveMaximum multipleOf pattern minItems maxItems uniqueItems"
-_WORDS += " additionalProperties properties required default description"
 # What an option may be declared as. To JSON schema alone a word that it does not know, such as "minimun", is no error.
 _OPTION = {
     "type": ["object", "boolean"],
     "additionalProperties": False,
-    "properties": {word: _META["properties"][word] for word in _WORDS.split()}
+    "properties": {
+        word: _META["properties"][word]
+        for word in (
+            *("type", "enum", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "pattern"),
+            *("minItems", "maxItems", "uniqueItems", "additionalProperties", "properties", "required"),
+            *("default", "description"),
+        )
+    }
     | {"items": {"$ref": "#"}, "prefixItems": {"type": "array", "items": {"$ref": "#"}}, "names": {"enum": ["methods", "tasks"]}},
     "definitions": _META["definitions"],
 }

@@ -11,6 +11,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files, sources
+from compositional.tasks import IN_DISTRIBUTION
 from compositional.vocabulary import Vocabulary
 
 # What a task says of itself and training does not look at. The rest says how examples are shown (canvas, distance, virtual
@@ -19,8 +20,6 @@ _NOT_TRAINED_ON = {
     *("task", "dataset", "parameters", "audit", "items", "raw_sha256"),
     *("references", "decoding", "class_names"),  # of evaluation and figures
 }
-# Of the members, the first that there is stands for what was learned (figures.style).
-_IN_DISTRIBUTION = ("in_distribution", "validation", "train")
 
 
 class OverlapError(ValueError):
@@ -68,9 +67,9 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         raise ValueError(
             f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
         )
-    own = next(name for name in _IN_DISTRIBUTION if name in members)
+    own = next(name for name in IN_DISTRIBUTION if name in members)
     if (said := about.get("in_distribution")) != own:
-        first = ", ".join(_IN_DISTRIBUTION)
+        first = ", ".join(IN_DISTRIBUTION)
         raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
 
     def fits(rule: Any) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from compositional.grid import Run
+from compositional.tasks import IN_DISTRIBUTION
 
 RC = {
     "figure.dpi": 100,
@@ -36,9 +37,6 @@ COLORS = {
     "interaction": "#56B4E9",
     "consistency": "#E69F00",
 }
-
-# Members of a task that may stand for what was learned, the first that there is.
-IN_DISTRIBUTION = ("in_distribution", "validation", "train")
 
 # Setting A: the redundant component is informative in training; B: it is not.
 SETTINGS = {"A": "#D55E00", "B": "#0072B2"}

@@ -7,7 +7,7 @@
                      `raw` is the folder of its raw files.
 
 What it must say of itself: "in_distribution", the member that shows how well training went, which is the first that there is of
-"in_distribution", "validation" and "train"; and "disjoint", which members may have nothing in common with training: a list of
+IN_DISTRIBUTION; and "disjoint", which members may have nothing in common with training: a list of
 {"columns": [those compared], "members": [those that are compared with "train"]}, with "by_design", a reason, where they do have
 something in common (`splitting.audit`). What it may say: "references", values that need no network, by metric;
 "decoding" (`decoding.scores`); "primitives" (`sequences.Batch.influence`); and what its kind needs besides:
@@ -22,3 +22,6 @@ and, where it needs them,
     PARALLEL         True: `build` takes `processes`, how many it may use
     BUILT_FROM       which earlier runs it is made of: `build` takes `splits` and `metrics` (`tasks/raven_evolved.py`)
 """
+
+# Members of a task that may stand for what was learned: the first that there is.
+IN_DISTRIBUTION = ("in_distribution", "validation", "train")
