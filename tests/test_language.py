@@ -535,7 +535,9 @@ def lstm_input_feeding_by_hand(w, words, previous, names):
         hidden, cell = stepped(gates + w["decoder.bias"], cell)
         context = (linear(w, "key", annotations) @ hidden).softmax(0) @ annotations
         decision = linear(w, "combined", torch.cat([hidden, context]))
-        outputs.append(linear(w, "output", decision).log_softmax(0)[:-1])  # the last column is copying
+        written = linear(w, "output", decision)
+        # The last column is copying. No word here is a symbol: to copy one is to write padding.
+        outputs.append(torch.cat([written[-1:], written[1:-1]]).log_softmax(0))
     return torch.stack(outputs)
 
 

@@ -118,10 +118,37 @@ def test_copying_writes_the_words_looked_at(problem, model):
             expected = 0.25 / len(symbols) + 0.75 * looked_at
         else:
             written = torch.tensor([float(symbol not in copied) for symbol in symbols])
+            written[0] = 0
+            looked_at[0] = 1 - looked_at.sum()  # words that are no symbols stand for padding, which cannot be written
             expected = (written + 3 * looked_at) / (written.sum() + 3)
         torch.testing.assert_close(first.exp(), expected)
         seen |= copied
     assert seen
+
+
+def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
+    """Where what is looked at decides nothing else, the gradient of attention is multiplied, and the loss is the same."""
+    case = copying(problem, "lstm_input_feeding")
+    batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
+    tensors = training.initial_weights(case, 0) | training.buffers(case, 0)
+    tensors["combined.weight"] = torch.zeros_like(tensors["combined.weight"])
+    symbols, row = case.about["target_words"], batch.layout.positions[:, 0]
+
+    def loss_and_gradient(weight, word):
+        """Of writing a source word wherever its row has it."""
+        weights = {name: tensor[None] for name, tensor in tensors.items()}
+        key = weights["key.weight"].requires_grad_()
+        logits = case.model.forward(case.model_parameters | {"copying_weight": weight}, weights, batch, silent_tap)
+        here = (batch.inputs == word).any(2)[:, row]
+        assert here.any()
+        targets = torch.full_like(batch.targets, symbols.index(case.about["source_words"][word]))
+        loss = (replace(batch, targets=targets).losses(logits, "cross_entropy") * here).sum()
+        return loss.detach(), torch.autograd.grad(loss, key)[0]
+
+    (loss, gradient), (same_loss, larger) = loss_and_gradient(1, 5), loss_and_gradient(3, 5)
+    assert loss == same_loss
+    assert gradient.abs().max() > 1e-3
+    torch.testing.assert_close(larger, 3 * gradient)
 
 
 @pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)

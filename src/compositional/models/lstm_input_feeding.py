@@ -1,12 +1,13 @@
 """The recurrent semantic parser of Andreas, "Good-Enough Compositional Data Augmentation" (ACL 2020).
 
 What a decoder step has decided, its state combined with what it attends to, is an input of the next one (Luong, Pham and Manning
-2015, section 3.3). What stands in the input can only be copied, and copying has a probability beside those of the other symbols:
-the original's supervised copying, as one distribution, in which looking at words that are no symbols costs nothing (what falls
-on them is left out, and the loss makes the rest sum to 1); the original's copying loss counts them. As there, encoder states are
-projected, both directions' last states are added up to start the decoder, and dropout falls on everything that enters the
-decoder's LSTM or leaves it. Unlike there, the decoder's cell starts with zeros, and embeddings are drawn as for the other models
-here.
+2015, section 3.3). What stands in the input can only be copied: a step decides to copy as it decides for a symbol, and what it
+then writes is what it looks at, which is learned apart (the original's supervised copying). There either loss is a mean over its
+own symbols; here they are one distribution, in which the gradient of where to look, at copied symbols, is taken so many times as
+there are symbols for one that is copied. Looking at a word that is no symbol is wrong: it stands for padding, which is never
+right. As there, encoder states are projected, both directions' last states are added up to start the decoder, embeddings start
+standard normal, and dropout falls on everything that enters the decoder's LSTM or leaves it. Unlike there, the decoder's cell
+starts with zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
+from compositional import packed
 from compositional.recurrent import (
     SMALLEST,
     Weights,
@@ -31,6 +32,7 @@ from compositional.recurrent import (
 )
 from compositional.regularization import dropout
 from compositional.sequences import Batch
+from compositional.vocabulary import PAD
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -56,6 +58,12 @@ PARAMETERS = {
         "default": 0.5,
         "description": "share of the units of embeddings and decisions that is dropped in training",
     },
+    "copying_weight": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 40,
+        "description": "how many times the gradient of where to look counts at copied symbols; GeoQuery copies one in 40",
+    },
 }
 
 
@@ -64,8 +72,8 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     words, symbols = len(task["source_words"]), len(task["target_words"])
     embedding, width = parameters["embedding_width"], parameters["width"]
     weights = {
-        "input_embedding": randomness.uniform_tensor(source, (words, embedding), -1, 1),
-        "output_embedding": randomness.uniform_tensor(source, (symbols, embedding), -1, 1),
+        f"{side}_embedding": torch.from_numpy(source.standard_normal((size, embedding), dtype=np.float32))
+        for side, size in (("input", words), ("output", symbols))
     }
     for direction in ("forward", "backward"):
         weights |= initialize_lstm(source, embedding, width, f"encoder.{direction}")
@@ -77,8 +85,10 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """Which symbol each input word is written like."""
-    return {"alike": symbols_alike(task)}
+    """Which symbol each input word is written like; those like none stand for padding."""
+    alike = symbols_alike(task)
+    alike[alike.sum(1) == 0, PAD] = 1
+    return {"alike": alike}
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
@@ -127,5 +137,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)
-    copied = looked_at(looks, alike, layout)[..., :symbols].clamp_min(SMALLEST).log() + both[..., symbols:]
-    return torch.where(in_input, copied, both[..., :symbols])
+    where = looked_at(looks, alike, layout)[..., :symbols].clamp_min(SMALLEST).log()
+    where = where.detach() + parameters["copying_weight"] * (where - where.detach())  # the same value, more of its gradient
+    return torch.where(in_input, where + both[..., symbols:], both[..., :symbols])
