@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 
 from compositional.declarations import defaults
 from compositional.figures import comparison, embeddings, metrics, per_category, style, tradeoff
@@ -73,6 +73,14 @@ def test_tradeoff_has_intervals_of_gain_and_loss_and_none_of_time(runs):
     assert "it has no interval" in caption
 
 
+def test_tradeoff_shows_every_seed_of_gain_and_loss(runs):
+    figure, _ = tradeoff.draw(runs, options("tradeoff"))
+    dots, none = ([part.get_offsets() for part in axes.collections if isinstance(part, PathCollection)] for axes in figure.axes)
+    assert not none
+    # Three seeds at 0.1, two at 10 and one that diverged.
+    np.testing.assert_allclose(dots[0], [[0.02, 0.8], [1, -0.1], [0.02, 0.8], [1, -0.1], [0.02, 0.8], [np.nan] * 2])
+
+
 def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
     runs.loc[(runs.regularizer == "none") & (runs.seed == 2) & (runs.metric == "accuracy"), "value"] = np.nan
     _, caption = tradeoff.draw(runs, options("tradeoff"))
@@ -98,14 +106,14 @@ def test_comparison_of_another_metric_names_it_and_refuses_one_that_is_not_there
 
 
 def test_comparison_has_every_method_in_the_order_asked_for_and_published_numbers(runs):
-    published = {"scan_jump": {"CGPS": {"mean": 0.988, "deviation": 0.014, "source": "Li et al. 2019"}}}
+    published = {"scan_jump": {"CGPS": {"mean": 0.988, "deviation": 0.014, "median": 0.99, "source": "Li et al. 2019"}}}
     methods = {"LSTM + entropy": "lstm_attention/entropy/lambda=0.1", "LSTM": "lstm_attention/none/lambda=0"}
     figure, caption = comparison.draw(runs, options("comparison", methods=methods, published=published))
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert labels == ["LSTM + entropy", "LSTM", "CGPS (published)"]
     half = style.interval(np.array([0.9, 0.91, 0.92]))
     assert f"LSTM + entropy: 0.910 +- {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
-    assert "published, CGPS: 0.988 +- 0.014 (Li et al. 2019)" in caption
+    assert "published, CGPS: 0.988 +- 0.014, median 0.990 (Li et al. 2019)" in caption
     # The deviation ends at 1: 0.974 to 1.002 would leave the axes.
     bars = [bar.get_segments()[0][:, 0] for bar in figure.axes[0].collections if isinstance(bar, LineCollection)]
     np.testing.assert_allclose(bars[-1], [0.974, 1])
@@ -286,3 +294,16 @@ def test_drawn_twice_they_have_the_same_bytes(module, runs, categories, tmp_path
         plot(module, tmp_path / "table.csv", options(module, **given), **paths)
         read.append([path.read_bytes() for path in paths.values()])
     assert read[0] == read[1]
+
+
+def test_every_caption_that_shows_swaps_of_words_says_what_they_are(runs, categories):
+    drawn = {
+        "metrics": (metrics, runs, {"measures": {"CCGP": ["ccgp in encoder_states"]}}),
+        "per_category": (per_category, categories, {}),
+        "tradeoff": (tradeoff, runs, {}),
+    }
+    for name, (module, rows, given) in drawn.items():
+        swapped = rows.replace({"regularizer": dict.fromkeys(("entropy", "consistency"), "recombination")})
+        images = pd.concat([swapped, swapped[swapped.metric == "accuracy"].assign(split="all", metric="additivity")])
+        said = ["augmentation in disguise" in module.draw(own, options(name, **given))[1] for own in (rows, swapped, images)]
+        assert said == [False, True, False], name

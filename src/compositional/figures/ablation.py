@@ -153,11 +153,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
             "continuous there, and their first step is also that of the noise.",
             "",
         ]
-    if style.swaps_words(table, table):
-        lines += [
-            "For sequences, recombination exchanges words that an inferred lexicon finds alike. Such a swap can produce test "
-            "inputs: it is augmentation in disguise.",
-        ]
+    if swaps := style.swaps_words(table, table):
+        lines.append(swaps.strip())
     return "\n".join(lines)
 
 

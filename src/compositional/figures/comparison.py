@@ -32,18 +32,23 @@ PARAMETERS = {
                 "type": "object",
                 "additionalProperties": False,
                 "required": ["mean"],
-                "properties": {"mean": {"type": "number"}, "deviation": {"type": "number"}, "source": {"type": "string"}},
+                "properties": {
+                    "mean": {"type": "number"},
+                    "deviation": {"type": "number"},
+                    "median": {"type": "number"},
+                    "source": {"type": "string"},
+                },
             },
         },
         "default": {},
-        "description": "task -> {method: {mean, deviation over seeds, source}}: published values, accuracies as shares",
+        "description": "task -> {method: {mean, deviation, median over seeds, source}}: published values, accuracies as shares",
     },
 }
 _PUBLISHED = "0.45"
 
 
-def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], swaps: bool) -> str:
-    """Numbers, all from the table. swaps: whether words of sequences are exchanged."""
+def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], swaps: str) -> str:
+    """Numbers, all from the table. swaps: what is said of them, if there are any."""
     is_accuracy = options["metric"] == "accuracy"
     what = "Accuracy (exact match for sequences)" if is_accuracy else options["metric"]
     lines = [
@@ -52,13 +57,7 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
         "published results, with their standard deviation over seeds where one is given. "
         + ("Intervals and deviations are drawn only as far as 0 and 1. " if is_accuracy else "")
         + "The training budget is fixed and no checkpoint is chosen on the test set; lambda is the configuration's, and where it "
-        "was found best on the same test set (ablation), that flatters the regularizer."
-        + (
-            " For sequences recombination is augmentation in disguise: a swap can produce test inputs, unless its words occur "
-            "nowhere."
-            if swaps
-            else ""
-        ),
+        "was found best on the same test set (ablation), that flatters the regularizer." + swaps,
         "",
     ]
     for task, own in rows.groupby("task"):
@@ -74,6 +73,7 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
                 lines.append(f"  - {method}: all {len(values)} runs diverged")
         for method, given in options["published"].get(task, {}).items():
             spread = f" +- {given['deviation']:.3f}" if "deviation" in given else ""
+            spread += f", median {given['median']:.3f}" if "median" in given else ""
             lines.append(
                 f"  - published, {method}: {given['mean']:.3f}{spread}" + (f" ({s})" if (s := given.get("source")) else "")
             )

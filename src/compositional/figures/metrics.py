@@ -93,7 +93,7 @@ def _correlation(rows: pd.DataFrame) -> float:
     return rows[["value", "accuracy"]].corr(method="spearman").loc["value", "accuracy"]
 
 
-def _caption(measures: dict[str, pd.DataFrame]) -> str:
+def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
     shown = {metric for rows in measures.values() for metric in rows.metric}
     others = "".join(f"; of {name} {null}" for name, null in _NULLS.items() if any(one.startswith(name) for one in shown))
     lines = [
@@ -104,7 +104,7 @@ def _caption(measures: dict[str, pd.DataFrame]) -> str:
         f"input{others}; its mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray "
         "dash a run. rho: Spearman's rank correlation of the measure with accuracy, a number a model in alphabetical order, "
         "over all its runs that have the measure. Runs of one lambda are not independent of each other, so it describes this "
-        "grid and is no test. Diverged runs are left out.",
+        "grid and is no test. Diverged runs are left out." + swaps,
         "",
     ]
     for title, rows in measures.items():
@@ -165,4 +165,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         bottom.set_xlabel("accuracy, recombinations", fontsize=8)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=4)
-    return figure, _caption(measures)
+    return figure, _caption(measures, style.swaps_words(pd.concat(measures.values()), table))

@@ -81,7 +81,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         "Accuracy on the members of test by category. Dots are seeds, bars means with 95 % intervals (Student's "
         "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
-        "over seeds.",
+        "over seeds." + style.swaps_words(pd.concat(parts.values()), table),
         "",
     ]
     for axes, task in zip(panels[0], tasks, strict=True):

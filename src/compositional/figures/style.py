@@ -111,10 +111,15 @@ def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
     return set(accuracies(table[table.task == task], "in_distribution").split) == {"train"}
 
 
-def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> bool:
-    """Whether recombination was trained on a sequence task among the rows shown: additivity is measured of images alone."""
+def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> str:
+    """For captions, what swaps are where recombination was trained on a sequence task among the rows shown; else nothing."""
     swapped = shown.task[shown.regularizer.str.startswith("recombination")]
-    return not set(swapped) <= set(table.task[table.metric == "additivity"])
+    if set(swapped) <= set(table.task[table.metric == "additivity"]):  # which is measured of images alone
+        return ""
+    return (
+        " For sequences recombination exchanges words that an inferred lexicon finds alike, which is augmentation in disguise: a "
+        "swap can produce test inputs, unless its words occur nowhere."
+    )
 
 
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:

@@ -45,13 +45,14 @@ def _summary(values: pd.Series) -> tuple[float, float]:
 def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
     lines = [
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
-        "accuracy in distribution (left) and against the time of a training step (right). Each point is one lambda, the best and "
-        "the largest named beside it: means over seeds of paired differences, gain and loss with 95 % intervals (Student's t, "
-        "from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time is wall-clock time spent "
-        "in training steps over the plain runs' mean; runs of a family train together, so a run's share is its pack's time "
-        "divided by the runs in it, and depends on how many these are and on what else the machine did. It is one number a pack, "
-        "whose spread over seeds says nothing: it has no interval. The largest gain is found on these very runs, which flatters "
-        "it where there are several lambdas. Diverged runs are left out.",
+        "accuracy in distribution (left) and against the time of a training step (right). Pale dots are seeds; each point is one "
+        "lambda, the best and the largest named beside it: means over seeds of paired differences, gain and loss with 95 % "
+        "intervals (Student's t, from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time is "
+        "wall-clock time spent in training steps over the plain runs' mean; runs of a family train together, so a run's share is "
+        "its pack's time divided by the runs in it, and depends on how many these are and on what else the machine did. It is "
+        "one number a pack, whose spread over seeds says nothing: it has no interval. The largest gain is found on these very "
+        "runs, which flatters it where there are several lambdas. Diverged runs are left out."
+        + style.swaps_words(effects, table),
         "",
     ]
     for (task, model), own in effects.groupby(["task", "model"]):
@@ -84,6 +85,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         own = effects[(effects.task == task) & (effects.model == model)]
         for axes, (column, title) in zip(panels, COLUMNS.items(), strict=True):
             for name, regularized in own.groupby("regularizer"):
+                if column == "loss":
+                    axes.scatter(regularized.loss, regularized.gain, s=9, color=style.color(name), alpha=0.35, linewidths=0)
                 points = []
                 for strength, runs in regularized.groupby("lambda"):
                     (across, wide), (gain, high) = _summary(runs[column]), _summary(runs.gain)
