@@ -88,7 +88,8 @@ def cogs_files(tmp_path):
 
 
 def test_cogs_has_its_categories_by_group(cogs_files):
-    members, _ = build("cogs", cogs_files)
+    members, about = build("cogs", cogs_files)
+    assert [count["member"] for count in splitting.audit(members, about["disjoint"])] == ["test", "validation", "in_distribution"]
     assert members["test"]["category"] == ["lexical/prim_to_subj_common", "structural/pp_recursion", "structural/pp_recursion"]
     assert members["train"].column_names == ["input", "output"]
     assert {name: len(member) for name, member in members.items()} == {

@@ -22,6 +22,7 @@ PARAMETERS = {
         "description": "how often training shows each of 143 words alone, and each of 12 more in a sentence (100: train_100.tsv)",
     },
 }
+_BY_DESIGN = "drawn from the training distribution, in which a sentence can come twice"
 STRUCTURAL = ("cp_recursion", "pp_recursion", "obj_pp_to_subj_pp")
 
 
@@ -37,4 +38,8 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         (sentence, form, f"{'structural' if category in STRUCTURAL else 'lexical'}/{category}")
         for sentence, form, category in cogs.load(raw / "gen.tsv")
     ]
-    return sentences.task(found, "in_distribution")
+    disjoint = [
+        {"columns": ["input"], "members": ["test"]},
+        {"columns": ["input"], "members": ["validation", "in_distribution"], "by_design": _BY_DESIGN},
+    ]
+    return sentences.task(found, "in_distribution", disjoint=disjoint)
