@@ -10,6 +10,9 @@ A regularizer is a module with
     perturb(step, representation)   optional: what the forward pass continues with instead of a representation
     watch(batch)     optional: what the forward pass is given instead of the batch, such as inputs that gradients are taken of
     prepare(parameters, split)      optional: what it learns from the training set, once (`step.prepared`)
+
+The loss is L + lambda R. L is a mean over the examples of a batch; of sequences, cross entropy is summed over their symbols first
+(not averaged), so that a lambda here is that of a mean over symbols times their number (about 15 in SCAN, the end included).
 """
 
 from __future__ import annotations
