@@ -484,22 +484,17 @@ def stepped(gates, cell):
     return out.sigmoid() * cell.tanh(), cell
 
 
-def states_and_cells(weights, prefix, words, hidden=None):
-    """An LSTM step by step: words (S, D) -> hidden and cell states (S, H)."""
+def states_of(weights, prefix, words, hidden=None):
+    """An LSTM step by step: words (S, D) -> states (S, H)."""
     width = weights[f"{prefix}.bias"].shape[0] // 4
     recurrent = weights.get(f"{prefix}.recurrent", torch.zeros(width, 4 * width))
     cell = torch.zeros(width)
-    hidden, states, cells = cell if hidden is None else hidden, [], []
+    hidden, states = cell if hidden is None else hidden, []
     for word in words:
         read = word @ weights[f"{prefix}.input"] if f"{prefix}.input" in weights else 0
         hidden, cell = stepped(read + hidden @ recurrent + weights[f"{prefix}.bias"], cell)
         states.append(hidden)
-        cells.append(cell)
-    return torch.stack(states), torch.stack(cells)
-
-
-def states_of(weights, prefix, words, hidden=None):
-    return states_and_cells(weights, prefix, words, hidden)[0]
+    return torch.stack(states)
 
 
 def both_ways(weights, prefix, words):
@@ -535,11 +530,7 @@ def lstm_input_feeding_by_hand(w, words, previous, names):
     states = both_ways(w, "encoder", w["input_embedding"][words])
     annotations, outputs = linear(w, "annotation", states), []
     hidden = sum(ends_of(states).chunk(2))
-    last = (
-        states_and_cells(w, f"encoder.{way}", w["input_embedding"][order])[1][-1]
-        for way, order in (("forward", words), ("backward", words[::-1]))
-    )
-    cell, decision = sum(last), torch.zeros_like(hidden)
+    cell = decision = torch.zeros_like(hidden)
     for symbol in previous:
         gates = torch.cat([w["output_embedding"][symbol], decision]) @ w["decoder.input"] + hidden @ w["decoder.recurrent"]
         hidden, cell = stepped(gates + w["decoder.bias"], cell)

@@ -25,19 +25,16 @@ def test_lstm_equals_pytorch_on_sequences_of_different_lengths():
     inputs = torch.randn(4, 5, features)
     packed_inputs = nn.utils.rnn.pack_padded_sequence(inputs, lengths, batch_first=True)
     hidden, cell = torch.randn(1, 4, width), torch.randn(1, 4, width)
-    expected, (_, last_cells) = reference(packed_inputs, (hidden, cell))
+    expected, _ = reference(packed_inputs, (hidden, cell))
     bias = (reference.bias_ih_l0 + reference.bias_hh_l0).unsqueeze(1)
     weight = torch.cat([_reordered(part) for part in (reference.weight_ih_l0, bias, reference.weight_hh_l0)])
     sizes = [sum(length > step for length in lengths) for step in range(5)]
-    ours, cells = lstm(packed_inputs.data.unsqueeze(0), hidden, cell, weight.unsqueeze(0), sizes)
+    ours = lstm(packed_inputs.data.unsqueeze(0), hidden, cell, weight.unsqueeze(0), sizes)
     torch.testing.assert_close(ours[0], expected.data, atol=1e-6, rtol=1e-5)
-    last = [sum(sizes[: length - 1]) + row for row, length in enumerate(lengths)]
-    torch.testing.assert_close(cells[:, last], last_cells, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("features", [0, 4])
-@pytest.mark.parametrize("uses", ["hidden states", "cells", "both"])
-def test_lstm_gradient(features, uses):
+def test_lstm_gradient(features):
     torch.manual_seed(0)
     sizes = (5, 4, 4, 2)
     shapes = [(2, 5, 3), (2, 5, 3), (2, features + 1 + 3, 12)] + ([(2, 15, features)] if features else [])
@@ -46,9 +43,7 @@ def test_lstm_gradient(features, uses):
     point = [hidden, cell, weight, *inputs]
 
     def value(hidden, cell, weight, inputs=None):
-        outputs, cells = lstm(inputs, hidden, cell, weight, sizes)
-        used = {"hidden states": outputs, "cells": cells, "both": outputs * cells}[uses]
-        return (used * torch.linspace(-1, 1, 15 * 3).view(1, 15, 3)).sum()
+        return (lstm(inputs, hidden, cell, weight, sizes) * torch.linspace(-1, 1, 15 * 3).view(1, 15, 3)).sum()
 
     gradients = torch.autograd.grad(value(*point), point)
     for index, gradient in enumerate(gradients):
@@ -60,7 +55,7 @@ def test_lstm_gradient(features, uses):
 
 def test_lstm_gradient_is_taken_once():
     tensors = [torch.zeros(shape, requires_grad=True) for shape in [(1, 2, 3), (1, 2, 3), (1, 4, 12)]]
-    total = lstm(None, *tensors, (2, 1))[0].sum()
+    total = lstm(None, *tensors, (2, 1)).sum()
     torch.autograd.grad(total, tensors, retain_graph=True)
     with pytest.raises(RuntimeError, match="once"):
         torch.autograd.grad(total, tensors)
@@ -94,8 +89,8 @@ def test_compiled_step_and_its_gradient_equal_the_library_s(monkeypatch):
     tensors = [torch.randn(shape, requires_grad=True) for shape in [(3, 19, 4), (3, 6, 8), (3, 6, 8), (3, 13, 32)]]
 
     def results():
-        outputs, cells = lstm(*tensors, sizes)
-        return outputs, cells, *torch.autograd.grad((outputs.square() + cells.sin()).sum(), tensors)
+        outputs = lstm(*tensors, sizes)
+        return outputs, *torch.autograd.grad(outputs.square().sum(), tensors)
 
     compiled = results()
     monkeypatch.setattr(lstm_compiled, "step", lstm_module.step)

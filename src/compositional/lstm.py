@@ -68,7 +68,6 @@ class _LSTM(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, inputs, hidden, cell, weight, sizes):
-        ctx.set_materialize_grads(False)
         advance = lstm_compiled.step if hidden.device.type == "cpu" else step
         runs, width = hidden.shape[0], hidden.shape[2]
         before = weight.shape[1] - width  # where the hidden state stands in a row
@@ -89,10 +88,10 @@ class _LSTM(torch.autograd.Function):
             start += size
         ctx.save_for_backward(weight)
         ctx.steps, ctx.sizes, ctx.has_inputs = (rows, gates, cells, squashed), sizes, inputs is not None
-        return outputs, torch.cat(cells[1:], 1)
+        return outputs
 
     @staticmethod
-    def backward(ctx, grad_outputs, grad_cells):
+    def backward(ctx, grad_outputs):
         (weight,) = ctx.saved_tensors
         if ctx.steps is None:
             raise RuntimeError("lstm: the gradient can be taken once, it is written where the gates were")
@@ -102,22 +101,19 @@ class _LSTM(torch.autograd.Function):
         before = weight.shape[1] - width
         # Laid out anew for the many products of a step each; not for the single one, which with few inputs would take longer.
         to_inputs, to_hidden = weight[:, : before - 1].transpose(1, 2), weight[:, before:].transpose(1, 2).contiguous()
-        grad_outputs = rows.new_zeros(rows.shape[0], start, width) if grad_outputs is None else grad_outputs.contiguous()
-        grad_cell = torch.zeros_like(cells[0])
+        grad_outputs, grad_cell = grad_outputs.contiguous(), torch.zeros_like(cells[0])
         grad_hidden = rows.new_empty(rows.shape[0], 0, width)
         rows, grad_gates = rows[:, :start], gates[:, :start]
         for number in range(len(ctx.sizes) - 1, -1, -1):
             now = slice(start - ctx.sizes[number], start)
             start = now.start
-            if grad_cells is not None:
-                grad_cell[:, : ctx.sizes[number]] += grad_cells[:, now]
             back(gates, cells[number], squashed[number], grad_outputs, grad_hidden, grad_cell, start)
             grad_hidden = torch.bmm(grad_gates[:, now], to_hidden)
         grad_inputs = torch.bmm(grad_gates, to_inputs) if ctx.has_inputs else None
         return grad_inputs, grad_hidden, grad_cell, torch.bmm(rows.transpose(1, 2), grad_gates), None
 
 
-def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
+def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:
     """Long short-term memory over sequences that are sorted by length, longest first, without computing any padding.
 
     At step t only the first `sizes[t]` sequences are still running (`sizes` never rises and starts with all B of them).
@@ -130,7 +126,7 @@ def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, si
             forget, output, candidate.
 
     Returns:
-        Hidden and cell state after every step, (R, N, H).
+        The hidden state after every step, (R, N, H).
     """
     others, candidate = weight.tensor_split([3 * hidden.shape[2]], 2)
     return _LSTM.apply(inputs, hidden, cell, torch.cat([others, 2 * candidate], 2), tuple(sizes))

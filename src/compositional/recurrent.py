@@ -98,7 +98,7 @@ def _mirrored(step: Tensor, length: Tensor) -> Tensor:
     return torch.where(step < length, length - 1 - step, step)
 
 
-def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "encoder") -> tuple[Tensor, Tensor, Tensor]:
+def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "encoder") -> tuple[Tensor, Tensor]:
     """Bidirectional LSTM over the input words.
 
     Args:
@@ -107,7 +107,7 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "enco
 
     Returns:
         States of both directions side by side (R, B, S, 2 H), of no meaning after an input's end, and what each direction ends
-        with, hidden and cell, each (R, B, 2 H).
+        with, (R, B, 2 H).
     """
     runs, rows, words, _ = embedded.shape
     reading, length = batch.layout.reading, batch.input_lengths
@@ -124,10 +124,8 @@ def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "enco
 
     both = torch.stack([stacked(weights, f"{prefix}.{way}") for way in ("forward", "backward")], 1).flatten(0, 1)
     zeros = embedded.new_zeros(runs * 2, rows, both.shape[2] // 4)
-    inputs = _ToSteps.apply(embedded, read, seen, batch.input_mask).flatten(0, 1)
-    states, cells = lstm(inputs, zeros, zeros, both, reading.sizes)
-    cells = cells.flatten(0, 1).index_select(0, last.flatten()).view(*last.shape[:2], -1)
-    return *_FromSteps.apply(states.unflatten(0, (runs, 2)), read, seen, last), cells
+    states = lstm(_ToSteps.apply(embedded, read, seen, batch.input_mask).flatten(0, 1), zeros, zeros, both, reading.sizes)
+    return _FromSteps.apply(states.unflatten(0, (runs, 2)), read, seen, last)
 
 
 def at_last(states: Tensor, lengths: Tensor) -> Tensor:

@@ -93,11 +93,11 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """
     layout, rate = batch.layout, parameters["dropout"]
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
-    states, *_ = encode(weights, dropout(tap, words, rate), batch)
+    states, _ = encode(weights, dropout(tap, words, rate), batch)
     states = tap("encoder_states", states, batch.input_mask)
     hidden = torch.cat([states[:, :, 0], at_last(states, batch.input_lengths)], -1)
     previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
-    decoded, _ = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
+    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
     queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)
     keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
     context = attend(queries, keys, states, batch.input_mask, layout)

@@ -6,7 +6,8 @@ then writes is what it looks at, which is learned apart (the original's supervis
 own symbols; here they are one distribution, in which the gradient of where to look, at copied symbols, is taken so many times as
 there are symbols for one that is copied. Looking at a word that is no symbol is wrong: it stands for padding, which is never
 right. As there, encoder states are projected, both directions' last states are added up to start the decoder, embeddings start
-standard normal, and dropout falls on everything that enters the decoder's LSTM or leaves it.
+standard normal, and dropout falls on everything that enters the decoder's LSTM or leaves it. Unlike there, the decoder's cell
+starts with zeros.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
     embedding = weights["output_embedding"].shape[2]
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), mask)
-    states, *ends = encode(weights, dropout(tap, words, rate), batch)
+    states, ends = encode(weights, dropout(tap, words, rate), batch)
     states = tap("encoder_states", states, mask)
     annotations = packed.linear(states, weights["annotation.weight"], weights["annotation.bias"])
     keys = packed.linear(annotations, weights["key.weight"], weights["key.bias"])
@@ -106,11 +107,11 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding], 1)
     gates_of_symbols = packed.linear(previous, from_symbols, weights["decoder.bias"])
     carried = torch.cat([from_decision, weights["decoder.recurrent"]], 1)
-    hidden, cell = (end.unflatten(2, (2, -1)).sum(2) for end in ends)
-    decision = torch.zeros_like(hidden)
-    everything = previous.new_ones(*previous.shape[:2], hidden.shape[2])
+    everything = previous.new_ones(*previous.shape[:2], ends.shape[2] // 2)
     kept_in, kept_out = dropout(tap, everything, rate), dropout(tap, everything, rate)
 
+    hidden = ends.unflatten(2, (2, -1)).sum(2)
+    cell, decision = torch.zeros_like(hidden), torch.zeros_like(hidden)
     decisions, looks, sizes = [], [], layout.writing.sizes
     # Splitting once, and taking rows only when some have ended: the gradient of every slice is as large as what it is cut from.
     steps = zip(sizes, *(of.split(sizes, 1) for of in (gates_of_symbols, kept_in, kept_out)), strict=True)

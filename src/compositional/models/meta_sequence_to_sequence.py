@@ -113,7 +113,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     means, command = marks[..., 0], command_of(batch, marks[..., 1])
     mask = command.input_mask
     words = tap("word_embedding", packed.embedding(command.inputs, weights["input_embedding"]), mask)
-    states, *_ = encode(weights, dropout(tap, words, rate), command)
+    states, _ = encode(weights, dropout(tap, words, rate), command)
     states = tap("command_states", states, mask)
     # A pair stands around its "means"; what is made of all other places is not looked at.
     keys, values = (
@@ -130,7 +130,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     context = packed.linear(torch.cat([states, found], 3), weights["context.weight"], weights["context.bias"]).tanh()
     hidden = at_last(context, command.input_lengths)
     previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
-    decoded, _ = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
+    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
     queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)
     attended = attend(queries, context, context, mask, layout)
     decided = packed.linear(torch.cat([queries, attended], 2), weights["decided.weight"], weights["decided.bias"]).tanh()

@@ -60,9 +60,9 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     mask = batch.input_mask
     primitive = tap("word_embedding", packed.embedding(batch.inputs, weights["primitive_embedding"]), mask)
     function = tap("word_embedding", packed.embedding(batch.inputs, weights["function_embedding"]), mask)
-    states, ends, _ = encode(weights, function, batch)
+    states, ends = encode(weights, function, batch)
     states = tap("encoder_states", states, mask)
-    hidden, _ = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.writing.sizes)
+    hidden = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.writing.sizes)
     layout = batch.layout
     queries = packed.reorder(hidden, layout.to_chunks, layout.to_steps)
     mixed = attend(queries, states, primitive, mask, layout)

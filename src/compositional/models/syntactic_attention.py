@@ -80,11 +80,11 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
     semantics = tap("word_embedding", packed.embedding(batch.inputs, weights["semantic_embedding"]), mask)
     words = tap("word_embedding", packed.embedding(batch.inputs, weights["syntactic_embedding"]), mask)
-    states, *_ = encode(weights, dropout(tap, words, rate), batch, "surroundings")
+    states, _ = encode(weights, dropout(tap, words, rate), batch, "surroundings")
     context = surroundings(states, parameters["width"] // 2)
     at_end = torch.arange(mask.shape[2], device=mask.device) == batch.input_lengths.unsqueeze(2) - 1
     context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
-    syntax, ends, _ = encode(weights, context, batch)
+    syntax, ends = encode(weights, context, batch)
     syntax = tap("encoder_states", syntax, mask)
     blocked = packed.padding_bias(mask, syntax.dtype).unsqueeze(2)
     # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
