@@ -80,6 +80,7 @@ try:
         asked = set(FIGURES) if whole else FIGURES.keys() & {Path(target).name.partition(".")[0] for target in targets}
         tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
         tasks |= {Path(target).parts[2].partition(".")[0] for target in targets if target.startswith("results/splits/")}
+        tasks |= {source for task in tasks for source in CONFIGURATION.built_from(task)[0]}
         records = integrity.records(Path("results"), tasks, wanted, asked)
         made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
         for path in integrity.repair(Path("results"), records, made_from, only_look=only_look or others):

@@ -155,6 +155,19 @@ def test_shipped_configurations_are_valid(overlay):
             ["comparison.grids.0: a grid of this figure has the keys task, model, regularizers, seeds"],
         ),
         (
+            [*METHODS[:4], "grids"],
+            [
+                {"task": ["scan_jump", "scan_length"], "model": "lstm_attention", "regularizers": {}, "seeds": 1},
+                {"task": ["scan_jump", "scan_length"], "model": "lstm_atention", "regularizers": {}, "seeds": 1},
+            ],
+            ["comparison.grids.1.model: unknown model 'lstm_atention'"],
+        ),
+        (
+            ["studies", "tensor_factorization", "figures", "same_class_samples", "grids"],
+            [{"task": "digits_composite"}],
+            ["grids.0.task: this figure shows image tasks, 'digits_composite' is a task of kind 'composite'"],
+        ),
+        (
             [*METHODS, "swaps"],
             "lstm_attention_annealed/recombination/lambda=2",
             [

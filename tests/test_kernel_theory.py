@@ -582,6 +582,13 @@ def test_losses_of_numbers_and_signs(loss):
     assert batch.correct(outputs).tolist() == [[0.5, 0.5]]
     number = combinations.Batch(batch.items, torch.tensor([[3.0, -1.0]]), batch.sets, (1,), False)
     assert number.correct(torch.tensor([[[2.6], [-0.4]]])).tolist() == [[1.0, 0.0]]
+    with pytest.raises(ValueError, match="'logistic' is for targets that are signs"):
+        number.losses(outputs, "logistic")
+
+
+def test_a_classifier_of_signs_is_given_no_numbers():
+    with pytest.raises(ValueError, match="machine: 'svc' tells signs apart"):
+        fitted("addition", machine="svc", similarities=[[0.1, 0.3]])
 
 
 # Image tasks.

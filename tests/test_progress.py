@@ -17,6 +17,10 @@ WORK = {
 }
 
 
+def never(state) -> bool:
+    return False
+
+
 def report(board, name, **values):
     (board / f"{name}.json").write_text(json.dumps({"time": 1000.0} | values))
 
@@ -44,14 +48,17 @@ def test_runs_of_families_that_have_not_begun_have_no_known_cost(tmp_path):
 
 def test_without_anything_measured_no_time_is_named(tmp_path):
     announce(tmp_path, WORK)
-    assert Progress(io.StringIO(), tmp_path, "of an older build", 80, [State(0, 0.1, 40)], 0)._line("a/lambda=0", 40) == (
+    assert Progress(io.StringIO(), tmp_path, "of an older build", 80, [State(0, 0.1, 40)], 0, never)._line("a/lambda=0", 40) == (
         "training 5 runs: 0 % done (a 50 %)"
     )
 
 
 def test_a_build_that_makes_existing_runs_again_speaks_of_the_pack_alone(tmp_path):
     announce(tmp_path, {})
-    assert Progress(io.StringIO(), tmp_path, "changed", 80, [State(0, 0.1, 40)], 0)._line("a/lambda=0", 40) == "training: a 50 %"
+    assert (
+        Progress(io.StringIO(), tmp_path, "changed", 80, [State(0, 0.1, 40)], 0, never)._line("a/lambda=0", 40)
+        == "training: a 50 %"
+    )
 
 
 def test_a_new_build_forgets_the_old_one(tmp_path):
@@ -61,11 +68,23 @@ def test_a_new_build_forgets_the_old_one(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["work.json"]
 
 
+def test_a_run_that_ended_early_has_nothing_left_to_do(tmp_path):
+    announce(tmp_path, {name: {"family": "stops", "runs": 1, "steps": 80} for name in ("first", "second")})
+    state = State(0, 0.0, 40)
+    progress = Progress(io.StringIO(), tmp_path, "first", 80, [state], 0, lambda state: state.step == 60)
+    progress.report({"a/lambda=0": state})
+    assert json.loads((tmp_path / "first.json").read_text())["done"] == 40
+    state.step = 60
+    progress.report({"a/lambda=0": state})
+    assert json.loads((tmp_path / "first.json").read_text())["done"] == 80
+    assert overall(tmp_path, 0.0).share == pytest.approx(1 / 2)
+
+
 def test_logs_name_run_step_loss_and_accuracy(tmp_path):
     log = io.StringIO()
     state = State(
         0, 0.1, 40, history=[(20, "test", "accuracy", 0.1), (40, "batches", "loss", 0.25), (40, "test", "accuracy", 0.5)]
     )
-    Progress(log, tmp_path, "pack", 80, [state], 0).report({"task/model/entropy/lambda=0.1/seed=0": state})
+    Progress(log, tmp_path, "pack", 80, [state], 0, never).report({"task/model/entropy/lambda=0.1/seed=0": state})
     assert "task/model/entropy/lambda=0.1/seed=0 step 40/80 batches loss 0.25, test accuracy 0.5\n" in log.getvalue()
     assert json.loads((tmp_path / "pack.json").read_text())["done"] == 40

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
 from datasets import Array2D, Dataset, DatasetDict, Features, Value
 
-from compositional import files, lexicon, pairs, splitting
+from compositional import files, integrity, lexicon, pairs, provenance, splitting
 from compositional.datasets import digits, scan
 from compositional.declarations import defaults
 from compositional.tasks import digits_concat, scan_jump
@@ -161,3 +162,20 @@ def test_a_split_made_twice_has_the_same_bytes(tmp_path):
     assert about["raw_sha256"] == {}
     assert {count["in_training"] for count in about["audit"]} == {0}
     assert DatasetDict.load_from_disk(str(tmp_path / "one"))["train"].num_rows == 50
+
+
+def test_a_task_is_not_built_from_files_that_were_damaged(tmp_path):
+    """Another task's folder, and metrics of runs, each with the record beside it."""
+    split, run = tmp_path / "splits" / "puzzles", tmp_path / "runs" / "seed=0"
+    for folder, name in ((split, "task.json"), (run, "metrics.csv")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("as it was made")
+    with provenance.recording(tmp_path / "splits" / "puzzles.provenance.json", [split]):
+        pass
+    files.write_json(run / "evaluation.json", {"files": provenance.digests(run, [run / "metrics.csv"])})
+    for damaged, given in ((split / "task.json", {"splits": [split]}), (run / "metrics.csv", {"metrics": [run / "metrics.csv"]})):
+        damaged.write_text("something else")
+        with pytest.raises(integrity.DamagedFileError, match=re.escape(str(damaged))):
+            splitting.make_split("mine", "tasks.digits_concat", {}, tmp_path, tmp_path / "mine", **given)
+        damaged.write_text("as it was made")
+    assert not (tmp_path / "mine").exists()

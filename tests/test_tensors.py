@@ -337,6 +337,19 @@ def test_a_run_that_stopped_leaves_its_neighbors_alone():
         assert (alone.step, repr(alone.history)) == (state.step, repr(state.history))
 
 
+def test_a_run_that_diverges_leaves_its_neighbors_alone():
+    """Products of its last finite weights need not be finite, and such a matrix has no singular values."""
+    settings = {"optimizer": "sgd", "learning_rate": 2.0, "steps": 100, "record_every": 50}
+    case = problem("matrix_completion", "matrix_factorization", MATRIX, {"depth": 5, "deviation": 0.2}, **settings)
+    states = trained(case, range(4))
+    assert {state.diverged_at is None for state in states} == {True, False}
+    assert all(state.step == 100 for state in states if state.diverged_at is None)
+    unknown = torch.full((3, 2), torch.inf)
+    found = factorization.spectrum(torch.stack([unknown, torch.eye(3, 2), unknown * torch.nan]))
+    assert found.isnan().all(1).tolist() == [True, False, True]
+    assert found[1].tolist() == [1, 1]
+
+
 def test_a_factorization_resumes_from_its_checkpoint_to_the_same_bits(tmp_path):
     case = problem("tensor_completion", "cp_factorization", CP)
     (whole,) = trained(case, [0])

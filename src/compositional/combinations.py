@@ -28,7 +28,7 @@ class Targeted:
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
         """Loss of every example, the mean over the columns: (R, B, K) -> (R, B).
 
-        loss: "squared": (f - y)^2; "logistic": log(1 + exp(-y f)).
+        loss: "squared": (f - y)^2; "logistic": log(1 + exp(-y f)), of a sign.
         """
         return self.column_losses(outputs, loss).mean(-1)
 
@@ -37,6 +37,8 @@ class Targeted:
         targets = self.targets.unsqueeze(-1)
         if loss == "squared":
             return (outputs - targets).square()
+        if not self.signs:
+            raise ValueError("training.loss: 'logistic' is for targets that are signs, this task's are numbers; take 'squared'")
         # Vectors and what is left over at the end are computed by different code, so every run's numbers fill whole vectors.
         margins = (targets * outputs).flatten(1)
         whole = functional.pad(margins, (0, -margins.shape[1] % 64))

@@ -237,6 +237,7 @@ class Configuration:
         """The configuration with series of tasks as single tasks, and grids of one task, one model and listed seeds; and which
         tasks have the same name then.
 
+        `places` says of a figure's grids, for messages, which of the file they come from.
         A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1,
         <name>_loop0_generation2, <name>_loop1_generation1, ..., a grid of it for a grid of each, its pack size for that of each.
         """
@@ -264,9 +265,10 @@ class Configuration:
         studies = copy.deepcopy(config["studies"])
         for study in studies.values():
             for figure in study["figures"].values():
-                figure["grids"] = [single for grid in figure["grids"] for single in _single_grids(grid, series)]
+                written = [(place, one) for place, grid in enumerate(figure["grids"]) for one in _single_grids(grid, series)]
+                figure["places"], figure["grids"] = ([pair[index] for pair in written] for index in (0, 1))
         sizes = config["pack_size"]
-        sizes = sizes | {member: sizes[name] for name in series if name in sizes for member in series[name]}
+        sizes = {member: sizes[name] for name in series if name in sizes for member in series[name]} | sizes
         archived = {"figures": "all", "data": False} | config.get("archive", {})
         return config | {"tasks": tasks, "studies": studies, "pack_size": sizes, "archive": archived}, problems
 
@@ -286,7 +288,7 @@ class Configuration:
             raise ConfigurationError(f"{where}: unknown task {source!r}{_options_for(source, self._names('tasks'))}")
         if place == 1:
             return [source], []
-        before = task.removesuffix(f"_{keys['along']}{place}") + f"_{keys['along']}{place - 1}"
+        before = re.sub(rf"_{keys['along']}{place}(?=_|$)", f"_{keys['along']}{place - 1}", task)
         if before == task or before not in self.config["tasks"]:
             raise ConfigurationError(
                 f"tasks.{task}: {keys['along']} {place} is built from the task {before!r}, which is not configured"
@@ -335,10 +337,10 @@ class Configuration:
                     f"{where}.options",
                 )
                 needed = ["task"] if declared_by(f"figures.{module}")["SOURCE"] == "split" else GRID_KEYS
-                for index, grid in enumerate(figure["grids"]):
-                    grid_where = f"{where}.grids.{index}"
+                for place, grid in zip(figure["places"], figure["grids"], strict=True):
+                    grid_where = f"{where}.grids.{place}"
                     wrong += self._check_grid(grid_where, grid, needed) or self._check_represented(grid_where, module, grid)
-                problems += wrong or [
+                problems += list(dict.fromkeys(wrong)) or [
                     *self._check_together(where, module, figure["grids"]),
                     *self._check_named(where, module, figure),
                 ]
@@ -366,6 +368,8 @@ class Configuration:
             if name not in known:
                 problems.append(f"{where}.{key}: unknown {KINDS[section]} {name!r}{_options_for(name, known)}")
         if "model" not in grid:
+            if not problems and (kind := self._declared("tasks", grid["task"])["KIND"]) != "image":
+                problems.append(f"{where}.task: this figure shows image tasks, {grid['task']!r} is a task of kind {kind!r}")
             return problems
         problems += [
             f"{where}.regularizers.{name}: lambdas {', '.join(map(str, strengths))} are not different in their twelve digits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -38,9 +39,13 @@ def matricization(entries: Tensor, shape: Sequence[int], rows: Sequence[int]) ->
 
 
 def spectrum(matrices: Tensor) -> Tensor:
-    """Singular values (R, n) of matrices (R, A, B), the largest first; a run's do not depend on its neighbors."""
+    """Singular values (R, n) of matrices (R, A, B), the largest first; a run's do not depend on its neighbors.
+
+    Of a matrix that is not finite, as products of a run's weights can be that diverged, they are NaN: the library raises.
+    """
+    unknown = matrices.new_full((min(matrices.shape[1:]),), math.nan)
     # A copy lies at an address that does not depend on the neighbors either.
-    return torch.stack([torch.linalg.svdvals(matrix.clone()) for matrix in matrices])
+    return torch.stack([torch.linalg.svdvals(matrix.clone()) if matrix.isfinite().all() else unknown for matrix in matrices])
 
 
 def normal(source, shape: tuple[int, ...], deviation: float) -> Tensor:

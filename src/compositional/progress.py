@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -74,11 +75,14 @@ class Progress:
         log: where every run's numbers go.
         board: the common folder; name: of this pack on it.
         steps: of one run. states: the runs that train. restored: how many were in the store.
+        ended: whether a run, given its state, needs no more steps.
     """
 
-    def __init__(self, log: TextIO, board: Path, name: str, steps: int, states: list, restored: int) -> None:
+    def __init__(
+        self, log: TextIO, board: Path, name: str, steps: int, states: list, restored: int, ended: Callable[..., bool]
+    ) -> None:
         self.log, self.board, self.name = log, board, name
-        self.steps, self.states, self.restored = steps, states, restored
+        self.steps, self.states, self.restored, self.ended = steps, states, restored, ended
         self.began = self.shown = time.monotonic()
         self.resumed = self._done()
         if restored:
@@ -87,7 +91,8 @@ class Progress:
             log.write(f"going on from checkpoints, {self.resumed} steps were done before\n")
 
     def _done(self) -> int:
-        return sum(self.steps if state.diverged_at is not None else state.step for state in self.states)
+        """Steps that are not left to do: all of a run that has ended, whether it took them or not."""
+        return sum(self.steps if self.ended(state) else state.step for state in self.states)
 
     def report(self, members: dict) -> None:
         """Log the last record of the runs `members` (states by name); now and then say how far the build is."""

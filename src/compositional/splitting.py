@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
-from compositional import files, sources
+from compositional import files, integrity, sources
 from compositional.tasks import IN_DISTRIBUTION
 from compositional.vocabulary import Vocabulary
 
@@ -112,11 +112,14 @@ def make_split(
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
-        ValueError: a raw file is not what was published, or `build` does not return what it must.
+        ValueError: a raw file is not what was published, another task or a run's metrics are not what was made, or `build` does
+            not return what it must.
     """
     implementation = import_module(f"compositional.{module}")
     for name in raw_files:
         sources.verify(implementation.DATASET, raw / name)
+    for path in (*splits, *metrics):
+        integrity.verify(path)
     more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     members, about = implementation.build(raw, parameters, **more)

@@ -142,7 +142,13 @@ def _fit_one(parameters: dict, gram: np.ndarray, targets: np.ndarray) -> tuple[n
 
 
 def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
-    """Fit every machine of the family to each of the task's training sets; shapes as in `initialize`."""
+    """Fit every machine of the family to each of the task's training sets; shapes as in `initialize`.
+
+    Raises:
+        ValueError: a classifier of signs is to learn numbers.
+    """
+    if parameters["machine"] == "svc" and not train.signs:
+        raise ValueError("machine: 'svc' tells signs apart, this task's targets are numbers; take 'svr' or 'ridge'")
     weights = initialize(parameters, task, np.random.default_rng(0))
     targets = train.labels.cpu().numpy().astype(np.float64)
     places = np.ravel_multi_index(train.combinations.T, task["sizes"])

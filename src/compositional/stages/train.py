@@ -82,7 +82,12 @@ def train_pack(
     missing = [run for run in runs if not kept.has(keys[run])]
     states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
     names = {id(state): run for run, state in states.items()}
-    progress = Progress(log, results / "progress", name, steps, list(states.values()), len(runs) - len(missing))
+    restored = len(runs) - len(missing)
+
+    def ended(state: training.State) -> bool:
+        return training.ended(state, problem.settings)
+
+    progress = Progress(log, results / "progress", name, steps, list(states.values()), restored, ended)
     unsaved: set[training.State] = set()
     saved = time.monotonic()
 
@@ -110,7 +115,7 @@ def train_pack(
         progress.report({names[id(state)].path: state for state in members})
         unsaved.update(members)
         for state in members:
-            if training.ended(state, problem.settings):
+            if ended(state):
                 finish(state)
                 unsaved.remove(state)
         if time.monotonic() - saved >= checkpoint_seconds:
