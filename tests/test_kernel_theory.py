@@ -588,7 +588,7 @@ def test_losses_of_numbers_and_signs(loss):
 
 def test_a_classifier_of_signs_is_given_no_numbers():
     with pytest.raises(ValueError, match="machine: 'svc' tells signs apart"):
-        fitted("addition", machine="svc", similarities=[[0.1, 0.3]])
+        fitted("addition", machine="svc", similarities=[[0.3]])
 
 
 # Image tasks.
