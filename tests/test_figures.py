@@ -72,6 +72,21 @@ def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     assert "ceiling" not in draw(table, tmp_path)["caption"].read_text()
 
 
+def test_each_model_has_a_ceiling_of_its_own(table):
+    rows = pd.read_csv(table)
+    more = rows[rows.task == "digits_b"].assign(model="resnet18")
+    more["value"] -= 0.25
+    shown = rows[(rows.task == "digits_b") & (rows.regularizer == "entropy")].assign(task="digits_concat")
+    figure, caption = ablation.draw(pd.concat([rows, more, shown]), OPTIONS)
+    assert "  - ceiling (digits_b, cnn): 0.950" in caption
+    assert "  - ceiling (digits_b, resnet18): 0.700" in caption
+    drawn = {line.get_label(): line.get_ydata()[0] for line in figure.axes[0].lines if "ceiling" in str(line.get_label())}
+    assert drawn == {
+        f"ceiling: nothing redundant in training ({model})": pytest.approx(height)
+        for model, height in (("cnn", 0.95), ("resnet18", 0.7))
+    }
+
+
 def test_where_nothing_is_held_out_the_figure_says_that_training_examples_are_shown(table):
     rows = pd.read_csv(table)
     figure, caption = ablation.draw(rows, OPTIONS)

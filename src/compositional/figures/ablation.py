@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -41,10 +42,11 @@ def _accuracies(table: pd.DataFrame, task: str, split: str) -> pd.DataFrame:
     return style.accuracies(table[table.task == task], split)
 
 
-def _ceiling(table: pd.DataFrame, task: str) -> pd.Series:
-    """Accuracy of a task's plain runs on the test set."""
-    rows = _accuracies(table, task, "test")
-    return rows[rows.regularizer == "none"].value
+def _ceilings(table: pd.DataFrame, options: dict[str, Any], task: str) -> dict[str, pd.Series]:
+    """Accuracy on the test set of the plain runs of a task's ceiling, by model, or "" of a single one; empty: in no grid."""
+    rows = _accuracies(table, options["ceilings"].get(task, ""), "test")
+    found = {str(model): own.value for model, own in rows[rows.regularizer == "none"].groupby("model")}
+    return found if len(found) != 1 else {"": next(iter(found.values()))}
 
 
 def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, place: float, threshold: float) -> None:
@@ -91,14 +93,9 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
         line = _LINES[models.index(model) % len(_LINES)]
         _line(axes, own, name, label, line, 0.07 * (index - (len(lines) - 1) / 2), threshold)
     if split == "test":
-        if (ceiling := options["ceilings"].get(task)) in set(table.task):
-            axes.axhline(
-                _ceiling(table, ceiling).mean(),
-                color="0.35",
-                linestyle="--",
-                linewidth=1,
-                label="ceiling: nothing redundant in training",
-            )
+        for (model, values), line in zip(_ceilings(table, options, task).items(), cycle(("--", "-.", ":"))):
+            label = "ceiling: nothing redundant in training" + (f" ({model})" if model else "")
+            axes.axhline(values.mean(), color="0.35", linestyle=line, linewidth=1, label=label)
         for label, value in options["anchors"].get(task, {}).items():
             axes.axhline(value, color="0.6", linestyle=":", linewidth=1)
             axes.annotate(
@@ -141,11 +138,17 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
         if style.holds_nothing_out(table, task):
             lines.append("  - bottom: training examples, since nothing of their distribution is held out")
-        if (ceiling := options["ceilings"].get(task)) in set(table.task):
-            lines.append(f"  - ceiling ({ceiling}): {style.mean(_ceiling(table, ceiling))}")
+        for model, values in _ceilings(table, options, task).items():
+            lines.append(f"  - ceiling ({', '.join(filter(None, (options['ceilings'][task], model)))}): {style.mean(values)}")
         if anchors := options["anchors"].get(task):
             lines.append("  - dotted: " + "; ".join(f"{label} {value:.3f}" for label, value in anchors.items()))
         lines.append("")
+    if any(_ceilings(table, options, task) for task in tasks):
+        lines += [
+            "A ceiling is the plain model trained where no component is redundant (setting B). For that, commands of sequence "
+            "tasks are drawn with any primitive, so that some are commands of the test set.",
+            "",
+        ]
     if table.regularizer.str.startswith("entropy").any():
         lines += [
             "entropy adds noise of a fixed power to the representation wherever lambda is above 0 (by default of standard "
