@@ -17,7 +17,7 @@ from torch import nn
 
 from compositional import attention, decoding, evaluation, mistakes, packed, representations, sources, splitting, training
 from compositional.configuration import Configuration
-from compositional.datasets import scan
+from compositional.datasets import geoquery, scan
 from compositional.declarations import declarations, defaults
 from compositional.models import meta_sequence_to_sequence
 from compositional.regularization import Representation, Step, Tap, divergence, dropout, silent_tap
@@ -153,7 +153,25 @@ def test_geoquery_fills_in_the_names_of_places(tmp_path):
     published, about = build("geoquery", tmp_path, train_on_validation=True)
     assert published["train"]["input"] == ["capital of new york", "iowa 's capital", "rivers"]
     assert set(published) == {"train", "test"}
+    assert published["test"]["category"] == ["asks/size; names/none"]
+    rules = [count["columns"] for count in splitting.audit(published, about["disjoint"])]
+    assert rules == [["input"], ["output"]]  # by query no form is in both
     assert build("geoquery", tmp_path, split="question", train_on_validation=True)[1]["in_distribution"] == "train"
+
+
+@pytest.mark.parametrize(
+    ("form", "category"),
+    [
+        ("( A , ( _population ( B , A ) , _const ( B , _stateid ( texas ) ) ) )", "asks/population; names/state"),
+        ("( A , _longest ( A , ( _river ( A ) , _traverse ( A , B ) , _state ( B ) ) ) )", "asks/longest; names/none"),
+        (
+            "( A , ( _loc ( B , A ) , _const ( B , _cityid ( austin , tx ) ) , _const ( A , _stateid ( texas ) ) ) )",
+            "asks/loc; names/city; names/state",
+        ),
+    ],
+)
+def test_geoquery_has_categories_of_what_is_asked_and_named(form, category):
+    assert geoquery.category(form) == category
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 FILES = {
@@ -18,6 +19,13 @@ _MEMBERS = {"train": "train", "validation": "dev", "test": "test"}
 
 def _fill(text: str, values: dict[str, str]) -> str:
     return " ".join(values.get(word, word) for word in text.split())
+
+
+def category(form: str) -> str:
+    """What a logical form asks for, its first predicate, and what kinds of places it names: "asks/population; names/state"."""
+    asked = re.findall(r"_(\w+)", form)[0]
+    kinds = sorted(set(re.findall(r"_(\w+)id \(", form)))
+    return "; ".join([f"asks/{asked}", *(f"names/{kind}" for kind in kinds or ["none"])])
 
 
 def load(raw: Path, split: str, fill: bool) -> dict[str, list[tuple[str, str]]]:

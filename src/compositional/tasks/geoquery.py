@@ -39,10 +39,17 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     members = geoquery.load(raw, parameters["split"], parameters["entities"] == "words")
     if parameters["train_on_validation"]:
         members["train"] += members.pop("validation")
-    disjoint = {"columns": ["input"], "members": ["test"]}
+    disjoint: list[dict] = [{"columns": ["input"], "members": ["test"]}]
     if parameters["entities"] == "variables":
-        disjoint["by_design"] = _BY_DESIGN
+        disjoint[0]["by_design"] = _BY_DESIGN
+    if parameters["split"] == "query":
+        disjoint.append({"columns": ["output"], "members": ["test"]})
     # Validation pairs are like training's in the question split alone: the name says what accuracy on them stands for.
     if "validation" in members and parameters["split"] == "query":
         members["validation_recombinations"] = members.pop("validation")
-    return sentences.task(members, "validation" if "validation" in members else "train", disjoint=[disjoint])
+    return sentences.task(
+        members,
+        "validation" if "validation" in members else "train",
+        lambda _, form: geoquery.category(form),
+        disjoint=disjoint,
+    )
