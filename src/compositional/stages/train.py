@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
@@ -82,12 +83,8 @@ def train_pack(
     missing = [run for run in runs if not kept.has(keys[run])]
     states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
     names = {id(state): run for run, state in states.items()}
-    restored = len(runs) - len(missing)
-
-    def ended(state: training.State) -> bool:
-        return training.ended(state, problem.settings)
-
-    progress = Progress(log, results / "progress", name, steps, list(states.values()), restored, ended)
+    ended = partial(training.ended, settings=problem.settings)
+    progress = Progress(log, results / "progress", name, steps, list(states.values()), len(runs) - len(missing), ended)
     unsaved: set[training.State] = set()
     saved = time.monotonic()
 
