@@ -55,10 +55,8 @@ def test_without_anything_measured_no_time_is_named(tmp_path):
 
 def test_a_build_that_makes_existing_runs_again_speaks_of_the_pack_alone(tmp_path):
     announce(tmp_path, {})
-    assert (
-        Progress(io.StringIO(), tmp_path, "changed", 80, [State(0, 0.1, 40)], 0, never)._line("a/lambda=0", 40)
-        == "training: a 50 %"
-    )
+    changed = Progress(io.StringIO(), tmp_path, "changed", 80, [State(0, 0.1, 40)], 0, never)
+    assert changed._line("a/lambda=0", 40) == "training: a 50 %"
 
 
 def test_a_new_build_forgets_the_old_one(tmp_path):
