@@ -22,7 +22,7 @@ def never(state) -> bool:
 
 
 def report(board, name, **values):
-    (board / f"{name}.json").write_text(json.dumps({"time": 1000.0} | values))
+    (board / f"{name}.json").write_text(json.dumps({"expected": 1600.0} | values))
 
 
 def test_families_cost_what_was_measured(tmp_path):
@@ -44,6 +44,25 @@ def test_runs_of_families_that_have_not_begun_have_no_known_cost(tmp_path):
     found = overall(tmp_path, 1010.0)
     assert found == Overall(8, pytest.approx(1 / 8), pytest.approx(180), 4)
     assert str(found) == "training 8 runs: 12 % done, about 3.0 min left and then 4 runs of kinds not begun"
+
+
+def test_a_job_counts_as_running_from_its_start_and_however_rarely_it_reports(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("compositional.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("compositional.progress.time.time", lambda: 1000 + clock[0])
+    announce(tmp_path, {name: {"family": "rare", "runs": 1, "steps": 80} for name in ("first", "second")})
+    states = {name: State(0, 0.0, 0) for name in ("first", "second")}
+    jobs = {name: Progress(io.StringIO(), tmp_path, name, 80, [state], 0, never) for name, state in states.items()}
+    # A record of 20 steps takes 900 s. After the first of them 60 + 80 steps are left, of 45 s, to two jobs.
+    clock[0] = 900.0
+    states["first"].step = 20
+    jobs["first"].report({"a/lambda=0": states["first"]})
+    jobs["second"].report({"b/lambda=0": states["second"]})
+    assert overall(tmp_path, 1900.0).seconds == pytest.approx(140 * 45 / 2)
+    # No word for 1,700 s is no surprise of these.
+    assert overall(tmp_path, 1000 + 900 + 1700).seconds == pytest.approx(140 * 45 / 2)
+    # After twice their longest silence they count as stopped, the time left as of one.
+    assert overall(tmp_path, 1000 + 900 + 1801).seconds == pytest.approx(140 * 45)
 
 
 def test_without_anything_measured_no_time_is_named(tmp_path):

@@ -18,7 +18,7 @@ from compositional import files
 
 TERMINAL_SECONDS = 20
 _LATEST = 1000  # rows of a run's history that hold its last record for sure
-SILENT_SECONDS = 120  # a job that has not reported for so long is not running
+SILENT_SECONDS = 600  # a job that has not reported for so long, and for twice its own longest silence, is not running
 
 
 def announce(board: Path, work: dict[str, dict]) -> None:
@@ -60,7 +60,7 @@ def overall(board: Path, now: float) -> Overall:
     for name, pack in work.items():
         finished = reports.get(name, {"done": 0})["done"]
         done += pack["runs"] * finished / pack["steps"]
-        running += finished < pack["steps"] and name in reports and now - reports[name]["time"] < SILENT_SECONDS
+        running += finished < pack["steps"] and name in reports and now < reports[name]["expected"]
         if family := by_family.get(pack["family"]):
             left += costs.get(name, sum(family) / len(family)) * (pack["steps"] - finished)
         elif finished < pack["steps"]:
@@ -83,16 +83,30 @@ class Progress:
     ) -> None:
         self.log, self.board, self.name = log, board, name
         self.steps, self.states, self.restored, self.ended = steps, states, restored, ended
-        self.began = self.shown = time.monotonic()
+        self.began = self.shown = self.reported = time.monotonic()
+        self.longest_silence = 0.0
         self.resumed = self._done()
         if restored:
             log.write(f"{restored} runs were in the store and are not trained again\n")
         if self.resumed:
             log.write(f"going on from checkpoints, {self.resumed} steps were done before\n")
+        self._post(self.resumed, self.began)
 
     def _done(self) -> int:
         """Steps that are not left to do: all of a run that has ended, whether it took them or not."""
         return sum(self.steps if self.ended(state) else state.step for state in self.states)
+
+    def _post(self, done: int, now: float) -> None:
+        """Leave on the board how far this pack is, and by when the next word of it is due."""
+        self.longest_silence = max(self.longest_silence, now - self.reported)
+        self.reported = now
+        mine = {
+            "done": done + self.restored * self.steps,
+            "trained": done - self.resumed,
+            "seconds": now - self.began,
+            "expected": time.time() + max(SILENT_SECONDS, 2 * self.longest_silence),
+        }
+        files.write_json(self.board / f"{self.name}.json", mine)
 
     def report(self, members: dict) -> None:
         """Log the last record of the runs `members` (states by name); now and then say how far the build is."""
@@ -103,13 +117,7 @@ class Progress:
             diverged = "" if state.diverged_at is None else f" DIVERGED at step {state.diverged_at}"
             self.log.write(f"{name} step {state.step}/{self.steps} {', '.join(last)}{diverged}\n")
         done, now = self._done(), time.monotonic()
-        mine = {
-            "done": done + self.restored * self.steps,
-            "trained": done - self.resumed,
-            "seconds": now - self.began,
-            "time": time.time(),
-        }
-        files.write_json(self.board / f"{self.name}.json", mine)
+        self._post(done, now)
         if now - self.shown > TERMINAL_SECONDS:
             self.shown = now
             print(self._line(next(iter(members)), done), file=sys.stderr, flush=True)
