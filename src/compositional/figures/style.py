@@ -137,8 +137,9 @@ def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.
         if path is None:
             continue
         run = Run.parse(f"task/{path}/seed=0")
-        own = (table.model == run.model) & (table.regularizer == run.regularizer) & np.isclose(table["lambda"], run.strength)
-        found[name] = table[own]
+        # What was read from a table can differ in its last bit; a lambda can be as small as one likes.
+        strength = np.isclose(table["lambda"], run.strength, rtol=1e-9, atol=0)
+        found[name] = table[(table.model == run.model) & (table.regularizer == run.regularizer) & strength]
     return found
 
 
