@@ -25,7 +25,8 @@ def evaluate_pack(
     """Evaluate trained runs of one family together: metrics.csv and, for sequence tasks, predictions.csv in their folders.
 
     Beside them evaluation.json records where they come from; `code` is the fingerprint of what evaluates.
-    A diverged run has no accuracy, since its last finite weights are no result: its values are "nan", its row "diverged" is 1.
+    A diverged run has no accuracy and no predictions, since its last finite weights are no result: its values are "nan", its row
+    "diverged" is 1, and its predictions.csv has nothing but a header.
     """
     device = devices.resolve(device, jobs_per_gpu)
     print(devices.describe(device), file=log)
@@ -96,6 +97,6 @@ def _write(problem: training.Problem, weights: dict[str, Tensor], folders: list[
         if describe := getattr(problem.model, "describe", None):
             rows += describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
         if decoded is not None:
-            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, _by_mistake(decoded[index]))
+            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, [] if diverged else _by_mistake(decoded[index]))
         files.write_csv(folder / "metrics.csv", METRICS_HEADER, rows)
         print(folder, *(f"{name} {metric} {value}," for name, metric, value in rows), file=log)
