@@ -170,18 +170,21 @@ def test_linear_cka_is_the_unbiased_estimator_of_its_definition():
 
 
 def test_relative_distance():
+    def between(rows: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(rows[:, None] - rows, axis=-1)
+
     # Distances of the pairs: 1, 3, 4, 2, 3, 1; mean 14 / 6. From the first to the second and third: (1 + 3) / 2.
     line = np.array([[0.0], [1.0], [3.0], [4.0]])
-    assert measures.relative_distance(line, 0, [0, 1, 2]).value == pytest.approx(2 / (14 / 6))
-    assert measures.relative_distance(5 * line - 1, 0, [2, 0, 1]).value == pytest.approx(2 / (14 / 6))
+    assert measures.relative_distance(between(line), 0, [0, 1, 2]).value == pytest.approx(2 / (14 / 6))
+    assert measures.relative_distance(between(5 * line - 1), 0, [2, 0, 1]).value == pytest.approx(2 / (14 / 6))
     # Words of one kind coincide; the others lie elsewhere.
     kinds = np.repeat(np.eye(3), 4, 0)
-    found = measures.relative_distance(kinds, 5, [4, 5, 6, 7])
+    found = measures.relative_distance(between(kinds), 5, [4, 5, 6, 7])
     assert found.value == 0
     assert found.shuffled.mean() > 0.5
-    assert measures.relative_distance(np.zeros((4, 2)), 0, [0, 1]).value == 0
+    assert measures.relative_distance(np.zeros((4, 4)), 0, [0, 1]).value == 0
     # Drawn are two of the others, at 1, 3 and 4, and never the item itself: means 2, 2.5 and 3.5.
-    drawn = measures.relative_distance(line, 0, [0, 1, 2]).shuffled * 14 / 6
+    drawn = measures.relative_distance(between(line), 0, [0, 1, 2]).shuffled * 14 / 6
     assert np.unique(drawn.round(9)).tolist() == [2, 2.5, 3.5]
 
 

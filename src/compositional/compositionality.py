@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn.linear_model import ridge_regression
 from sklearn.preprocessing import OneHotEncoder
@@ -211,18 +211,17 @@ def linear_cka(first: np.ndarray, second: np.ndarray, shuffles: int = SHUFFLES) 
     return _against_shuffles(compute, len(own), shuffles)
 
 
-def relative_distance(representations: np.ndarray, item: int, kind: Sequence[int], shuffles: int = SHUFFLES) -> Measure:
+def relative_distance(distances: np.ndarray, item: int, kind: Sequence[int], shuffles: int = SHUFFLES) -> Measure:
     """How far an item lies from the others of its kind: its mean distance to them over the mean distance between any two items.
 
     0: it coincides with its kind, as an embedding that says only of what kind a word is; 1: as far as anything. Shuffled: its
     distance to as many other items drawn at random.
 
     Args:
-        representations: (n, D) of all items, such as the embeddings of all words.
+        distances: (n, n) between all items, such as the embeddings of all words.
         kind: the places of the item's kind, itself included, such as those of the verbs; at least two.
     """
     source = np.random.default_rng(0)
-    distances = squareform(pdist(representations))
     usual = distances.sum() / (len(distances) * (len(distances) - 1))
     if not usual > 0:
         return Measure(0.0, np.zeros(shuffles))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
 from compositional import activations, compositionality, decoding, lexicon, probes, randomness
@@ -19,7 +20,8 @@ from compositional.training import Problem
 
 SWAPPED_EXAMPLES = 200  # sequences, which are decoded twice
 SWAPPED_IMAGES = 1024
-WORDS = 100  # that embeddings are kept of
+WORDS = 100  # that embeddings are kept of, for pictures
+COMPARED_WORDS = 2000  # the most frequent ones, among which distances are measured
 Type = list[tuple[str, str]]  # input words that may be exchanged, each with its output symbol (compositional.lexicon)
 
 
@@ -184,14 +186,14 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         raise ValueError(f"model {problem.model_name!r} shows no representation to measure")
     types: list[Type] = []
     words: dict[str, np.ndarray] = {}
-    listed: list[str] = []
+    listed: list[str] = []  # those that may be exchanged first
     if problem.about["kind"] == "sequence":
         train = problem.splits["train"]
         sentences = train.input_sentences()
         types = lexicon.infer(sentences, train.output_sentences())
-        frequent = [word for word, _ in Counter(probes.words_of(sentences)).most_common()]
-        alike = [word for own in types for word, _ in own]
-        listed = list(dict.fromkeys([*alike, *frequent]))[:WORDS]
+        frequent = dict(Counter(probes.words_of(sentences)).most_common(COMPARED_WORDS))
+        alike = [word for own in types for word, _ in own if word in frequent]
+        listed = list(dict.fromkeys([*alike, *frequent]))
         words = word_vectors(problem, weights, listed)
     consistent = swap_consistency(problem, weights, types)
     results = []
@@ -200,16 +202,17 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         for name, values in shown.items():
             measures |= _geometry(probe, name, values[run])
         for name, values in words.items():
+            distances = squareform(pdist(values[run]))
             for own in types:
                 places = [listed.index(word) for word, _ in own if word in listed]
                 for place in places if len(places) > 1 else ():
-                    result = compositionality.relative_distance(values[run], place, places)
+                    result = compositionality.relative_distance(distances, place, places)
                     measures |= result.rows(f"relative_distance of {listed[place]} in {name}")
         found = {("probe", metric): value for metric, value in measures.items()}
         if consistent:
             found |= {("test", metric): value for metric, value in consistent[run].rows("swap_consistency").items()}
         kept = {name: factor_means(probe, values[run])[0] for name, values in shown.items()}
-        vectors = {name: (listed, values[run]) for name, values in words.items()}
+        vectors = {name: (listed[:WORDS], values[run, :WORDS]) for name, values in words.items()}
         vectors |= {name: (probe.labels(), rows) for name, rows in kept.items() if name not in words}
         results.append(Findings(found, kept, vectors))
     return results
