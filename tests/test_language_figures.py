@@ -40,7 +40,7 @@ def runs() -> pd.DataFrame:
                 (*key, "train", "accuracy", np.nan if lost else own),
                 (*key, "train", "steps", 20),
                 (*key, "train", "wall_seconds", seconds),
-                (*key, "probe", "ccgp in encoder_states", test / 2),
+                (*key, "probe", "ccgp in encoder_states", np.nan if lost else test / 2),
                 (*key, "probe", "ccgp in encoder_states (shuffled)", 0.25),
                 (*key, "probe", "ccgp in encoder_states (2.5 %)", 0.2),
                 (*key, "probe", "ccgp in encoder_states (97.5 %)", 0.3),
@@ -130,12 +130,21 @@ def test_a_method_without_a_path_is_left_out(runs):
     assert "entropy" not in caption
 
 
+def test_methods_of_tiny_lambdas_are_told_apart(runs):
+    tiny = pd.concat([runs[runs["lambda"] == 0.1].assign(**{"lambda": strength}) for strength in (1e-10, 1e-9)])
+    assert {name: rows["lambda"].unique().tolist() for name, rows in style.methods(tiny, {}).items()} == {
+        "lstm_attention + entropy 1e-10": [1e-10],
+        "lstm_attention + entropy 1e-09": [1e-9],
+    }
+
+
 def test_metrics_caption_has_values_null_and_correlation(runs):
     wanted = {"CCGP": ["ccgp in penultimate", "ccgp in encoder_states"]}
     figure, caption = metrics.draw(runs, options("metrics", measures=wanted))
     assert "0.050 at lambda = 0, shuffled 0.250" in caption
     assert "entropy 0.450 at 0.1, its most accurate lambda (range 0.000 to 0.450)" in caption
     assert "rho with accuracy +0.9" in caption
+    assert "(8 runs)" in caption
     assert "  - scan_jump, lstm_attention, ccgp in encoder_states: 0.050" in caption
     assert "after shuffling which vector belongs to which input; its mean" in caption
     assert figure.axes[0].get_title() == "CCGP"
@@ -173,6 +182,20 @@ def test_metrics_shows_trained_networks_alone(runs):
     wanted = {"CCGP": ["ccgp in encoder_states"]}
     _, caption = metrics.draw(pd.concat([runs, before]), options("metrics", measures=wanted))
     assert "0.050 at lambda = 0" in caption
+
+
+def test_metrics_marks_and_counts_runs_without_a_value(runs):
+    wanted = {"CCGP": ["ccgp in encoder_states"]}
+    figure, caption = metrics.draw(runs, options("metrics", measures=wanted))
+    assert "(8 runs); 1 of 9 runs without a value" in caption
+    top = figure.axes[0]
+    at_bottom = [part for part in top.collections if part.get_offset_transform() == top.get_xaxis_transform()]
+    assert np.concatenate([part.get_offsets() for part in at_bottom]).tolist() == [[10, 0]]
+    # One seed has no other to compare with: nothing to show, and no fault.
+    none = runs[runs.seed == 0].copy()
+    none.loc[none.metric == "ccgp in encoder_states", "value"] = np.nan
+    _, caption = metrics.draw(none, options("metrics", measures=wanted))
+    assert "ccgp in encoder_states: rho undefined; 3 of 3 runs without a value" in caption
 
 
 def test_metrics_refuses_what_is_not_there(runs):

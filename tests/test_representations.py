@@ -26,6 +26,7 @@ from compositional.grid import Run
 from compositional.images import ImageSplit, load
 from compositional.sequences import SequenceSplit
 from compositional.splitting import make_split
+from compositional.stages import evaluate
 from compositional.stages.aggregate import aggregate
 from compositional.stages.evaluate import evaluate_pack
 from compositional.stages.represent import represent_pack
@@ -72,6 +73,21 @@ def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp
     for places, batch in probe.batches:
         decoded = [SOURCE.decode(row) for row in batch.inputs[0].tolist()]
         assert [probe.items[place] for place in places] == decoded[: len(places)]
+
+
+def test_words_that_occur_nowhere_do_not_change_the_probe(scan_problem, tmp_path):
+    train = scan_problem.splits["train"]
+    plain = probes.of(scan_problem, tmp_path, 1)
+    more = SimpleNamespace(source=Vocabulary((*SOURCE.words, "<virtual0>")), target=train.target)
+    scan_problem.splits = scan_problem.splits | {"train": more}
+    scan_problem.about["virtual_words"] = ["<virtual0>"]
+    assert probes.of(scan_problem, tmp_path, 1).items == plain.items
+    assert len(probes.phrases(scan_problem, 1).items) == 84
+
+
+def test_items_that_repeat_have_labels_of_their_own():
+    probe = probes.Probe(["a b", "c", "a b", "a b"], [], None, (), None)
+    assert probe.labels() == ["a b", "c", "a b (2)", "a b (3)"]
 
 
 def test_commands_of_one_verb_are_verb_times_template(scan_problem):
@@ -177,6 +193,32 @@ def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
     assert list(found) == ["word_embedding", "word_embedding_2"]
     for name, table in zip(found, ("primitive_embedding", "function_embedding"), strict=True):
         np.testing.assert_allclose(found[name], weights[table][:, rows].numpy(), rtol=1e-6)
+
+
+def test_what_is_kept_for_pictures_does_not_change_how_far_words_are(scan_problem, tmp_path, monkeypatch):
+    weights = weights_of(scan_problem, range(1))
+    (whole,) = representations.measure(scan_problem, weights, tmp_path)
+    monkeypatch.setattr(representations, "WORDS", 3)
+    (cut,) = representations.measure(scan_problem, weights, tmp_path)
+    assert cut.measures == whole.measures
+    assert {metric for _, metric in whole.measures} > {f"relative_distance of {verb} in word_embedding" for verb in scan.ACTIONS}
+    kept, vectors = cut.vectors["word_embedding"]
+    assert kept == whole.vectors["word_embedding"][0][:3]
+    assert vectors.tolist() == whole.vectors["word_embedding"][1][:3].tolist()
+
+
+def test_a_diverged_run_has_no_predictions(scan_problem, tmp_path):
+    for seed, status in enumerate(("done", "diverged")):
+        folder = tmp_path / f"scan_jump/primitive_attention/none/lambda=0/seed={seed}"
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({"status": status}))
+    folders = sorted(tmp_path.glob("scan_jump/*/*/*/*"))
+    evaluate._write(scan_problem, weights_of(scan_problem, range(2)), folders, StringIO())
+    healthy, lost = (pd.read_csv(folder / "predictions.csv") for folder in folders)
+    assert len(healthy) > 0
+    assert list(lost) == list(healthy)
+    assert len(lost) == 0
+    assert pd.read_csv(folders[1] / "metrics.csv").query("metric == 'accuracy'").value.isna().all()
 
 
 def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem, tmp_path):
@@ -379,6 +421,10 @@ def test_runs_are_compared_with_seeds_of_their_own_cell_and_with_the_plain_run(t
     expected = np.mean([linear_cka(plain[0], plain[other], 1).value for other in (1, 2)])
     assert found["none", 0, "cka_between_seeds in encoder_states"] == pytest.approx(expected)
     assert ("none", 0, "cka_with_plain in encoder_states") not in found
+    alone = next(iter(paths))
+    ((_, _, metric, value),) = activations.collect({alone: paths[alone]})
+    assert metric == "cka_between_seeds in encoder_states"
+    assert np.isnan(value)
 
 
 def test_costs_come_from_run_json(tmp_path):

@@ -40,9 +40,11 @@ class Probe:
     distances: np.ndarray | None
 
     def labels(self) -> list[str]:
-        """What the rows of `factor_means` are called: the items, each combination of factors once."""
+        """What the rows of `factor_means` are called, each its own name: the items, each combination of factors once."""
         if self.factors is None:
-            return self.items
+            # Sentences of a test set can repeat.
+            before = [self.items[:place].count(item) for place, item in enumerate(self.items)]
+            return [f"{item} ({count + 1})" if count else item for item, count in zip(self.items, before, strict=True)]
         _, first = np.unique(self.factors, axis=0, return_index=True)
         return [self.items[place] for place in first]
 
@@ -57,7 +59,8 @@ def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -
     actions = dict(scan.commands())
     train = problem.splits["train"]
     special = 3  # <pad>, <start>, <end>
-    if not set(words_of(commands)) <= set(train.source.words[special:]) <= set(words_of(actions)):
+    occurring = set(train.source.words[special:]) - set(problem.about.get("virtual_words", []))
+    if not set(words_of(commands)) <= occurring <= set(words_of(actions)):
         return None
     split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
     batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]

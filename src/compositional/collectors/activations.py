@@ -26,13 +26,13 @@ def _rows(name: str, metric: str, pairs: list[tuple[np.ndarray, np.ndarray]]) ->
 
 
 def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
-    """Rows (run, split, metric, value). Partners that diverged are left out; a run that did, or has no other, has "nan"."""
+    """Rows (run, split, metric, value). NaN for a run that diverged or is the only seed; partners that diverged are left out."""
     shown = {run: load_file(path) for run, path in sources.items()}
     for run, own in shown.items():
         seeds = [other for other in shown if other != run and replace(other, seed=run.seed) == run]
         plain = replace(run, regularizer="none", strength=0.0)
         partners = {"cka_between_seeds": seeds, "cka_with_plain": [plain] if plain != run and plain in shown else []}
         for metric, others in partners.items():
-            for name, values in own.items() if others else ():
+            for name, values in own.items() if others or metric == "cka_between_seeds" else ():
                 for key, value in _rows(name, metric, [(values, shown[other][name]) for other in others]).items():
                     yield run, "probe", key, value

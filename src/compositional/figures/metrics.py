@@ -40,6 +40,8 @@ _NULLS = {
 def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
     """One row a run: the metric shown and its value, its shuffled mean and quantiles where it has them, and test accuracy.
 
+    The value is NaN where there is none, as of runs that diverged.
+
     Raises:
         ValueError: a measure stands in several splits, as "loss" does; those of untrained networks are left out.
     """
@@ -51,7 +53,7 @@ def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
         if len(splits) > 1:
             raise ValueError(f"metrics: {metric!r} stands in several splits ({', '.join(splits)}); ask for a measure of one")
         series = {kind: trained[trained.metric == f"{metric}{suffix}"].set_index(KEY).value for kind, suffix in kinds.items()}
-        own = pd.DataFrame(series).dropna(subset="value").reset_index().assign(metric=metric)
+        own = pd.DataFrame(series).loc[series["value"].index].reset_index().assign(metric=metric)
         known = found.set_index(["task", "model"]).index
         new = own[~own.set_index(["task", "model"]).index.isin(known)]
         found = pd.concat([found, new], ignore_index=True) if len(found) else new
@@ -67,6 +69,9 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
             line = own[own.regularizer.isin(["none", name])]
             shade = style.color(name)
             axes.scatter(line["lambda"], line.value, s=9, color=shade, marker=marker, alpha=0.4, linewidths=0)
+            lost = line["lambda"][line.value.isna()]
+            bottom = axes.get_xaxis_transform()
+            axes.scatter(lost, 0 * lost, transform=bottom, marker="x", s=20, color=shade, linewidths=1, clip_on=False, zorder=5)
             means = line.groupby("lambda").value.mean()
             null = line.groupby("lambda")[["low", "high", "shuffled"]].mean().dropna()
             axes.fill_between(null.index, null.low, null.high, color=shade, alpha=0.12, linewidth=0, zorder=0)
@@ -84,7 +89,7 @@ def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None
         axes.scatter(own.accuracy, own.value, s=14, color=style.color(name), marker=marker, alpha=0.7, linewidths=0)
     axes.set_xlim(-0.03, 1.03)
     axes.tick_params(labelsize=8)
-    rhos = [f"{_correlation(own):+.2f}" for _, own in rows.groupby("model")]
+    rhos = ["undefined" if np.isnan(rho) else f"{rho:+.2f}" for rho in (_correlation(own) for _, own in rows.groupby("model"))]
     axes.set_title(f"rho {' / '.join(rhos)}", fontsize=8, loc="right")
 
 
@@ -104,7 +109,8 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
         f"input{others}; its mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray "
         "dash a run. rho: Spearman's rank correlation of the measure with accuracy, a number a model in alphabetical order, "
         "over all its runs that have the measure. Runs of one lambda are not independent of each other, so it describes this "
-        "grid and is no test. Diverged runs are left out." + swaps,
+        "grid and is no test. Crosses at the bottom are runs without a value, which are not averaged: they diverged, or all runs "
+        "did that they are compared with, or there is no other seed to compare with." + swaps,
         "",
     ]
     for title, rows in measures.items():
@@ -112,9 +118,10 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
         for (task, model, metric), own in rows.groupby(["task", "model", "metric"]):
             plain = own[own.regularizer == "none"]
             shuffled = f", shuffled {plain.shuffled.mean():.3f}" if plain.shuffled.notna().any() else ""
-            start = f"{plain.value.mean():.3f} at lambda = 0{shuffled}; " if len(plain) else ""
+            start = f"{plain.value.mean():.3f} at lambda = 0{shuffled}; " if plain.value.notna().any() else ""
+            known = own.value.notna()
             parts = []
-            for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
+            for name, regularized in own[known & (own.regularizer != "none")].groupby("regularizer"):
                 by_lambda = regularized.groupby("lambda").value.mean()
                 accuracy = regularized.groupby("lambda").accuracy.mean()
                 if accuracy.notna().any():
@@ -122,7 +129,9 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
                     span = f", its most accurate lambda (range {by_lambda.min():.3f} to {by_lambda.max():.3f})"
                     parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}{span if len(by_lambda) > 1 else ''}")
             rho = _correlation(own)
-            parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({len(own)} runs)")
+            parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({known.sum()} runs)")
+            if not known.all():
+                parts.append(f"{(~known).sum()} of {len(own)} runs without a value")
             lines.append(f"  - {task}, {model}, {metric}: {start}{'; '.join(parts)}")
     return "\n".join(lines)
 
