@@ -12,7 +12,7 @@ rule aggregate:
     conda:
         "../envs/environment.yaml"
     params:
-        code=lambda wildcards: code_of("aggregate", *collectors_of(wildcards.figure)),
+        code=lambda wildcards: code_of("aggregate", *plan.collectors(FIGURES[wildcards.figure])),
     message:
         "Collecting the table of {wildcards.figure}"
     script:

@@ -50,6 +50,7 @@ ONLY_LOOK = (
     *("dag", "rulegraph", "filegraph", "d3dag", "list_rules", "list_target_rules", "list_untracked", "list_conda_envs"),
     *("list_changes", "list_input_changes", "list_params_changes", "cleanup_metadata", "delete_all_output", "delete_temp_output"),
     *("containerize", "export_cwl", "generate_unit_tests", "conda_cleanup_envs", "conda_create_envs_only"),
+    *("cleanup_shadow", "container_cleanup_images"),
 )
 
 
@@ -70,7 +71,8 @@ try:
     else:
         called = call()
         wanted = plan.wanted_runs(CONFIGURATION, "results", called.targets)
-        only_look = any(getattr(called, name, None) for name in ONLY_LOOK) and not getattr(called, "report_after_run", False)
+        only_look = called.executor == "dryrun" or any(getattr(called, name, None) for name in ONLY_LOOK)
+        only_look = only_look and not getattr(called, "report_after_run", False)
         # Another call builds here (or was killed); Snakemake refuses this one if both make the same files.
         others = not called.nolock and any(Path(".snakemake/locks").glob("*.lock"))
         # What was damaged after it was made is made again, with all that comes of it. A rule, the archive and the report ask for
@@ -88,8 +90,8 @@ try:
         PACKS, pending = plan.make(planned, "results", wanted, CONFIGURATION, numerics_of, others)
         if not only_look and not others and {"params", "code"} <= set(map(str, called.rerun_triggers)):
             # Not the records alone: Snakemake does not miss what it made something else of.
-            splitters = {task: of_script("split", (CONFIGURATION.module("tasks", task),)) for task in tasks}
-            for record in plan.outdated(Path("results"), splitters, wanted, pending, CONFIGURATION, numerics_of):
+            expected = plan.today(Path("results"), tasks, wanted, asked, CONFIGURATION, numerics_of)
+            for record in plan.outdated(expected, Path(".snakemake/metadata")):
                 integrity.discard(Path("results"), record, {name: made_from[name] for name in asked})
 except (ConfigurationError, ValueError, OSError) as error:
     sys.exit(str(error))
@@ -158,12 +160,6 @@ def figure_sources(wildcards):
 def figure_records(wildcards):
     """The records of the runs that a figure's table is made from; none if it shows tasks' examples."""
     return [f"results/runs/{run.path}/run.json" for run in figure_runs(FIGURES[wildcards.figure])]
-
-
-def collectors_of(figure):
-    """The modules that read a figure's sources other than CSV files."""
-    names = [Path(name) for name in FIGURES[figure]["sources"]]
-    return [f"collectors.{name.stem}" for name in names if name.suffix not in ("", ".csv")]
 
 
 # Of the figures that the archive is made of.

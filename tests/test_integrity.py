@@ -56,6 +56,18 @@ def test_a_damaged_figure_without_runs_is_found_by_whoever_asks_for_all(tmp_path
     assert f"damaged, made again: {name}.pdf" in project.snakemake("--list-rules", target)
 
 
+def test_what_is_measured_on_damaged_runs_is_measured_again_without_training(project):
+    """Also when the store was deleted, as the README suggests for room."""
+    before = project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors")
+    shutil.rmtree(project.folder / "results/store")
+    damage(project.folder / RUN / "metrics.csv")
+    output = project.snakemake(FIGURE, overlay="overlay.yaml")
+    assert f"damaged, made again: {RUN}/metrics.csv" in output
+    assert "Evaluating" in output
+    assert "Training" not in output
+    assert project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors") == before
+
+
 def test_predictions_that_were_deleted_are_made_again(tmp_path):
     """No rule asks for them, and the archive needs them."""
     record = tmp_path / "evaluation.json"

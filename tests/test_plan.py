@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 import pytest
 import yaml
 from test_configuration import SCHEMA, STUDIES, read
@@ -167,23 +169,49 @@ def test_a_plan_of_another_call_is_added_to(tmp_path):
 
 
 def test_what_other_options_or_code_made_is_found_without_snakemake(tmp_path):
+    results, metadata = tmp_path / "results", tmp_path / "metadata"
     wanted = runs([0], [1, 3])
-    packs, _ = make(tmp_path, wanted, configured())
-    build(tmp_path, packs, configured())
 
-    def outdated(change=None, code="code", pending=()):
-        return sorted(plan.outdated(tmp_path, {"scan_jump": code}, wanted, pending, configured(change), numerics))
+    def today(change=None, code=numerics):
+        return plan.today(results, ["scan_jump"], wanted, ["ablation"], configured(change), code)
 
-    changed = {"tasks": {"scan_jump": {"training": {"steps": 7}}}}
-    records = sorted(tmp_path.rglob("run.json"))
-    assert outdated(pending=packs) == []
-    assert outdated(changed, pending=packs) == records
-    split = tmp_path / "splits/scan_jump.provenance.json"
-    write_json(split, {"parameters": configured().parameters("tasks", "scan_jump"), "code": "code"})
+    def outdated(*made_by):
+        return sorted(path.relative_to(results).as_posix() for path in plan.outdated(today(*made_by), metadata))
+
+    assert outdated() == []  # nothing was made
+    for path, said in today().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, said | ({"inputs": dict.fromkeys(sorted(said["inputs"]), "digest")} if "inputs" in said else {}))
     assert outdated() == []
-    assert outdated({"tasks": {"scan_jump": {"virtual_words": 6}}}) == outdated(code="other") == [*records, split]
-    records[0].unlink()
-    assert outdated(changed, pending=packs) == records[1:]
+    records = [f"runs/scan_jump/lstm_attention/entropy/lambda={strength}/seed=0/run.json" for strength in (1, 3)]
+    steps = {"tasks": {"scan_jump": {"training": {"steps": 7}}}}
+    assert outdated(steps) == outdated(None, lambda family: "other") == records
+    assert outdated({"tasks": {"scan_jump": {"virtual_words": 6}}}) == [*records, "splits/scan_jump.provenance.json"]
+    # Of another figure that was called so: the table of other runs, and how it is drawn.
+    figure = {"module": "tradeoff", "grids": [{"task": "scan_jump", "model": "transformer", "regularizers": {}, "seeds": 1}]}
+    renamed = {"studies": {"compositional_regularization": {"figures": {"ablation": figure}}}}
+    assert outdated(renamed) == ["figures/ablation.provenance.json", "tables/ablation.provenance.json"]
+    # What Snakemake made with other parameters, it makes again itself; not so if it does not know of it.
+    made = results / records[0]
+    known = metadata / urlsafe_b64encode(str(made).encode()).decode()
+    write_json(known, {"params": [repr(value) for value in today()[made].values()]})
+    assert outdated(steps) == records[1:]
+    write_json(known, {"params": [repr(value) for value in today(steps)[made].values()]})
+    assert outdated(steps) == records
+    made.unlink()
+    assert outdated(steps) == records[1:]
+
+
+def test_code_that_evaluates_or_draws_counts_without_snakemake(tmp_path, monkeypatch):
+    wanted = runs([0], [1])
+    expected = plan.today(tmp_path, [], wanted, ["ablation"], configured(), numerics)
+    for path, said in expected.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, said | ({"inputs": dict.fromkeys(said["inputs"], "digest")} if "inputs" in said else {}))
+    monkeypatch.setattr(plan, "of_script", lambda script, modules: "edited")
+    edited = plan.outdated(plan.today(tmp_path, [], wanted, ["ablation"], configured(), numerics), tmp_path)
+    assert edited == [path for path in expected if path.name != "run.json"]
+    assert len(edited) == 4
 
 
 def test_a_lambda_is_that_of_its_path():

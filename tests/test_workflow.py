@@ -200,6 +200,15 @@ def test_a_call_that_only_looks_or_is_refused_leaves_the_plan_of_a_build_alone(b
     assert plan.read_bytes() == before
 
 
+@pytest.mark.parametrize("call", [["results/figures/ablation.dpf"], [FIGURE, "-e", "dryrun"]])
+def test_a_call_that_does_not_come_to_a_result_leaves_what_was_made_with_other_options(built, call):
+    made = sorted(path for path in (built.folder / "results").rglob("*") if path.is_file() and "logs" not in path.parts)
+    more = built.overlay({"regularizers": {"entropy": {"feature_noise": 0.5}}, "tasks": {"digits_concat": {"test_pairs": 61}}})
+    built.snakemake(*call, overlay=more, succeeds="ablation.dpf" not in call[0])
+    gone = [path for path in made if not path.exists()]
+    assert gone == []
+
+
 def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
     """The second one begins and ends after the first has read its files and before it locks."""
     (built.folder / "waiting.smk").write_text(

@@ -55,7 +55,9 @@ def records(results: Path, tasks: Iterable[str], runs: Iterable[Run], figures: I
 
 
 def discard(results: Path, record: Path, figures: dict[str, list[Run]]) -> None:
-    """Remove what a record stands for and all that is made of it, so that it is made again; the store still has the trained runs.
+    """Remove what a record stands for and all that is made of it, so that it is made again.
+
+    Of a run whose record of training stands its weights stay: the store, from where others come back, may have been deleted.
 
     figures: the runs that each figure is made from.
     """
@@ -63,12 +65,16 @@ def discard(results: Path, record: Path, figures: dict[str, list[Run]]) -> None:
     runs: set[Run] = set()
     if stage == "runs":
         runs = {Run.of_folder(record.parent)}
+        if name == "run.json":
+            shutil.rmtree(record.parent, ignore_errors=True)
+        for file in (name, *provenance.RUN_RECORDS[name]):
+            (record.parent / file).unlink(missing_ok=True)
     elif stage == "splits":
         runs = {run for members in figures.values() for run in members if run.task == name}
         shutil.rmtree(results / stage / name, ignore_errors=True)
         record.unlink(missing_ok=True)
-    for run in runs:
-        shutil.rmtree(run_folder(results, run), ignore_errors=True)
+        for run in runs:
+            shutil.rmtree(run_folder(results, run), ignore_errors=True)
     for figure, members in figures.items():
         kinds = ("tables", "figures") if stage == "tables" or not runs.isdisjoint(members) else ("figures",)
         if figure == name or not runs.isdisjoint(members):

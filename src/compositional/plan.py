@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from compositional import files, provenance
 from compositional.configuration import Configuration, ConfigurationError
+from compositional.fingerprint import of_script
 from compositional.grid import Run, figure_runs, run_folder
 
 OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
@@ -164,34 +167,74 @@ def make(
     return packs, [pack for pack in packs if not wanted.keys().isdisjoint(pack.runs) and not done(pack)]
 
 
-def outdated(
+def collectors(figure: dict[str, Any]) -> list[str]:
+    """The modules that read a figure's sources other than CSV files."""
+    names = [Path(name) for name in figure["sources"]]
+    return [f"collectors.{name.stem}" for name in names if name.suffix not in ("", ".csv")]
+
+
+def today(
     results: Path,
-    tasks: dict[str, str],
+    tasks: Iterable[str],
     wanted: Iterable[Run],
-    pending: list[Pack],
+    figures: Iterable[str],
     configuration: Configuration,
     numerics: Callable[[tuple[str, str, str]], str],
-) -> list[Path]:
-    """Records of splits and wanted runs that other options or code made: Snakemake sees that only while it has its metadata.
+) -> dict[Path, dict[str, Any]]:
+    """What the records of these splits, runs, tables and figures say if today's options and code made them."""
+    found: dict[Path, dict[str, Any]] = {}
+    for task in sorted(tasks):
+        code = of_script("split", [configuration.module("tasks", task)])
+        parameters = configuration.parameters("tasks", task)
+        found[results / "splits" / f"{task}{provenance.SUFFIX}"] = {"parameters": parameters, "code": code}
+    families = {
+        family: {
+            "run.json": {"family": configuration.family_parameters(family), "code": numerics(family)},
+            "evaluation.json": {"code": of_script("evaluate", configuration.modules(family))},
+            "representation.json": {"code": of_script("represent", configuration.modules(family))},
+        }
+        for family in {run.family for run in wanted}
+    }
+    found |= {run_folder(results, run) / name: said for run in wanted for name, said in families[run.family].items()}
+    for name in sorted(figures):
+        figure = configuration.figures[name]
+        table: dict[str, Any] = {"code": of_script("aggregate", collectors(figure))}
+        if figure["sources"] != ["split"]:
+            table["inputs"] = {f"runs/{run.path}/{source}" for run in figure_runs(figure) for source in figure["sources"]}
+        found[results / "tables" / f"{name}{provenance.SUFFIX}"] = table
+        found[results / "figures" / f"{name}{provenance.SUFFIX}"] = {
+            "figure": {key: figure[key] for key in ("module", "options")},
+            "code": of_script("plot", [f"figures.{figure['module']}"]),
+        }
+    return found
 
-    Args:
-        tasks: the fingerprint of the code that makes each split.
-        pending: packs that are not done.
+
+def outdated(expected: dict[Path, dict[str, Any]], metadata: Path) -> list[Path]:
+    """Records that say other than expected, where Snakemake does not see it: its metadata were deleted, or are of other files.
+
+    With a split the runs that were trained on it: Snakemake does not miss a split while what comes of it is there.
+
+    metadata: Snakemake's folder of what it made each file with.
     """
 
-    def differs(task: str) -> bool:
-        now = {"parameters": configuration.parameters("tasks", task), "code": tasks[task]}
-        record = provenance.read(results / "splits" / f"{task}{provenance.SUFFIX}")
-        return bool(record) and {key: record.get(key) for key in now} != now
+    def differs(path: Path, now: dict[str, Any]) -> bool:
+        record = provenance.read(path)
+        record |= {"inputs": set(record.get("inputs", ()))}
+        return len(record) > 1 and any(record.get(key) != value for key, value in now.items())
 
-    others = {task for task in tasks if differs(task)}
-    unfinished = {run for pack in pending for run in pack.runs}
-    records = {run: run_folder(results, run) / "run.json" for run in wanted if run in unfinished or run.task in others}
-    return [results / "splits" / f"{task}{provenance.SUFFIX}" for task in sorted(others)] + [
-        path
-        for run, path in records.items()
-        if path.exists() and (run.task in others or not _done(Pack((run,)), results, configuration, numerics))
-    ]
+    def noticed(path: Path, now: dict[str, Any]) -> bool:
+        try:
+            known = json.loads((metadata / urlsafe_b64encode(str(path).encode()).decode()).read_text())
+            parameters = "\n".join(known["params"])
+        except (OSError, KeyError, TypeError, ValueError):
+            return False
+        # Inputs are no parameters: Snakemake compares them itself.
+        return any(str(value) not in parameters for key, value in now.items() if key != "inputs")
+
+    found = [path for path, now in expected.items() if differs(path, now) and not noticed(path, now)]
+    tasks = {path.name.removesuffix(provenance.SUFFIX) for path in found if path.parent.name == "splits"}
+    runs = [path for path in expected if path.name == "run.json" and path.exists() and Run.of_folder(path.parent).task in tasks]
+    return list(dict.fromkeys(found + runs))
 
 
 def write(path: Path, packs: list[Pack], beside: Iterable[Pack] = ()) -> None:
