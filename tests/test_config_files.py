@@ -62,6 +62,14 @@ def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
     second.write_bytes(FIGURE.replace(b"f:", b"g:").replace(b"size: 1", b"size: 2"))
     with pytest.raises(ConfigurationError, match=r"tasks\.t is in .*a\.yaml and again in .*b\.yaml"):
         config_files.check([first, second], [])
+    first.write_bytes(b"device: cpu\npack_size: {default: 5, t: 1}\n")
+    second.write_bytes(b"device: cpu\npack_size: {default: 5, u: 2}\n")
+    config_files.check([first, second], [])
+    for content, name in ((b"device: cuda", "device"), (b"pack_size: {t: 2}", r"pack_size\.t")):
+        second.write_bytes(content)
+        config_files.check([first], [second])
+        with pytest.raises(ConfigurationError, match=rf"^{name} is in .*a\.yaml and again in .*b\.yaml: leave it in one"):
+            config_files.check([first, second], [])
     for content in (b"studies: 5", b"studies: {s: [f]}", b"tasks: [t]", b"studies: {s: {figures: }}"):
         second.write_bytes(content)
         config_files.check([first, second], [])  # left to the schema, which names the key

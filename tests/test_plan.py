@@ -188,7 +188,10 @@ def test_what_other_options_or_code_made_is_found_without_snakemake(tmp_path):
     assert outdated(steps) == outdated(None, lambda family: "other") == records
     assert outdated({"tasks": {"scan_jump": {"virtual_words": 6}}}) == [*records, "splits/scan_jump.provenance.json"]
     # Of another figure that was called so: the table of other runs, and how it is drawn.
-    figure = {"module": "tradeoff", "grids": [{"task": "scan_jump", "model": "transformer", "regularizers": {}, "seeds": 1}]}
+    figure = {
+        "module": "tradeoff",
+        "grids": [{"task": "scan_jump", "model": "transformer", "regularizers": {"entropy": [1]}, "seeds": 1}],
+    }
     renamed = {"studies": {"compositional_regularization": {"figures": {"ablation": figure}}}}
     assert outdated(renamed) == ["figures/ablation.provenance.json", "tables/ablation.provenance.json"]
     # What Snakemake made with other parameters, it makes again itself; not so if it does not know of it.

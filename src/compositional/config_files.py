@@ -66,7 +66,7 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
 
     Args:
         files: the default and the studies, none of which may change what is in another, as a copy of a study that was edited
-            would. Figures must have names of their own, tasks, models and regularizers may be the same in two.
+            would. Figures must have names of their own, all else may be the same in two.
         overlays: from the command line; they may change anything.
 
     Raises:
@@ -75,14 +75,18 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
     known: dict[str, tuple[Path, Any]] = {}
     for path in files:
         content = read(path)
-        sections = {section: content.get(section) for section in KINDS}
-        studies = content.get("studies")
-        for study, entry in studies.items() if isinstance(studies, dict) else ():
-            sections[f"studies.{study}.figures"] = entry.get("figures") if isinstance(entry, dict) else None
-        for section, entries in sections.items():
-            for name, entry in entries.items() if isinstance(entries, dict) else ():  # what is none, the schema refuses
-                other, same = known.setdefault(f"{section}.{name}", (path, entry))
-                if other != path and (section not in KINDS or same != entry):
-                    raise ConfigurationError(f"{section}.{name} is in {other} and again in {path}: rename it in one of them")
+        studies = content.pop("studies", None)
+        entries: dict[str, Any] = {}
+        for key, own in content.items():
+            entries |= {f"{key}.{name}": value for name, value in own.items()} if isinstance(own, dict) else {key: own}
+        for study, entry in studies.items() if isinstance(studies, dict) else ():  # what is none, the schema refuses
+            figures = entry.get("figures") if isinstance(entry, dict) else None
+            entries |= {f"studies.{study}.figures.{name}": value for name, value in (figures or {}).items()}
+        for name, entry in entries.items():
+            other, same = known.setdefault(name, (path, entry))
+            if other != path and (name.startswith("studies.") or same != entry):
+                chosen = name.partition(".")[0] in (*KINDS, "studies")
+                cure = "rename it in one of them" if chosen else "leave it in one of them, or in an overlay for some builds alone"
+                raise ConfigurationError(f"{name} is in {other} and again in {path}: {cure}")
     for path in overlays:
         read(path)
