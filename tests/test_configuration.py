@@ -95,6 +95,16 @@ def test_shipped_configurations_are_valid(overlay):
             {"anchors": {"scan_jmp": {"published": 0.5}}},
             ["anchors.scan_jmp: unknown task 'scan_jmp'", "did you mean 'scan_jump'?"],
         ),
+        (
+            ["studies", "representations", "figures", "comparison", "options", "published"],
+            {"scan_jmp": {"CGPS": {"mean": 0.9}}},
+            ["options.published.scan_jmp: unknown task 'scan_jmp'; did you mean 'scan_jump'?"],
+        ),
+        (
+            [*METHODS, "transformer"],
+            "transformer_small/none/lambda=1..2",
+            ["options.methods.transformer", "do not train 'transformer_small/none/lambda=1..2'; did you mean"],
+        ),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
         (["tasks"], None, ["tasks: is empty: write {} or remove the key"]),
@@ -184,6 +194,25 @@ def test_errors_name_key_value_and_what_is_allowed(config, path, value, parts):
         Configuration(change(config, path, value), SCHEMA)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_names_are_found_wherever_an_option_has_them():
+    name = {"type": "string", "names": "models"}
+    schema = {
+        "type": "array",
+        "items": {"type": "object", "properties": {"model": name, "title": {"type": "string"}}, "additionalProperties": name},
+    }
+    value = [{"model": "cnn", "title": "t"}, {"other": "mlp", "model": ""}]
+    assert list(configuration_module._names_in(schema, value, "panels")) == [
+        ("panels.0.model", "models", "cnn"),
+        ("panels.1.other", "models", "mlp"),
+    ]
+    keys = {
+        "type": "object",
+        "additionalProperties": {"type": "object", "names": "tasks", "additionalProperties": {"type": "number"}},
+    }
+    assert list(configuration_module._names_in(keys, {"0.1": {"a": 1.0}}, "published")) == [("published.0.1.a", "tasks", "a")]
+    assert list(configuration_module._names_in(keys, None, "published")) == []
 
 
 def test_a_method_is_taken_out_by_null(config):

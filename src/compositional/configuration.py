@@ -11,7 +11,7 @@ import difflib
 import itertools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,21 @@ def _options_for(value: Any, allowed: Sequence[Any]) -> str:
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     guess = f"; did you mean {close[0]!r}?" if close else "."
     return f"{guess} Allowed: {', '.join(names) or 'none'}."
+
+
+def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, str]]:
+    """Names in an option's value, by "names" in its schema (see `figures`): where each is, of which of KINDS, and the name."""
+    if not isinstance(schema, dict):
+        return
+    if value and (section := schema.get("names")) in KINDS:
+        yield from ((f"{where}.{key}", section, key) for key in value) if isinstance(value, dict) else [(where, section, value)]
+    if isinstance(value, dict):
+        for key, own in value.items():
+            inside = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+            yield from _names_in(inside, own, f"{where}.{key}")
+    elif isinstance(value, list):
+        for place, own in enumerate(value):
+            yield from _names_in(schema.get("items"), own, f"{where}.{place}")
 
 
 def _explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
@@ -117,7 +132,7 @@ _OPTION = {
             *("default", "description"),
         )
     }
-    | {"items": {"$ref": "#"}, "prefixItems": {"type": "array", "items": {"$ref": "#"}}, "names": {"enum": ["methods", "tasks"]}},
+    | {"items": {"$ref": "#"}, "prefixItems": {"type": "array", "items": {"$ref": "#"}}, "names": {"enum": ["methods", *KINDS]}},
     "definitions": _META["definitions"],
 }
 _PARAMETERS = {
@@ -400,31 +415,36 @@ class Configuration:
         return problems
 
     def _check_named(self, where: str, module: str, figure: dict[str, Any]) -> list[str]:
-        """Methods and tasks that options name (see `figures`) and that do not exist, or are not trained."""
+        """Methods, tasks, models and regularizers that options name (see `figures`) and that do not exist, or are not trained."""
         problems = []
         for option, schema in declared_by(f"figures.{module}")["PARAMETERS"].items():
-            values, here = figure.get("options", {}).get(option, {}), f"{where}.options.{option}"
-            if schema.get("names") == "methods":
+            values, here = figure.get("options", {}).get(option), f"{where}.options.{option}"
+            if values and schema.get("names") == "methods":
                 problems += self._check_methods(here, values, figure["grids"])
-            elif schema.get("names") == "tasks":
-                # An overlay's grids may leave such a task out: then it is not drawn.
-                problems += [
-                    f"{here}.{key}: unknown task {task!r}{_options_for(task, self._names('tasks'))}"
-                    for key, value in values.items()
-                    for task in [key, *([value] if isinstance(value, str) else [])]
-                    if task not in self._names("tasks")
-                ]
+            # An overlay's grids may leave others out: then they are not drawn.
+            problems += [
+                f"{place}: unknown {KINDS[section]} {name!r}{_options_for(name, self._names(section))}"
+                for place, section, name in _names_in(schema, values, here)
+                if name not in self._names(section)
+            ]
         return problems
 
     def _check_methods(self, where: str, methods: dict[str, str | None], grids: list[dict[str, Any]]) -> list[str]:
         """Methods that are not trained: they would be missed when all the others are."""
+
+        def method(path: str) -> str | None:
+            try:
+                return Run.parse(f"task/{path}/seed=0").method
+            except ValueError:  # no number, such as 1..2
+                return None
+
         named = {label: path for label, path in methods.items() if path is not None}
         trained = sorted({run.method for grid in grids for run in expand(grid)}) if named else []
         return [
             f"{where}.{label}: the figure's grids do not train {path!r}{_options_for(path, trained)} "
             "Add it to them, or take the method out: null in place of its path."
             for label, path in named.items()
-            if Run.parse(f"task/{path}/seed=0").method not in trained
+            if method(path) not in trained
         ]
 
     def _check_represented(self, where: str, module: str, grid: dict[str, Any]) -> list[str]:

@@ -2,9 +2,9 @@
 
     SOURCE           the files of every run that its table is made of, one name or several: CSV files, whose rows are taken as
                      they are, and others, of which a module in `collectors/` makes rows; or "split": its tasks' examples
-    PARAMETERS       its options, as JSON schema, each with default and description; "names": "methods" or "names": "tasks" in
-                     one that is an object says that its values are such, and must be trained by the figure's grids, or known;
-                     of "tasks", its keys too
+    PARAMETERS       its options, as JSON schema, each with default and description; "names": "tasks" (models, regularizers)
+                     in one, or within one, says that it is such a name, or an object whose keys are: they must be known;
+                     "names": "methods", that an object's values are methods, which the figure's grids must train
     draw(table, options)     the figure and its caption, from its tidy table alone; the same table gives the same bytes
 
 and, where it needs them,

@@ -18,7 +18,7 @@ PARAMETERS = {
     "ceilings": {
         "type": "object",
         "names": "tasks",
-        "additionalProperties": {"type": "string"},
+        "additionalProperties": {"type": "string", "names": "tasks"},
         "default": {},
         "description": "task -> task without the redundant component (setting B): its plain run, if in a grid, is the ceiling",
     },

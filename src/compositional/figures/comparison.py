@@ -26,6 +26,7 @@ PARAMETERS = {
     },
     "published": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {
             "type": "object",
             "additionalProperties": {

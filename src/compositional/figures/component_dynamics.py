@@ -20,8 +20,8 @@ PARAMETERS = {
             "additionalProperties": False,
             "required": ["model", "quantity", "title", "axis"],
             "properties": {
-                "task": {"type": "string"},
-                "model": {"type": "string"},
+                "task": {"type": "string", "names": "tasks"},
+                "model": {"type": "string", "names": "models"},
                 "quantity": {"type": "string"},
                 "title": {"type": "string"},
                 "axis": {"type": "string"},

@@ -23,11 +23,11 @@ PARAMETERS = {
     },
     "columns": {
         "type": "object",
-        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string", "names": "tasks"}},
         "default": {},
         "description": "a column each: its title, and tasks by distance in pixels",
     },
-    "model": {"type": "string", "default": "", "description": "the network"},
+    "model": {"type": "string", "names": "models", "default": "", "description": "the network"},
     "about": {"type": "string", "default": "", "description": "data and scale, for the caption"},
 }
 _SPLITS = {"train": ("0.35", "training set"), "validation": ("#0072B2", "in distribution"), "test": ("#D55E00", "compositional")}

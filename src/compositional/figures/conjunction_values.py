@@ -20,12 +20,14 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "tasks": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "a column each: the task, and its title",
     },
     "models": {
         "type": "object",
+        "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "a color each, in order: the model, and its label",

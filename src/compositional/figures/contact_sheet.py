@@ -15,6 +15,7 @@ SOURCE = "split"
 PARAMETERS = {
     "titles": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "the tasks to show, in order, each with its title",

@@ -26,8 +26,8 @@ PARAMETERS = {
             "additionalProperties": False,
             "required": ["task", "model", "quantity", "factors", "title"],
             "properties": {
-                "task": {"type": "string"},
-                "model": {"type": "string"},
+                "task": {"type": "string", "names": "tasks"},
+                "model": {"type": "string", "names": "models"},
                 "quantity": {"type": "string"},
                 "factors": {"type": "integer", "minimum": 2},
                 "title": {"type": "string"},

@@ -19,7 +19,7 @@ PARAMETERS = {
             "type": "object",
             "additionalProperties": False,
             "required": ["A", "B"],
-            "properties": {"A": {"type": "string"}, "B": {"type": "string"}},
+            "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},
         },
         "default": {},
         "description": "a column each: its title, and the task of either setting",

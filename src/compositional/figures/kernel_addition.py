@@ -16,18 +16,30 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "sets": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "training sets shown one by one: the task, and its title",
     },
     "counts": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "integer", "minimum": 1},
         "default": {},
         "description": "tasks that train 1, 2, ... items a component, for the slopes",
     },
-    "machine": {"type": "string", "default": "", "description": "the model of the single sets (support vector regression)"},
-    "exact_machine": {"type": "string", "default": "", "description": "the model of the slopes (ridge regression)"},
+    "machine": {
+        "type": "string",
+        "names": "models",
+        "default": "",
+        "description": "the model of the single sets (support vector regression)",
+    },
+    "exact_machine": {
+        "type": "string",
+        "names": "models",
+        "default": "",
+        "description": "the model of the slopes (ridge regression)",
+    },
 }
 
 

@@ -18,12 +18,13 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "levels": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 3},
         "default": {},
         "description": "the tasks CD-1, CD-2 and CD-3 with their number",
     },
-    "grid": {"type": "string", "default": "", "description": "the model with the grid of kernels"},
-    "values": {"type": "string", "default": "", "description": "the model with single representations"},
+    "grid": {"type": "string", "names": "models", "default": "", "description": "the model with the grid of kernels"},
+    "values": {"type": "string", "names": "models", "default": "", "description": "the model with single representations"},
     "representations": {
         "type": "object",
         "additionalProperties": {"type": "string"},
@@ -38,6 +39,7 @@ PARAMETERS = {
     },
     "networks": {
         "type": "object",
+        "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "models with layers of infinite networks, drawn as paths, each with its label",

@@ -14,8 +14,18 @@ from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
-    "line": {"type": "string", "default": "", "description": "the model with a grid of kernels, for the error"},
-    "values": {"type": "string", "default": "", "description": "the model with single kernels, for the values of items"},
+    "line": {
+        "type": "string",
+        "names": "models",
+        "default": "",
+        "description": "the model with a grid of kernels, for the error",
+    },
+    "values": {
+        "type": "string",
+        "names": "models",
+        "default": "",
+        "description": "the model with single kernels, for the values of items",
+    },
     "shown": {"type": "integer", "minimum": 1, "default": 4, "description": "training sets shown one by one"},
 }
 

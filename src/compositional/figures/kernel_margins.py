@@ -14,10 +14,16 @@ from compositional.figures import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
-    "invariance": {"type": "string", "default": "invariance", "description": "the task of this problem"},
-    "partial_exposure": {"type": "string", "default": "partial_exposure", "description": "the task of this problem"},
+    "invariance": {"type": "string", "names": "tasks", "default": "invariance", "description": "the task of this problem"},
+    "partial_exposure": {
+        "type": "string",
+        "names": "tasks",
+        "default": "partial_exposure",
+        "description": "the task of this problem",
+    },
     "equivalence": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "tasks of transitive equivalence, each with its title",

@@ -15,16 +15,26 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "tasks": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "number"},
         "default": {},
         "description": "task -> distance (or path length) on the horizontal axis",
     },
     "axis": {"type": "string", "default": "distance (pixels)", "description": "what the horizontal axis shows"},
     "problem": {"type": "string", "default": "", "description": "what is learned, for title and caption"},
-    "regularizer": {"type": "string", "default": "interaction", "description": "whose lambdas are compared with 0"},
+    "regularizer": {
+        "type": "string",
+        "names": "regularizers",
+        "default": "interaction",
+        "description": "whose lambdas are compared with 0",
+    },
     "published": {
         "type": "object",
-        "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+        "additionalProperties": {
+            "type": "object",
+            "names": "tasks",
+            "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+        },
         "default": {},
         "description": "lambda -> {task: published accuracy}, drawn as open circles and compared in the caption",
     },
@@ -51,6 +61,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "and it ends higher.",
         "",
     ]
+    published = {float(key): values for key, values in options["published"].items()}
     falls, ends = {}, {}
     for strength, shade in zip(sorted(set(test["lambda"])), _SHADES * 9, strict=False):
         own, learned = test[test["lambda"] == strength], train[train["lambda"] == strength]
@@ -71,7 +82,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 continue
             fitted = learned[learned.place == place].value.mean()
             task = own[own.place == place].task.iloc[0]
-            known = options["published"].get(f"{strength:g}", {}).get(task)
+            known = published.get(strength, {}).get(task)
             around = f" ± {spread[place]:.3f}" if values.count() > 1 else " (1 seed)"
             beside = "" if known is None else f"; published {known:.3f}"
             if known is not None:

@@ -15,12 +15,14 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "sets": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "training sets: the task, and its title",
     },
     "models": {
         "type": "object",
+        "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "networks in order, each with its label",

@@ -20,8 +20,8 @@ PARAMETERS = {
             "required": ["title", "task", "models"],
             "properties": {
                 "title": {"type": "string"},
-                "task": {"type": "string"},
-                "models": {"type": "object", "additionalProperties": {"type": "string"}},
+                "task": {"type": "string", "names": "tasks"},
+                "models": {"type": "object", "names": "models", "additionalProperties": {"type": "string"}},
             },
         },
         "default": [],

@@ -22,6 +22,7 @@ ONE_MODEL = True
 PARAMETERS = {
     "components": {
         "type": "object",
+        "names": "tasks",
         "additionalProperties": {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string"}},
         "default": {"digits_concat": ["left", "right", "penultimate"]},
         "description": "by task: the component that the representation is there for, the one that is redundant in it, and the "

@@ -16,13 +16,14 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "models": {
         "type": "object",
+        "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "a line each: the model, and its label; a panel a number of components in the conjunction",
     },
     "columns": {
         "type": "object",
-        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "additionalProperties": {"type": "object", "names": "models", "additionalProperties": {"type": "string"}},
         "default": {},
         "description": "in place of `models`: a column each, its title and its `models`; a row a set of components",
     },

@@ -17,7 +17,7 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": False,
         "required": ["A", "B"],
-        "properties": {"A": {"type": "string"}, "B": {"type": "string"}},
+        "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},
         "default": {},
         "description": "the task of either setting",
     },
