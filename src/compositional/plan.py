@@ -196,8 +196,9 @@ def today(
         for family in {run.family for run in wanted}
     }
     found |= {run_folder(results, run) / name: said for run in wanted for name, said in families[run.family].items()}
+    everything = configuration.figures
     for name in sorted(figures):
-        figure = configuration.figures[name]
+        figure = everything[name]
         table: dict[str, Any] = {"code": of_script("aggregate", collectors(figure))}
         if figure["sources"] != ["split"]:
             table["inputs"] = {f"runs/{run.path}/{source}" for run in figure_runs(figure) for source in figure["sources"]}
@@ -228,8 +229,8 @@ def outdated(expected: dict[Path, dict[str, Any]], metadata: Path) -> list[Path]
             parameters = "\n".join(known["params"])
         except (OSError, KeyError, TypeError, ValueError):
             return False
-        # Inputs are no parameters: Snakemake compares them itself.
-        return any(str(value) not in parameters for key, value in now.items() if key != "inputs")
+        # Inputs are none: of what it knows Snakemake compares them in any case.
+        return any(str(value) not in parameters for value in now.values())
 
     found = [path for path, now in expected.items() if differs(path, now) and not noticed(path, now)]
     tasks = {path.name.removesuffix(provenance.SUFFIX) for path in found if path.parent.name == "splits"}
