@@ -200,6 +200,20 @@ def test_jobs_of_the_tests_have_no_network(tmp_path: Path) -> None:
     assert "a compute node has no network" in tried.stderr
 
 
+def test_the_test_cluster_leaves_no_process_behind(tmp_path: Path) -> None:
+    one = cluster.Cluster(tmp_path, accounting=False)
+    left = subprocess.Popen(["sleep", "100"], env=os.environ | {"SLURM_CONF": f"{tmp_path}/slurm.conf"})
+    other = subprocess.Popen(["sleep", "100"], env=os.environ | {"SLURM_CONF": "/elsewhere/slurm.conf"})
+    try:
+        one.stop()
+        assert left.wait(10) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        for process in (left, other):
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.slurm
 def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> None:
     """Without accounting: a canceled job, one over its time limit, preemption, a drained node that then fails."""

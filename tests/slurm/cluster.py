@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
@@ -247,7 +248,7 @@ class Cluster:
         return asked.stdout.strip()
 
     def stop(self) -> None:
-        """End all jobs, then all daemons, and take the link away."""
+        """End all jobs, then all daemons and what they left running, and take the link away."""
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
             subprocess.run(["scancel", "--user=root"], capture_output=True)
             deadline = time.monotonic() + 20
@@ -260,6 +261,11 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+        # Without cgroups Slurm loses sight of a process whose parent ended before it: of a Snakemake that a signal left waiting.
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):  # it has ended, or is someone else's
+                if f"{self.folder}/".encode() in path.read_bytes():
+                    os.kill(int(path.parent.name), signal.SIGKILL)
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
             CONFIGURATION.unlink()
         os.environ.pop("SLURM_CONF", None)
