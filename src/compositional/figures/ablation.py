@@ -146,7 +146,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
     if any(_ceilings(table, options, task) for task in tasks):
         lines += [
             "A ceiling is the plain model trained where no component is redundant (setting B). For that, commands of sequence "
-            "tasks are drawn with any primitive, so that some are commands of the test set.",
+            "tasks are drawn with any primitive, those of the test set among them.",
             "",
         ]
     if table.regularizer.str.startswith("entropy").any():
