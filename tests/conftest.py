@@ -74,6 +74,22 @@ def episode_splits():
 
 
 @pytest.fixture(scope="session")
+def question_splits():
+    """Questions on places and their logical forms: terms of two lengths, a name of two places, pairs without any."""
+    kinds = {"texas": "state", "new york": "state", "utah": "state", "ohio": "state", "red": "river", "austin": "city"}
+    forms = {name: f"_{kind}id ( {name} )" for name, kind in kinds.items()} | {"austin": "_cityid ( austin , _ )"}
+    rows = [
+        *((f"how big is {name}", f"( A , ( _size ( B , A ) , _const ( B , {form} ) ) )") for name, form in forms.items()),
+        ("how long is the ohio", "( A , ( _len ( B , A ) , _const ( B , _riverid ( ohio ) ) ) )"),
+        ("how big is the us", "( A , ( _size ( B , A ) , _const ( B , _countryid ( usa ) ) ) )"),
+        ("what states are there", "( A , _state ( A ) )"),
+    ]
+    vocabularies = [Vocabulary.of(side) for side in zip(*rows, strict=True)]
+    split = sequences.SequenceSplit(*zip(*rows, strict=True), *vocabularies, "cpu")
+    return {"train": split, "test": split}
+
+
+@pytest.fixture(scope="session")
 def digit_splits():
     """Pairs of digits, setting A, in small."""
     options = defaults("tasks.digits_concat") | {"train_pairs": 600, "test_pairs": 200}
@@ -86,12 +102,14 @@ def digit_splits():
 
 @pytest.fixture
 def problem(scan_splits, episode_splits, digit_splits):
-    """Factory of problems: problem("primitive_attention", "entropy", steps=20, ...)."""
+    """Factory of problems: problem("primitive_attention", "entropy", steps=20, ...); splits: SCAN's or digits if not given."""
 
-    def make(model: str, regularizer: str | None = None, options: dict | None = None, **settings) -> training.Problem:
+    def make(
+        model: str, regularizer: str | None = None, options: dict | None = None, splits: dict | None = None, **settings
+    ) -> training.Problem:
         kind = declarations(f"models.{model}")["KIND"]
         sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
-        splits = sentences if kind == "sequence" else digit_splits
+        splits = splits or (sentences if kind == "sequence" else digit_splits)
         about = {"image_shape": (1, 8, 16), "classes": 10}
         base = defaults("training") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
         if kind == "sequence":

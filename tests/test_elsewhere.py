@@ -68,9 +68,9 @@ def test_what_the_device_forbids():
                 values.cpu()
 
 
-def assert_stays(problem, model, regularizer):
+def assert_stays(problem, *which):
     # Plain gradient descent: Adam would make steps of what is nothing but rounding, such as the gradient of a key's bias.
-    case = problem(model, regularizer, steps=2, record_every=2, optimizer="sgd", learning_rate=0.1)
+    case = problem(*which, steps=2, record_every=2, optimizer="sgd", learning_rate=0.1)
     before = training.start(case, 0, 0.1).tensors["weights"]
     here = trained(case)
     with elsewhere.there():
@@ -89,6 +89,10 @@ def test_a_step_stays_on_the_device_and_computes_the_same(problem, model, regula
 def test_so_does_a_step_with_many_words(problem, monkeypatch, regularizer):
     monkeypatch.setattr(packed, "SMALL_VOCABULARY", 2)
     assert_stays(problem, "transformer", regularizer)
+
+
+def test_so_does_a_step_with_swapped_terms(problem, question_splits):
+    assert_stays(problem, "lstm_input_feeding", "recombination", {"exchange": "terms"}, question_splits)
 
 
 def test_nothing_comes_from_the_host_from_step_to_step(problem):

@@ -95,6 +95,16 @@ def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem, model):
         assert same(alone, packed_run)
 
 
+@pytest.mark.parametrize("model", ["lstm_input_feeding", "transformer"])
+def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, question_splits, model):
+    case = problem(model, "recombination", {"exchange": "terms"}, question_splits)
+    runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
+    together = train(case, runs)
+    for run, packed_run in zip(runs, together, strict=True):
+        (alone,) = train(case, [run])
+        assert same(alone, packed_run)
+
+
 @pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
 def test_copying_writes_the_words_looked_at(problem, model):
     """With weights of zero all words are looked at alike; with one bias of log 3 copying is 3 times as likely as ...

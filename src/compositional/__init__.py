@@ -12,7 +12,8 @@ contract of these is in `regularization`) and `figures/`. `collectors/` make row
                            which comparison checks a rebuild
     from raw data          sources: downloads; splitting: a task written and audited
     parts of tasks         sentences, pairs, same_class, symbolic, measurements; vocabulary; lexicon: words that may be
-                           exchanged; pathfinder_solver: a check on its images; samples: examples to show
+                           exchanged; terms: so may parts of logical forms; pathfinder_solver: a check on its images; samples:
+                           examples to show
     batches                a module a kind of task: sequences, images, composites, combinations, tensors, points, puzzles;
                            labels: what those with class labels share
     training               training of a pack; regularization; randomness; devices; curves: what is recorded

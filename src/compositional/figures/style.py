@@ -117,8 +117,8 @@ def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> str:
     if set(swapped) <= set(table.task[table.metric == "additivity"]):  # which is measured of images alone
         return ""
     return (
-        " For sequences recombination exchanges words that an inferred lexicon finds alike, which is augmentation in disguise: a "
-        "swap can produce test inputs, unless its words occur nowhere."
+        " For sequences recombination exchanges words, or terms of logical forms, that training pairs show to be alike, which is "
+        "augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
     )
 
 

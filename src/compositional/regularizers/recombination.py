@@ -6,6 +6,8 @@ Sequences: equivariance under exchanges pi of words of one type (compositional.l
 divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
 is data augmentation in disguise, and the figures say so. The control is `exchange: virtual`: all words of a type are exchanged
 for words that occur nowhere (the task's `virtual_words`), so that equivariance is asked for and no test input shown.
+`exchange: terms` (logical forms; hard form) exchanges terms and the words that they name (compositional.terms). Their lengths
+differ, so the swapped batch is not the batch swapped: it is drawn like one from all training pairs, each under some exchanges.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compositional import lexicon
+from compositional import lexicon, randomness, terms
 from compositional.regularization import Step, divergence
+from compositional.sequences import Batch, Layout, SequenceSplit
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()
@@ -30,22 +33,49 @@ PARAMETERS = {
         "description": "sequences: cross entropy on swapped pairs, or Jensen-Shannon divergence",
     },
     "exchange": {
-        "enum": ["lexicon", "virtual"],
+        "enum": ["lexicon", "virtual", "terms"],
         "default": "lexicon",
-        "description": "sequences: for other words of the type, or for words that occur nowhere (`virtual_words` of the task)",
+        "description": "sequences: words for others of their type, or for words that occur nowhere (`virtual_words` of a task); "
+        "or terms of logical forms for others",
     },
 }
+_EXCHANGES = 20  # of terms, for each training pair; which ones is the same for every run
 
 
-def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | None:
+class _Swapped:
+    """Training pairs under exchanges of terms, of which batches are drawn."""
+
+    def __init__(self, split: SequenceSplit) -> None:
+        pairs = terms.exchanged(
+            split.input_sentences(), split.output_sentences(), _EXCHANGES, randomness.generator(randomness.derive("terms"))
+        )
+        self.split = SequenceSplit(*zip(*pairs, strict=True), split.source, split.target, split.device)
+        self.layouts: dict[int, Layout] = {}
+
+    def draw(self, noise: Tensor) -> Batch:
+        """A batch stratified as those of training are, from standard normal noise (R, B)."""
+        size = noise.shape[1]
+        if size not in self.layouts:  # in a pack's first step, which no graph records
+            self.layouts[size] = self.split.training_layout(size)
+        strata = torch.arange(size, device=noise.device) + torch.special.ndtr(noise)
+        return self.split.batch((strata * (len(self.split) / size)).long().clamp(max=len(self.split) - 1), self.layouts[size])
+
+
+def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | _Swapped | None:
     """For sequences the number of input words, and of the lexicon's types as tokens: input words, what they are exchanged for,
-    output symbols, what these are exchanged for.
+    output symbols, what these are exchanged for. With `exchange: terms` the pairs under exchanges.
 
     Raises:
-        ValueError: there is nothing to exchange, or too few words to exchange it for.
+        ValueError: there is nothing to exchange, or too few words to exchange it for; or terms in the soft form.
     """
     if split.kind != "sequence":
         return None
+    if parameters["exchange"] == "terms":
+        if parameters["form"] == "soft":
+            raise ValueError(
+                "recombination: form: soft compares outputs of one length, exchange: terms changes it; use form: hard"
+            )
+        return _Swapped(split)
     types = lexicon.infer(split.input_sentences(), split.output_sentences())
     if not types:
         raise ValueError("recombination: the training pairs have no two words that may be exchanged")
@@ -102,11 +132,15 @@ def penalty(step: Step) -> Tensor:
     if step.batch.kind == "image":
         outputs, _ = step.again(step.batch.recombine())
         return (step.outputs - outputs).square().sum(-1).mean(-1)
-    swapped, at_positions = _exchange(step)
+    rows = step.batch.inputs.shape[1]
+    if isinstance(step.prepared, _Swapped):
+        swapped, at_positions = step.prepared.draw(step.normal(torch.Size((rows,)))), None
+    else:
+        swapped, at_positions = _exchange(step)
     outputs, _ = step.again(swapped)
     if step.parameters["form"] == "hard":
-        return swapped.losses(outputs, "cross_entropy").sum(1) / step.batch.inputs.shape[1]
+        return swapped.losses(outputs, "cross_entropy").sum(1) / rows
     # p(pi(symbol) | pi x) against p(symbol | x).
     ours = step.outputs.log_softmax(-1)
     theirs = outputs.log_softmax(-1).gather(2, at_positions)
-    return (divergence(ours, theirs) * step.batch.target_mask).sum(1) / step.batch.inputs.shape[1]
+    return (divergence(ours, theirs) * step.batch.target_mask).sum(1) / rows
