@@ -32,6 +32,7 @@ COLORS = {
     "none": "#000000",
     "entropy": "#0072B2",
     "recombination": "#D55E00",
+    "recombination_terms": "#8C510A",
     "additivity": "#009E73",
     "smoothness": "#CC79A7",
     "interaction": "#56B4E9",
