@@ -46,6 +46,13 @@ def same(left: training.State, right: training.State) -> bool:
     return tensors and repr(left.history) == repr(right.history)
 
 
+def assert_independent(case, runs):
+    """Every run, trained alone, is what it is in a pack of all."""
+    for run, packed_run in zip(runs, train(case, runs), strict=True):
+        (alone,) = train(case, [run])
+        assert same(alone, packed_run)
+
+
 @pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
 def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
     case = problem(model, regularizer)
@@ -71,10 +78,7 @@ def test_nor_does_a_run_of_a_network_of_uneven_width(problem, model, options):
     """Multiples of 4 are the widths that are allowed; others lie in memory differently from run to run."""
     case = problem(model, "entropy")
     case = replace(case, model_parameters=case.model_parameters | options)
-    together = train(case, runs := [(seed, 0.1) for seed in range(5)])
-    for run, packed_run in zip(runs, together, strict=True):
-        (alone,) = train(case, [run])
-        assert same(alone, packed_run)
+    assert_independent(case, [(seed, 0.1) for seed in range(5)])
 
 
 def copying(problem, model, regularizer=None):
@@ -88,21 +92,13 @@ def copying(problem, model, regularizer=None):
 @pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
 def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem, model):
     case = copying(problem, model, "recombination")
-    runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
-    together = train(case, runs)
-    for run, packed_run in zip(runs, together, strict=True):
-        (alone,) = train(case, [run])
-        assert same(alone, packed_run)
+    assert_independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
 
 
 @pytest.mark.parametrize("model", ["lstm_input_feeding", "transformer"])
 def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, question_splits, model):
     case = problem(model, "recombination", {"exchange": "terms"}, question_splits)
-    runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
-    together = train(case, runs)
-    for run, packed_run in zip(runs, together, strict=True):
-        (alone,) = train(case, [run])
-        assert same(alone, packed_run)
+    assert_independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
 
 
 @pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
