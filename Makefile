@@ -52,7 +52,7 @@ test: env
 
 # Shows what the jobs cost, too.
 test-slurm: env
-	$(RUN) python -m pytest -s tests/test_slurm.py
+	$(RUN) python -m pytest -s tests/workflow/test_slurm.py
 
 # The project's own pins with another Python and another Snakemake, which brings along what it needs. In .ends, a folder of its own.
 SNAKEMAKE ?= 9.0.0
@@ -60,14 +60,14 @@ test-ends:
 	$(PYTHON) -m venv --clear .ends
 	grep -v -E '^(#|snakemake|snakefmt|ruff|roc-validator|playwright)' envs/requirements.in > .ends/requirements.txt
 	.ends/bin/python -m pip install --quiet --disable-pip-version-check -r .ends/requirements.txt "snakemake==$(SNAKEMAKE)"
-	. .ends/bin/activate && python -m pytest -q tests/test_ends.py tests/test_plan.py tests/test_configuration.py \
-	  tests/test_fingerprint.py tests/test_figures.py tests/test_store.py tests/test_comparison.py
+	. .ends/bin/activate && python -m pytest -q tests/workflow/test_ends.py tests/unit/planning tests/unit/configuration \
+	  tests/unit/records/test_fingerprint.py tests/unit/figures/test_figures.py tests/unit/records/test_store.py tests/unit/archive/test_comparison.py
 
 format: env
 	$(RUN) ruff format src tests benchmarks && ruff check --fix src tests benchmarks && snakefmt Snakefile rules
 
 docs: env
-	$(RUN) PYTHONPATH=src python -m compositional.documentation
+	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation
 
 # CPU and CUDA builds of torch have one version number; what follows a "+" names the build and is dropped.
 lock:

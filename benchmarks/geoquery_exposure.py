@@ -16,8 +16,8 @@ import pandas as pd
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from compositional.regularizers import recombination  # noqa: E402
-from compositional.sequences import load  # noqa: E402
+from compositional.kinds.sequence import load
+from compositional.regularizers import recombination
 
 RUNS = ROOT / "results/runs/geoquery_query/lstm_input_feeding_small"
 

@@ -44,8 +44,9 @@ def splits_of(problem: str, device: str) -> dict:
     """Training data at full size: SCAN jump; images of MNIST's form (28 x 56 pixels of noise: timing needs no digits)."""
     import numpy as np
 
-    from compositional import images, sequences
     from compositional.datasets import scan
+    from compositional.kinds import image as images
+    from compositional.kinds import sequence as sequences
 
     if problem == "mnist":
         source = np.random.default_rng(0)
@@ -58,13 +59,13 @@ def splits_of(problem: str, device: str) -> dict:
 
 def pack_of(problem: str, runs: int, device: str):
     """`runs` runs of this project, as one pack."""
-    from compositional import training
-    from compositional.declarations import defaults
     from compositional.models import cnn, primitive_attention
+    from compositional.plugins import defaults
     from compositional.regularizers import entropy
+    from compositional.training import pack as training
 
     splits = splits_of(problem, device)
-    settings = defaults("training")
+    settings = defaults("training.settings")
     if problem == "scan":
         name, model = "primitive_attention", primitive_attention
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
@@ -94,7 +95,7 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
             for _ in range(count):
                 trainer.step()
     else:
-        from compositional import devices
+        from compositional.stages.shared import devices
 
         devices.resolve(device)
         pack = pack_of(problem, runs, device)

@@ -26,8 +26,10 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from compositional import devices, tensors, training  # noqa: E402
-from compositional.declarations import defaults  # noqa: E402
+from compositional.kinds import tensor as tensors
+from compositional.plugins import defaults
+from compositional.stages.shared import devices
+from compositional.training import pack as training
 
 WARM_UP = 10
 PROBLEMS = {
@@ -56,7 +58,7 @@ def problem_of(name: str) -> training.Problem:
         model_parameters=defaults(f"models.{model}"),
         regularizer=None,
         regularizer_parameters={},
-        settings=defaults("training") | settings,
+        settings=defaults("training.settings") | settings,
         device="cpu",
     )
 

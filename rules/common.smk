@@ -13,11 +13,21 @@ if set(str(ROOT)) & set("{}"):
 sys.path.insert(0, str(SOURCES))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))
 
-from compositional import archive, config_files, files, integrity, plan, progress, provenance
-from compositional.configuration import Configuration, ConfigurationError
-from compositional.declarations import declarations, module_path
-from compositional.fingerprint import fingerprint, of_script
-from compositional.grid import NAME, figure_runs
+from compositional.archive import bundle as archive
+from compositional.configuration import files as config_files
+from compositional import files
+from compositional.records import integrity
+from compositional.planning import plan
+from compositional.stages.shared import progress
+from compositional.records import provenance
+from compositional.configuration.configuration import Configuration
+from compositional.configuration.configuration import ConfigurationError
+from compositional.plugins import declarations
+from compositional.plugins import module_path
+from compositional.records.fingerprint import fingerprint
+from compositional.records.fingerprint import of_script
+from compositional.runs import NAME
+from compositional.runs import figure_runs
 
 # The default and the studies; not what an editor hides there while a file is open.
 CONFIG_FILES = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "studies").glob("[!.]*.y*ml"))]
@@ -41,7 +51,7 @@ if settings.cores is None and settings.nodes is None:
 
 def numerics_of(family):
     """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(*map(module_path, ("training", "curves", "devices", *CONFIGURATION.modules(family))))
+    return fingerprint(*map(module_path, ("training.pack", "evaluation.learning_curves", "stages.shared.devices", *CONFIGURATION.modules(family))))
 
 
 # Options with which Snakemake builds nothing.

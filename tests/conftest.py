@@ -12,11 +12,14 @@ import pytest
 import torch
 from hypothesis import settings as hypothesis_settings
 
-from compositional import images, pairs, sequences, training
 from compositional.datasets import digits, scan
-from compositional.declarations import declarations, defaults
+from compositional.kinds import image as images
+from compositional.kinds import sequence as sequences
+from compositional.language.vocabulary import Vocabulary
+from compositional.plugins import declarations, defaults
 from compositional.tasks import scan_jump_episodes
-from compositional.vocabulary import Vocabulary
+from compositional.tasks.shared import side_by_side as pairs
+from compositional.training import pack as training
 
 torch.set_num_threads(1)
 # With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
@@ -111,7 +114,7 @@ def problem(scan_splits, episode_splits, digit_splits):
         sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
         splits = splits or (sentences if kind == "sequence" else digit_splits)
         about = {"image_shape": (1, 8, 16), "classes": 10}
-        base = defaults("training") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
+        base = defaults("training.settings") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
         if kind == "sequence":
             about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
         return training.Problem(
@@ -133,7 +136,7 @@ def problem(scan_splits, episode_splits, digit_splits):
 @pytest.fixture(scope="session")
 def archived_project(tmp_path_factory):
     """A tiny figure with a run that diverges, its archive and its report, built in a git repository."""
-    from test_workflow import Project
+    from support.project import Project
 
     project = Project(tmp_path_factory.mktemp("archived"))
     grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1], "additivity": [1e39]}, "seeds": [0, 1]}

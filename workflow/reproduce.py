@@ -19,7 +19,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 sys.path.insert(0, str(SOURCES))
 
-from compositional import archive  # noqa: E402
+from compositional.archive import bundle as archive
 
 MIRROR = "COMPOSITIONAL_MIRROR"
 
@@ -68,7 +68,7 @@ def main() -> int:
     rebuild(folder, python, arguments.cores)
     print(flush=True)
     # This program's own comparison, not the archive's.
-    command = [str(python), "-m", "compositional.comparison", str(folder)]
+    command = [str(python), "-m", "compositional.archive.comparison", str(folder)]
     return subprocess.run(command, env=os.environ | {"PYTHONPATH": str(SOURCES)}, check=False).returncode
 
 

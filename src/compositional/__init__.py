@@ -1,26 +1,33 @@
-"""The library. It knows nothing of Snakemake: `workflow/scripts/` call it, most of them a module of `stages/`.
+"""The library. It knows nothing of Snakemake: `workflow/scripts/` call it, each the module of `stages/` that has its name.
 
-Of what there is much, each is a module of its own, found by its name, in `datasets/`, `tasks/`, `models/`, `regularizers/` (the
-contract of these is in `regularization`) and `figures/`. `collectors/` make rows of a figure's table from files that are none;
-`synthesis/` is the search for programs. The modules beside these packages, by what they are about:
+Plug-ins, each a module found by its name; the folder's `__init__` is the contract, `shared/` is what its modules have in common:
 
-    what is asked for      config_files; configuration, checked against the modules' declarations, of which documentation makes
-                           tables
-    what is to be done     grid: runs and their paths; plan: which train together; fingerprint: the code behind a result
-    what is kept           files: whole or absent; store: finished runs; provenance: the records; integrity: damage
-    what is told           progress of a build; report: a page about it; archive: one file of it, which crate describes and by
-                           which comparison checks a rebuild
-    from raw data          sources: downloads; splitting: a task written and audited
-    parts of tasks         sentences, pairs, same_class, symbolic, measurements; vocabulary; lexicon: words that may be
-                           exchanged; terms: so may parts of logical forms; pathfinder_solver: a check on its images; samples:
-                           examples to show
-    batches                a module a kind of task: sequences, images, composites, combinations, tensors, points, puzzles;
-                           labels: what those with class labels share
-    training               training of a pack; regularization; randomness; devices; curves: what is recorded
-    layers for many runs   packed, attention, lstm, lstm_compiled, recurrent, pooling; calibration: of batch normalization;
-                           compiled: functions compiled by numba
-    evaluation             evaluation; decoding; mistakes in words
-    what networks show     activations; probes: of which examples; representations, measured by compositionality; conjunctions,
-                           measured by additivity (and salience); kernels: the theory of both; item_values of additions;
-                           factorization: components and spectra of factorizations
+    datasets        raw files, with checksums
+    kinds           what a split and a batch of each kind of task offer
+    tasks           a dataset, split so that the test set combines parts in a way never seen in training
+    models          architectures
+    regularizers    terms added to the loss, scaled by lambda
+    tables          rows of a figure's table from files that are not CSV
+    figures         from a table to a figure and its caption
+
+What they are made of:
+
+    layers          layers for many runs at once
+    language        vocabularies, and words and parts of logical forms that may be exchanged
+    measures        compositionality, additivity and kernels, as functions of arrays
+    synthesis       the search for programs that grow graphs
+    training        a pack of runs, trained step by step
+    evaluation      metrics, learning curves, decoding, representations
+
+What surrounds them:
+
+    runs            a run, its path, the grids that figures ask for
+    plugins         what modules declare, read without importing them
+    files           written whole or not at all
+    randomness      every run's own random numbers
+    configuration   what is asked for, checked against the plug-ins' declarations
+    planning        what is to be made, and which runs train together
+    records         where each result comes from; fingerprints of code; the store of finished runs
+    archive         a build in one file, its description, and a rebuild compared with it
+    stages          one module a stage: download, split, train, evaluate, represent, aggregate, plot, report
 """

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from compositional import provenance
+from compositional.records import provenance
 from compositional.stages.aggregate import aggregate
-from compositional.stages.job import logged
+from compositional.stages.shared.job import logged
 
 sources, table = [Path(path) for path in snakemake.input.sources], Path(snakemake.output.table)
 with logged(snakemake.log[0], snakemake.params.code):

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from compositional import archive
-from compositional.stages.job import logged
+from compositional.archive import bundle as archive
+from compositional.stages.shared.job import logged
 
 with logged(snakemake.log[0], snakemake.params.code):
     listed = json.loads(Path(snakemake.input[0]).read_text())

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from compositional import sources
-from compositional.stages.job import logged
+from compositional.stages import download as sources
+from compositional.stages.shared.job import logged
 
 with logged(snakemake.log[0]) as log:
     source = sources.fetch(

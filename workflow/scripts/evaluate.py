@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from compositional.stages.evaluate import evaluate_pack
-from compositional.stages.job import logged
+from compositional.stages.shared.job import logged
 
 with logged(snakemake.log[0], snakemake.params.code) as log:
     evaluate_pack(

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from compositional import archive, files
-from compositional.stages.job import logged
+from compositional.archive import bundle as archive
+from compositional import files
+from compositional.stages.shared.job import logged
 
 with logged(snakemake.log[0], snakemake.params.code):
     listed = archive.manifest(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from compositional import provenance
-from compositional.stages.job import logged
+from compositional.records import provenance
+from compositional.stages.shared.job import logged
 from compositional.stages.plot import plot
 
 table = Path(snakemake.input.table)

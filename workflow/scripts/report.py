@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from compositional import files, report
-from compositional.stages.job import logged
+from compositional import files
+from compositional.stages import report
+from compositional.stages.shared.job import logged
 
 with logged(snakemake.log[0], snakemake.params.code):
     page = report.render(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from compositional.stages.job import logged
+from compositional.stages.shared.job import logged
 from compositional.stages.represent import represent_pack
 
 with logged(snakemake.log[0], snakemake.params.code) as log:

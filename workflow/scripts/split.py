@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from compositional import provenance
-from compositional.splitting import make_split
-from compositional.stages.job import logged
+from compositional.records import provenance
+from compositional.stages.split import make_split
+from compositional.stages.shared.job import logged
 
 folder = Path(snakemake.output.split)
 with logged(snakemake.log[0], snakemake.params.code):

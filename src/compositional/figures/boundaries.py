@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = "history.csv"
 PARAMETERS = {

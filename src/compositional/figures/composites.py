@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional import item_values
-from compositional.figures import conjunction_values, style
+from compositional.figures import conjunction_values
+from compositional.figures.shared import item_values, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import samples
+from compositional.tables import examples as samples
 
 SOURCE = "split"
 PARAMETERS = {
@@ -32,7 +32,7 @@ PARAMETERS = {
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the table of examples (compositional.samples); training examples are shown."""
+    """The figure and its caption from the table of examples (compositional.tables.examples); training examples are shown."""
     labels = {int(number): name for number, name in options["labels"].items()}
     blocks = [(task, label) for task in options["titles"] for label in sorted(labels, reverse=True)]
     first = samples.decode(table.image.iloc[0])

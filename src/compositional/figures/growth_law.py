@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures import style
 from compositional.figures.component_dynamics import LEARNED, components
+from compositional.figures.shared import style
 
 SOURCE = "history.csv"
 PARAMETERS = {

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import item_values, kernels, symbolic
-from compositional.figures import style
+from compositional.figures.shared import item_values, style
+from compositional.measures import kernels
+from compositional.tasks.shared import designs as symbolic
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

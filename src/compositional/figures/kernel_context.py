@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from compositional.figures import conjunction_values, style
+from compositional.figures import conjunction_values
 from compositional.figures.salience_layers import saliences
+from compositional.figures.shared import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import kernels
-from compositional.figures import style
+from compositional.figures.shared import style
+from compositional.measures import kernels
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

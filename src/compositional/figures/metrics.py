@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
 PARAMETERS = {

@@ -8,8 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional import item_values
-from compositional.figures import style
+from compositional.figures.shared import item_values, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

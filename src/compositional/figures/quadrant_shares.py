@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = "metrics.csv"
 ONE_MODEL = True

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import comb
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

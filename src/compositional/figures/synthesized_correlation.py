@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.figures import style
-from compositional.synthesis import tables
+from compositional.figures.shared import style
+from compositional.figures.shared import synthesized as tables
 
 SOURCE = "metrics.csv"
 PARAMETERS: dict = {}

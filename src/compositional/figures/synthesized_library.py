@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.synthesis import tables
+from compositional.figures.shared import synthesized as tables
 
 SOURCE = "metrics.csv"
 PARAMETERS: dict = {}

@@ -9,7 +9,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.synthesis import graphs, tables
+from compositional.figures.shared import synthesized as tables
+from compositional.synthesis import graphs
 from compositional.synthesis.programs import parse
 
 SOURCE = "metrics.csv"

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.synthesis import tables
+from compositional.figures.shared import synthesized as tables
 
 SOURCE = "metrics.csv"
 PARAMETERS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures import style
+from compositional.figures.shared import style
 
 SOURCE = ("metrics.csv", "run.json")
 REGULARIZED = True

@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import calibration, packed, randomness
-from compositional.pooling import max_pool
-from compositional.regularization import silent_tap
+from compositional import randomness
+from compositional.layers import batch_norm_statistics as calibration
+from compositional.layers import functional as packed
+from compositional.layers.pooling import max_pool
+from compositional.training.step import silent_tap
 
 Weights = dict[str, Tensor]
 

@@ -12,9 +12,10 @@ import math
 import numpy as np
 from torch import Tensor
 
-from compositional import packed, randomness
-from compositional.images import Batch
-from compositional.pooling import max_pool
+from compositional import randomness
+from compositional.kinds.image import Batch
+from compositional.layers import functional as packed
+from compositional.layers.pooling import max_pool
 
 Weights = dict[str, Tensor]
 

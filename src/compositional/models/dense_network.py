@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
-from compositional.combinations import Batch
+from compositional import randomness
+from compositional.kinds.combination import Batch
+from compositional.layers import functional as packed
 
 Weights = dict[str, Tensor]
 

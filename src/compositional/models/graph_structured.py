@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed
+from compositional.kinds.puzzle import Batch
+from compositional.layers import functional as packed
 from compositional.models import pixel_shuffle_transformer as encoder
-from compositional.puzzles import Batch
-from compositional.regularization import dropout
+from compositional.training.step import dropout
 
 Weights = dict[str, Tensor]
 

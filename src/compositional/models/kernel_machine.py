@@ -18,8 +18,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 from torch import Tensor
 
-from compositional import additivity, kernels
-from compositional.combinations import Batch, CombinationSplit
+from compositional.kinds.combination import Batch, CombinationSplit
+from compositional.measures import additivity, kernels
 
 Weights = dict[str, Tensor]
 

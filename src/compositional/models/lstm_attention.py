@@ -12,9 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
-from compositional.lstm import lstm
-from compositional.recurrent import (
+from compositional import randomness
+from compositional.kinds.sequence import Batch
+from compositional.layers import functional as packed
+from compositional.layers.lstm import lstm
+from compositional.layers.recurrent import (
     SMALLEST,
     Weights,
     at_last,
@@ -25,8 +27,7 @@ from compositional.recurrent import (
     stacked,
     symbols_alike,
 )
-from compositional.regularization import dropout
-from compositional.sequences import Batch
+from compositional.training.step import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

@@ -18,8 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed
-from compositional.recurrent import (
+from compositional.kinds.sequence import Batch
+from compositional.language.vocabulary import PAD
+from compositional.layers import functional as packed
+from compositional.layers.recurrent import (
     SMALLEST,
     Weights,
     cell_step,
@@ -30,9 +32,7 @@ from compositional.recurrent import (
     looked_at,
     symbols_alike,
 )
-from compositional.regularization import dropout
-from compositional.sequences import Batch
-from compositional.vocabulary import PAD
+from compositional.training.step import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import factorization
-from compositional.tensors import Batch
+from compositional.kinds.tensor import Batch
+from compositional.layers import factorization
 
 Weights = dict[str, Tensor]
 

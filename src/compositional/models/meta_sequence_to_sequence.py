@@ -18,9 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
-from compositional.lstm import lstm
-from compositional.recurrent import (
+from compositional import randomness
+from compositional.kinds.sequence import Batch
+from compositional.language.vocabulary import PAD
+from compositional.layers import functional as packed
+from compositional.layers.lstm import lstm
+from compositional.layers.recurrent import (
     Weights,
     at_last,
     attend,
@@ -30,9 +33,7 @@ from compositional.recurrent import (
     initialize_lstm,
     stacked,
 )
-from compositional.regularization import dropout
-from compositional.sequences import Batch
-from compositional.vocabulary import PAD
+from compositional.training.step import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "command_states")  # not of every input word: nothing for `consistency`

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import packed, randomness
-from compositional.points import Batch
+from compositional import randomness
+from compositional.kinds.point import Batch
+from compositional.layers import functional as packed
 
 Weights = dict[str, Tensor]
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import packed, randomness
-from compositional.puzzles import Batch
+from compositional import randomness
+from compositional.kinds.puzzle import Batch
+from compositional.layers import functional as packed
 
 Weights = dict[str, Tensor]
 

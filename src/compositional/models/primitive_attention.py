@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from compositional import packed, randomness
-from compositional.lstm import lstm
-from compositional.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
-from compositional.sequences import Batch
+from compositional import randomness
+from compositional.kinds.sequence import Batch
+from compositional.layers import functional as packed
+from compositional.layers.lstm import lstm
+from compositional.layers.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

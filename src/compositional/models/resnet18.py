@@ -21,9 +21,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import calibration, packed, randomness
-from compositional.images import Batch
-from compositional.regularization import silent_tap
+from compositional import randomness
+from compositional.kinds.image import Batch
+from compositional.layers import batch_norm_statistics as calibration
+from compositional.layers import functional as packed
+from compositional.training.step import silent_tap
 
 Weights = dict[str, Tensor]
 

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import packed
-from compositional.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
-from compositional.regularization import dropout
-from compositional.sequences import Batch
+from compositional.kinds.sequence import Batch
+from compositional.layers import functional as packed
+from compositional.layers.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
+from compositional.training.step import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

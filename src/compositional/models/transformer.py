@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import attention, packed, randomness
-from compositional.attention import Weights, normalize, project
-from compositional.regularization import dropout
-from compositional.sequences import Batch
+from compositional import randomness
+from compositional.kinds.sequence import Batch
+from compositional.layers import attention
+from compositional.layers import functional as packed
+from compositional.layers.attention import Weights, normalize, project
+from compositional.training.step import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

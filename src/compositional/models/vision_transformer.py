@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import attention, packed, randomness
-from compositional.composites import Batch, uniform_noise
+from compositional import randomness
+from compositional.kinds.composite import Batch, uniform_noise
+from compositional.layers import attention
+from compositional.layers import functional as packed
 
 Weights = dict[str, Tensor]
 

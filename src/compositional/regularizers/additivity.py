@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from compositional.regularization import Step
+from compositional.training.step import Step
 
 APPLIES_TO = ("image",)
 REPRESENTATIONS = ("penultimate",)

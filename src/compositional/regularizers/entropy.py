@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from compositional.regularization import Representation, Step
+from compositional.training.step import Representation, Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS = ("word_embedding", "penultimate")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compositional.regularization import Step
+from compositional.training.step import Step
 
 APPLIES_TO = ("image",)
 REPRESENTATIONS: tuple = ()

@@ -6,8 +6,9 @@ Sequences: equivariance under exchanges pi of words of one type (compositional.l
 divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
 is data augmentation in disguise, and the figures say so. The control is `exchange: virtual`: all words of a type are exchanged
 for words that occur nowhere (the task's `virtual_words`), so that equivariance is asked for and no test input shown.
-`exchange: terms` (logical forms; hard form) exchanges terms and the words that they name (compositional.terms). Their lengths
-differ, so the swapped batch is not the batch swapped: it is drawn like one from all training pairs, each under some exchanges.
+`exchange: terms` (logical forms; hard form) exchanges terms and the words that they name (language.logical_forms). Their
+lengths differ, so the swapped batch is not the batch swapped: it is drawn like one from all training pairs, each under some
+exchanges.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compositional import lexicon, randomness, terms
-from compositional.regularization import Step, divergence
-from compositional.sequences import Batch, Layout, SequenceSplit
+from compositional import randomness
+from compositional.kinds.sequence import Batch, Layout, SequenceSplit
+from compositional.language import lexicon
+from compositional.language import logical_forms as terms
+from compositional.training.step import Step, divergence
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()

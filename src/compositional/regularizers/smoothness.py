@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from compositional.regularization import Step
+from compositional.training.step import Step
 
 APPLIES_TO = ("sequence",)
 REPRESENTATIONS = ("encoder_states", "command_states")

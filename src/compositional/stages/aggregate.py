@@ -6,8 +6,10 @@ import csv
 from importlib import import_module
 from pathlib import Path
 
-from compositional import files, integrity, samples
-from compositional.grid import Run
+from compositional import files
+from compositional.records import integrity
+from compositional.runs import Run
+from compositional.tables import examples as samples
 
 KEY = ("task", "model", "regularizer", "lambda", "seed")
 
@@ -17,7 +19,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
 
     Args:
         sources: one or several files in each run's folder. CSV files, all with the same columns, are taken as they are; of any
-            other file, such as run.json, `compositional.collectors.run.collect` makes rows. Or folders of tasks, whose
+            other file, such as run.json, `compositional.tables.run.collect` makes rows. Or folders of tasks, whose
             examples are collected.
 
     Raises:
@@ -53,7 +55,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
             f"{', '.join(columns)}: a figure's SOURCE must not mix them"
         )
     for name, paths in others.items():
-        collect = import_module(f"compositional.collectors.{name}").collect
+        collect = import_module(f"compositional.tables.{name}").collect
         rows += [[*_key(run), *line] for run, *line in collect(paths)]
     files.write_csv(destination, (*KEY, *(columns or collected)), rows)
 

@@ -9,10 +9,15 @@ from typing import Any, TextIO
 import torch
 from torch import Tensor
 
-from compositional import conjunctions, decoding, devices, evaluation, files, mistakes, training
-from compositional.grid import Run
-from compositional.regularization import silent_tap
-from compositional.stages.problem import load_problem, trained
+from compositional import files
+from compositional.evaluation import conjunctions, decoding
+from compositional.evaluation import error_types as mistakes
+from compositional.evaluation import metrics as evaluation
+from compositional.runs import Run
+from compositional.stages.shared import devices
+from compositional.stages.shared.trained_runs import load_problem, trained
+from compositional.training import pack as training
+from compositional.training.step import silent_tap
 
 METRICS_HEADER = ("split", "metric", "value")
 PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")

@@ -13,8 +13,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from compositional import files, integrity
-from compositional.figures import style
+from compositional import files
+from compositional.figures.shared import style
+from compositional.records import integrity
 
 
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:

@@ -11,8 +11,10 @@ import torch
 from safetensors.numpy import save_file
 from threadpoolctl import threadpool_limits
 
-from compositional import devices, files, representations
-from compositional.stages.problem import load_problem, trained
+from compositional import files
+from compositional.evaluation import representations
+from compositional.stages.shared import devices
+from compositional.stages.shared.trained_runs import load_problem, trained
 
 REPRESENTATIONS_HEADER = ("split", "metric", "value")
 VECTORS_HEADER = ("representation", "item", "dimension", "value")

@@ -12,11 +12,15 @@ from typing import Any, TextIO
 
 from safetensors.torch import save_file
 
-from compositional import curves, devices, files, provenance, training
-from compositional.grid import Run
-from compositional.progress import Progress
-from compositional.stages.problem import load_problem
-from compositional.store import Store, key_of
+from compositional import files
+from compositional.evaluation import learning_curves as curves
+from compositional.records import provenance
+from compositional.records.store import Store, key_of
+from compositional.runs import Run
+from compositional.stages.shared import devices
+from compositional.stages.shared.progress import Progress
+from compositional.stages.shared.trained_runs import load_problem
+from compositional.training import pack as training
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
 

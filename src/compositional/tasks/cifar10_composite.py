@@ -6,8 +6,8 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import composites
 from compositional.datasets import cifar10
+from compositional.kinds import composite as composites
 
 KIND = "composite"
 DATASET = "cifar10"

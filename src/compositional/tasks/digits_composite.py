@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from datasets import DatasetDict
 
-from compositional import composites
 from compositional.datasets import digits
+from compositional.kinds import composite as composites
 
 KIND = "composite"
 DATASET = "digits"

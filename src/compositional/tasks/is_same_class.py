@@ -10,8 +10,8 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import same_class
 from compositional.datasets import cifar10
+from compositional.tasks.shared import same_class
 
 KIND = "image"
 DATASET = "cifar10"

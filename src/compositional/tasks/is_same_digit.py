@@ -6,8 +6,8 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import same_class
 from compositional.datasets import digits
+from compositional.tasks.shared import same_class
 
 KIND = "image"
 DATASET = "digits"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import composites
 from compositional.datasets import mnist
+from compositional.kinds import composite as composites
 
 KIND = "composite"
 DATASET = "mnist"

@@ -1,4 +1,4 @@
-"""Two images of mnist side by side; the label is the left digit. See compositional.pairs for the settings."""
+"""Two images of mnist side by side; the label is the left digit. See tasks.shared.side_by_side for the settings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import pairs
 from compositional.datasets import mnist
+from compositional.tasks.shared import side_by_side as pairs
 
 KIND = "image"
 DATASET = "mnist"
@@ -15,5 +15,5 @@ PARAMETERS = pairs.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train, validation and test of `compositional.pairs.build`."""
+    """Members train, validation and test of `compositional.tasks.shared.side_by_side.build`."""
     return pairs.build(mnist.load(raw), parameters)

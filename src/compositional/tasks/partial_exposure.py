@@ -6,7 +6,7 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import symbolic
+from compositional.tasks.shared import designs as symbolic
 
 KIND = "combination"
 DATASET = "symbols"

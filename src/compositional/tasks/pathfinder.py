@@ -16,9 +16,10 @@ import numpy as np
 from datasets import Array2D, Dataset, DatasetDict, Features, Value
 from PIL import Image
 
-from compositional import files, pathfinder_solver
+from compositional import files
 from compositional.datasets import pathfinder
-from compositional.fingerprint import fingerprint
+from compositional.records.fingerprint import fingerprint
+from compositional.tasks.shared import pathfinder_solver
 
 KIND = "image"
 DATASET = "pathfinder"

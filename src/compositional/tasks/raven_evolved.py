@@ -13,7 +13,7 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.grid import Run
+from compositional.runs import Run
 from compositional.synthesis import population
 from compositional.synthesis.programs import Library
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import lexicon, sentences
 from compositional.datasets import scan
+from compositional.language import lexicon
+from compositional.tasks.shared import sentence_pairs as sentences
 
 KIND = "sequence"
 DATASET = "scan"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import randomness, sentences
+from compositional import randomness
 from compositional.datasets import scan
+from compositional.tasks.shared import sentence_pairs as sentences
 
 KIND = "sequence"
 DATASET = "scan"

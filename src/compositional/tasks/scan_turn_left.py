@@ -9,8 +9,8 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional import sentences
 from compositional.datasets import scan
+from compositional.tasks.shared import sentence_pairs as sentences
 
 KIND = "sequence"
 DATASET = "scan"

@@ -1,0 +1,218 @@
+"""One file that others can open, rebuild and check: the manifest of a build, and the archive made from it.
+
+An archive is a zip of the sources, as they are in the repository, and of a folder archived/ with what was built: manifest.json,
+config.json (the effective configuration), source.json (the commit), tables, figures and the records beside them, and by choice
+the raw data. ro-crate-metadata.json describes it as a Workflow Run RO-Crate. Equal builds give equal bytes: members are sorted
+and stored with one date, and records lose what differs from build to build (provenance.VOLATILE).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+from compositional.plugins import declarations
+from compositional.records import integrity, provenance
+
+FORMAT = 1
+FOLDER = "archived"
+METADATA = "ro-crate-metadata.json"
+REBUILT = ("results", ".snakemake", ".venv")  # what a rebuild adds to an unpacked archive
+_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
+
+
+class ArchiveError(ValueError):
+    """No archive can be made or opened; the message says why."""
+
+
+def _sha256(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()
+
+
+def lasting_bytes(record: Path) -> bytes:
+    """A record as an archive holds it, without what differs from build to build."""
+    return files.json_bytes(provenance.lasting(provenance.read(record)))
+
+
+def sources() -> dict[str, Any]:
+    """The commit of the sources, its date, whether they were altered since, and the sha256 of every file in their folder.
+
+    In a git repository these are all files that git does not ignore; in an unpacked archive, those that it came with.
+
+    Raises:
+        ArchiveError: it is neither.
+    """
+    about = provenance.source()
+    if not about:
+        raise ArchiveError(
+            "an archive says which commit it holds, but this folder is neither a git repository with a commit "
+            "nor an unpacked archive"
+        )
+    recorded = provenance.ROOT / provenance.SOURCE
+    if recorded.exists():
+        names = json.loads(recorded.read_text())["files"]
+    else:
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=provenance.ROOT, capture_output=True, text=True, check=True)
+        names = set(listed.stdout.split("\0"))
+    paths = {name: provenance.ROOT / name for name in sorted(names)}
+    return about | {"files": {name: files.sha256(path) for name, path in paths.items() if path.is_file()}}
+
+
+def manifest(
+    results: Path, records: Iterable[Path], raw: Iterable[Path], *, figures: list[str], config: dict[str, Any], lock: Path
+) -> dict[str, Any]:
+    """Every artifact of a build with its sha256, and what the build was made of.
+
+    Args:
+        results: the results folder.
+        records: of all splits, runs, tables and figures of the build; the files that they stand for are its artifacts.
+        raw: downloaded files.
+        figures: names of the build's figures.
+        config: the effective configuration.
+        lock: the file of pinned packages.
+
+    Returns:
+        "artifacts" have the same bytes whenever they are made again on the same kind of machine. "records" are listed with the
+        sha256 of what lasts of them (`lasting_bytes`). "raw" data by <dataset>/<file>, with what is declared of their license.
+
+    Raises:
+        DamagedFileError: a file is not what its record says.
+        FileNotFoundError: a record is missing.
+    """
+    artifacts, described, runs = {}, {}, {}
+    for record in records:
+        if bad := integrity.damaged(record, everything=True):
+            integrity.verify(bad[0])
+        known = provenance.read(record)
+        if not known:
+            raise FileNotFoundError(f"{record} is missing: what it stands for was not built")
+        described[str(record.relative_to(results))] = _sha256(lasting_bytes(record))
+        for name, digest in known["files"].items():
+            path = record.parent / name
+            artifacts[str(path.relative_to(results))] = {"sha256": digest, "bytes": path.stat().st_size}
+        if record.name == "run.json":
+            runs[known["run"]] = known["status"]
+    data = {}
+    for path in raw:
+        dataset = path.parent.name
+        license_ = declarations(f"datasets.{dataset}").get("LICENSE", {"name": "unknown", "redistribution": False})
+        data[f"{dataset}/{path.name}"] = {"sha256": files.sha256(path), "bytes": path.stat().st_size, "license": license_}
+    return {
+        "format": FORMAT,
+        "figures": figures,
+        "source": sources(),
+        "config": config,
+        "environment": provenance.environment(lock),
+        "raw": data,
+        "runs": runs,
+        "artifacts": artifacts,
+        "records": described,
+    }
+
+
+def _kept(name: str) -> bool:
+    """Whether an artifact's file itself goes into the archive: tables and figures do, of the rest the sha256."""
+    return name.split("/")[0] in ("tables", "figures")
+
+
+def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool) -> None:
+    """Write an archive of the sources and of a build.
+
+    Args:
+        destination: the zip file.
+        results: the results folder.
+        built: its manifest.
+        data: put raw data into it whose license allows that.
+
+    Raises:
+        ArchiveError: sources changed since the manifest was made.
+    """
+    members: dict[str, bytes] = {}
+    for name, digest in built["source"]["files"].items():
+        members[name] = (provenance.ROOT / name).read_bytes()
+        if _sha256(members[name]) != digest:
+            raise ArchiveError(
+                f"{name} changed while the archive was made; call the same command again. What something writes to all the time "
+                "must be out of this folder or in .gitignore"
+            )
+    members |= {
+        f"{FOLDER}/manifest.json": files.json_bytes(built),
+        f"{FOLDER}/source.json": files.json_bytes(built["source"]),
+        f"{FOLDER}/config.json": files.json_bytes(built["config"]),
+    }
+    members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in built["artifacts"] if _kept(name)}
+    members |= {f"{FOLDER}/results/{name}": lasting_bytes(results / name) for name in built["records"]}
+    if data:
+        allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]
+        members |= {f"{FOLDER}/data/{name}": (results / "raw" / name).read_bytes() for name in allowed}
+    from compositional.archive.ro_crate import describe  # only here: what checks an archive must run without any package
+
+    members[METADATA] = files.json_bytes(describe(members, built))
+    with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(members):
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.create_system = 3  # Unix, on every system
+            executable = name in built["source"]["files"] and (provenance.ROOT / name).stat().st_mode & 0o100
+            entry.external_attr = (0o100755 if executable else 0o100644) << 16
+            archive.writestr(entry, members[name])
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack into a new folder, scripts executable again.
+
+    Raises:
+        ArchiveError: this is no archive of ours, or the folder is not empty, or a member would land outside of it.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise ArchiveError(f"{folder} is not empty")
+    try:
+        with zipfile.ZipFile(archive) as stored:
+            for entry in stored.infolist():
+                target = (folder / entry.filename).resolve()
+                if not target.is_relative_to(folder.resolve()):
+                    raise ArchiveError(f"{archive} is not to be trusted: it holds {entry.filename!r}")
+                stored.extract(entry, folder)
+                if entry.external_attr >> 16 & 0o100:
+                    target.chmod(0o755)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ArchiveError(f"{archive} can't be unpacked: {error}") from error
+    if not (folder / FOLDER / "manifest.json").is_file():
+        raise ArchiveError(f"{archive} is no archive of this project: it has no {FOLDER}/manifest.json")
+
+
+def altered(folder: Path) -> list[str]:
+    """What in an unpacked archive is not as its manifest says: altered, missing and additional files."""
+    built = json.loads((folder / FOLDER / "manifest.json").read_text())
+    if built.get("format") != FORMAT:
+        raise ArchiveError(f"the archive has format {built.get('format')!r}, this program reads {FORMAT}")
+    expected = dict(built["source"]["files"])
+    expected |= {f"{FOLDER}/results/{name}": about["sha256"] for name, about in built["artifacts"].items() if _kept(name)}
+    expected |= {f"{FOLDER}/results/{name}": digest for name, digest in built["records"].items()}
+    found = []
+    for name, digest in expected.items():
+        path = folder / name
+        if not path.is_file():
+            found.append(f"{name} is missing")
+        elif files.sha256(path) != digest:
+            found.append(f"{name} was altered")
+    for name, value in (("source.json", built["source"]), ("config.json", built["config"])):
+        if json.loads((folder / FOLDER / name).read_text()) != value:
+            found.append(f"{FOLDER}/{name} was altered")
+    known = {*expected, METADATA, *(f"{FOLDER}/{name}" for name in ("manifest.json", "source.json", "config.json"))}
+    known |= {f"{FOLDER}/data/{name}" for name in built["raw"]}
+    for path in sorted(path for top in folder.iterdir() if top.name not in REBUILT for path in (top, *top.rglob("*"))):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in known and "__pycache__" not in path.parts:
+            found.append(f"{name} is not in the manifest")
+    for name, about in built["raw"].items():
+        path = folder / FOLDER / "data" / name
+        if path.is_file() and files.sha256(path) != about["sha256"]:
+            found.append(f"{FOLDER}/data/{name} was altered")
+    return found

@@ -1,0 +1,73 @@
+"""Writes the option tables of config/README.md from what the modules declare.
+
+python -m compositional.configuration.documentation
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+from compositional.configuration.configuration import declared_by
+from compositional.files import replacing
+from compositional.plugins import available, module_path, parsed
+
+MARK = "<!-- Below this line: written by `make docs` from the modules' declarations. -->"
+SECTIONS = {
+    "training.settings": "Training settings, under `training:` of a task or of a model (the model's win)",
+    "tasks": "Tasks, under `tasks:`",
+    "models": "Models, under `models:`",
+    "regularizers": "Regularizers, under `regularizers:`",
+    "figures": "Figures, under `options:` of a figure",
+}
+
+
+def _allowed(option: dict) -> str:
+    if "enum" in option:
+        return ", ".join(str(value) for value in option["enum"])
+    kinds = option["type"] if isinstance(option["type"], list) else [option["type"]]
+    bounds = {
+        "minimum": "at least",
+        "exclusiveMinimum": "above",
+        "maximum": "at most",
+        "exclusiveMaximum": "below",
+        "multipleOf": "a multiple of",
+    }
+    return ", ".join([" or ".join(kinds), *(f"{words} {option[key]}" for key, words in bounds.items() if key in option)])
+
+
+def _table(module: str) -> list[str]:
+    properties = declared_by(module)["PARAMETERS"]
+    if not properties:
+        return ["No options.", ""]
+    rows = [
+        f"| `{name}` | {_allowed(option)} | `{json.dumps(option['default'])}` | {option['description']} |"
+        for name, option in properties.items()
+    ]
+    return ["| option | allowed | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]
+
+
+def tables() -> str:
+    """All option tables, as Markdown."""
+    lines: list[str] = []
+    for section, title in SECTIONS.items():
+        lines += [f"## {title}", ""]
+        if section == "training.settings":
+            lines += _table(section)
+            continue
+        for name in available(section):
+            summary = (ast.get_docstring(parsed(module_path(f"{section}.{name}"))) or "").split("\n\n")[0]
+            lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(f"{section}.{name}")]
+    return "\n".join(lines)
+
+
+def write(readme: Path) -> None:
+    """Replace everything below MARK in the file."""
+    kept = readme.read_text().split(MARK)[0]
+    with replacing(readme) as temporary:
+        temporary.write_text(f"{kept}{MARK}\n\n{tables()}")
+
+
+if __name__ == "__main__":
+    write(Path("config/README.md"))

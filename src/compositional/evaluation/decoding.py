@@ -1,0 +1,158 @@
+"""Decoding without sight of the target, greedy or by beam search, and decoded predictions for people to read.
+
+Exact match of greedy decoding needs none of this (`sequences.Batch.correct`); beam search and scores of the whole text (BLEU) do.
+Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional.kinds.sequence import ROWS, Batch, Layout, SequenceSplit
+from compositional.language.vocabulary import END, PAD, START
+from compositional.training.pack import Problem
+from compositional.training.step import silent_tap
+
+WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins the first subword of every word
+
+
+def room(longest: int) -> int:
+    """The most symbols that a prediction may have, its end symbol included, given the longest target of its batch.
+
+    Enough for a prediction that goes on too long to be wrong, and bounded for one that never ends.
+    """
+    return longest + longest // 5 + 5
+
+
+def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
+    """Log probabilities of what follows `decoded` (R, B, t): (R, B, symbols)."""
+    runs, rows, steps = decoded.shape
+    started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
+    layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
+    asked = replace(batch, previous=started.flatten(1), layout=layout)
+    with torch.no_grad():
+        logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
+    return logits.view(runs, rows, steps + 1, -1)[:, :, -1].log_softmax(-1)
+
+
+def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int) -> Tensor:
+    """The likeliest symbol, one after the other: (R, B, `limit`); what follows <end> in a row is padding.
+
+    What is right under teacher forcing is what greedy decoding writes: where all of a batch is, nothing is left to do.
+    """
+    with torch.no_grad():
+        ended = batch.correct(problem.model.forward(problem.model_parameters, weights, batch, silent_tap))
+    targets = batch.layout.chunks(batch.targets.masked_fill(~batch.target_mask, PAD))
+    decoded = torch.cat([functional.pad(chunk, (0, limit - chunk.shape[2])) for chunk in targets], 1)
+    decoded *= ended.unsqueeze(2)
+    step = 0
+    while step < limit and not ended.all():
+        symbols = _next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
+        decoded[..., step] = torch.where(ended, decoded[..., step], symbols)
+        ended |= symbols == END
+        step += 1
+    return decoded
+
+
+def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int, beam: int) -> Tensor:
+    """The best of `beam` hypotheses by log probability over length, (R, B, at most `limit`); what follows <end> is padding.
+
+    Length includes <end>; a hypothesis that has ended keeps its place in the beam as long as no `beam` others are better.
+    """
+    runs, rows = batch.input_lengths.shape
+    several = replace(
+        batch,
+        **{name: getattr(batch, name).repeat_interleave(beam, 1) for name in ("inputs", "input_mask", "input_lengths")},
+        layout=Layout(
+            *(np.repeat(lengths, beam) for lengths in (batch.layout.targets, batch.layout.inputs)), batch.inputs.device
+        ),
+    )
+    decoded = several.inputs[..., :0]
+    ended = torch.zeros_like(several.input_lengths, dtype=torch.bool)
+    lengths = torch.zeros_like(several.input_lengths)
+    # At first all hypotheses of an example are the same: only one of them counts.
+    scores = torch.full((runs, rows, beam), float("-inf"), device=batch.inputs.device)
+    scores[..., 0] = 0.0
+    while decoded.shape[2] < limit and not ended.all():
+        following = _next_symbols(problem, weights, several, decoded)
+        # What has ended goes on with padding, at no cost.
+        following = following.masked_fill(ended.unsqueeze(-1), float("-inf"))
+        following[..., PAD] = torch.where(ended, 0.0, float("-inf"))
+        vocabulary = following.shape[-1]
+        totals = scores.unsqueeze(-1) + following.view(runs, rows, beam, -1)
+        grown = (lengths + ~ended).view(runs, rows, beam, 1)
+        chosen = (totals / grown).flatten(2).topk(beam, -1).indices
+        scores = totals.flatten(2).gather(2, chosen)
+        parent = (chosen // vocabulary + torch.arange(rows, device=chosen.device).view(1, -1, 1) * beam).flatten(1)
+        symbols = (chosen % vocabulary).flatten(1)
+        decoded = decoded.gather(1, parent.unsqueeze(-1).expand(-1, -1, decoded.shape[2]))
+        decoded = torch.cat([decoded, symbols.unsqueeze(-1)], -1)
+        lengths, ended = grown.flatten(1).gather(1, parent), ended.gather(1, parent) | (symbols == END)
+    best = (scores / lengths.view(runs, rows, beam)).argmax(-1, keepdim=True).unsqueeze(-1)
+    return decoded.view(runs, rows, beam, -1).gather(2, best.expand(-1, -1, -1, decoded.shape[2])).squeeze(2)
+
+
+def _decoded(
+    problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, examples: int | None, beam: int
+) -> Iterator[tuple[list[int], Tensor]]:
+    """Example numbers of the split, and what each run writes for them."""
+    runs = next(iter(weights.values())).shape[0]
+    for rows, batch in split.evaluation_batches(runs, ROWS, examples):
+        limit = room(batch.layout.targets[0])
+        if beam == 1:
+            yield rows.tolist(), decode_greedily(problem, weights, batch, limit)
+        else:
+            yield rows.tolist(), decode_by_beam(problem, weights, batch, limit, beam)
+
+
+def predictions(
+    problem: Problem, weights: dict[str, Tensor], split: str, examples: int | None, beam: int = 1
+) -> list[list[tuple[str, str, str]]]:
+    """For each run rows (input, target, prediction) as text, of all or of evenly spaced examples of a sequence split."""
+    data = problem.splits[split]
+    rows_of: list[list[tuple[str, str, str]]] = [[] for _ in range(next(iter(weights.values())).shape[0])]
+    for rows, decoded in _decoded(problem, weights, data, examples, beam):
+        asked = [(data.source.decode(data.inputs[row].tolist()), data.target.decode(data.targets[row].tolist())) for row in rows]
+        for run, found in enumerate(rows_of):
+            found += [(*pair, data.target.decode(symbols)) for pair, symbols in zip(asked, decoded[run].tolist(), strict=False)]
+    return rows_of
+
+
+def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
+    """For each run {(split, metric): value} of what only decoding tells: what the task's "decoding" in task.json asks for.
+
+    {"beam": hypotheses, "bleu": whether sentences are text in subwords}. Metrics: accuracy_beam (exact match by
+    beam search) and bleu (sacrebleu's default, on text put together from its subwords), on every split but the training set.
+    """
+    results: list[dict[tuple[str, str], float]] = [{} for _ in range(next(iter(weights.values())).shape[0])]
+    asked = problem.about.get("decoding")
+    if not asked:
+        return results
+    for split in sorted(problem.splits.keys() - {"train"}):
+        for result, rows in zip(results, predictions(problem, weights, split, None, asked["beam"]), strict=True):
+            result[split, "accuracy_beam"] = sum(target == found for _, target, found in rows) / len(rows)
+            if asked["bleu"]:
+                result[split, "bleu"] = _bleu(rows)
+    return results
+
+
+def join_subwords(sentence: str) -> str:
+    """Text of subwords between spaces, of which those that begin a word begin with the mark."""
+    return sentence.replace(" ", "").replace(WORD_MARK, " ").strip()
+
+
+def _bleu(rows: list[tuple[str, str, str]]) -> float:
+    """Corpus BLEU in percent (Papineni et al. 2002; Post 2018) of rows (input, target, prediction) in subwords.
+
+    The data are tokenized already, so sacrebleu tokenizes no further.
+    """
+    from sacrebleu.metrics import BLEU
+
+    targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
+    return BLEU(tokenize="none").corpus_score(found, [targets]).score

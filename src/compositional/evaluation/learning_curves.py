@@ -1,0 +1,64 @@
+"""What is recorded along training: the metrics of evaluation, what a model shows of itself (`observe`) and, on request, influence
+of components and single outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compositional.evaluation import metrics as evaluation
+from compositional.training.pack import Problem
+from compositional.training.step import silent_tap
+
+
+def _influence(problem: Problem, weights: dict[str, Tensor], batches: list[tuple[Tensor, Any]]) -> Iterator[tuple[str, list]]:
+    """Pairs (metric, value of every run): means over the examples of what the batches' `influence` gives."""
+
+    def forward(batch: Any, tap: Any) -> Tensor:
+        return problem.model.forward(problem.model_parameters, weights, batch, tap)
+
+    norms = []
+    for rows, batch in batches:
+        norms.append(torch.stack([norm[:, : len(rows)] for norm in batch.influence(forward, problem.about)]))
+    for component, values in zip(("relevant", "redundant"), torch.cat(norms, 2).double().mean(2), strict=True):
+        yield f"influence_{component}", values.tolist()
+
+
+def _outputs(
+    problem: Problem, weights: dict[str, Tensor], split: Any, batches: list[tuple[Tensor, Any]]
+) -> Iterator[tuple[str, list]]:
+    """Pairs (metric, value of every run): one a single example, named by the split's `describe`."""
+    for rows, batch in batches:
+        with torch.no_grad():
+            outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
+        for description, margins in zip(split.describe(rows), batch.margins(outputs)[:, : len(rows)].T.tolist(), strict=True):
+            yield f"margin at {description}", margins
+
+
+def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list[dict[tuple[str, str], float]]:
+    """For each run {(split, metric): value} on `examples` of each split; weights (R, ...) by name."""
+    results = evaluation.measure(problem, weights, examples)
+    settings = problem.settings
+    if settings["influence_examples"] or settings["record_outputs"]:
+        # Gradients of inputs are wanted, not of weights.
+        weights = evaluation.calibrated(problem, {name: weight.detach() for name, weight in weights.items()})
+    if observe := getattr(problem.model, "observe", None):
+        with torch.no_grad():
+            observed = observe(problem.model_parameters, weights, problem.about)
+        for metric, values in observed.items():
+            for result, value in zip(results, values.tolist(), strict=True):
+                result["model", metric] = value
+    for name, split in problem.splits.items():
+        more: list[tuple[str, list]] = []
+        if settings["influence_examples"]:
+            batches = split.evaluation_batches(len(results), evaluation.BATCH, settings["influence_examples"])
+            more += _influence(problem, weights, batches)
+        if name in settings["record_outputs"]:
+            more += _outputs(problem, weights, split, split.evaluation_batches(len(results), evaluation.BATCH, examples))
+        for metric, values in more:
+            for result, value in zip(results, values, strict=True):
+                result[name, metric] = value
+    return results

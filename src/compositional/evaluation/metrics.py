@@ -1,0 +1,72 @@
+"""Metrics of trained runs, computed for a whole pack at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional.training.pack import Problem
+from compositional.training.step import silent_tap
+
+BATCH = 256
+CALIBRATION_EXAMPLES = 512
+
+
+def calibrated(problem: Problem, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights, and what else a model needs for evaluation and learns from training examples (`calibrate`, if it has that)."""
+    calibrate = getattr(problem.model, "calibrate", None)
+    if calibrate is None:
+        return weights
+    runs = next(iter(weights.values())).shape[0]
+    batches = problem.splits["train"].evaluation_batches(runs, BATCH, CALIBRATION_EXAMPLES)
+    return weights | calibrate(problem.model_parameters, weights, (batch for _, batch in batches))
+
+
+def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None = None) -> list[dict[tuple[str, str], float]]:
+    """Mean loss of every run on every split (or on `examples` of each), and what else its kind of task reports, as accuracy.
+
+    Args:
+        weights: (R, ...) by name.
+
+    Returns:
+        For each run {(split, metric): value}; loss is summed over positions, mean over examples.
+    """
+    runs = next(iter(weights.values())).shape[0]
+    weights = calibrated(problem, weights)
+    results: list[dict[tuple[str, str], float]] = [{} for _ in range(runs)]
+    for name, split in problem.splits.items():
+        totals: dict[str, Tensor] = {}
+        right: list[Tensor] = []
+        count = 0
+        for rows, batch in split.evaluation_batches(runs, BATCH, examples):
+            with torch.no_grad():
+                outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
+            real = len(rows)
+            values = batch.metrics(outputs)
+            values["loss"] = batch.example_losses(batch.losses(outputs, problem.settings["loss"]))
+            for metric, value in values.items():
+                added = value[:, :real].double().sum(1)
+                totals[metric] = totals[metric] + added if metric in totals else added
+            if "accuracy" in values:
+                right.append(values["accuracy"][:, :real])
+            count += real
+        for metric, total in totals.items():
+            for result, value in zip(results, (total / count).tolist(), strict=True):
+                result[name, metric] = value
+        if examples is None and getattr(split, "categories", None) is not None:
+            by_category = _by_category(torch.cat(right, 1).cpu(), split.categories)
+            for result, values in zip(results, by_category, strict=True):
+                result |= {(name, f"accuracy of {category}"): value for category, value in values.items()}
+    return results
+
+
+def _by_category(right: Tensor, categories: np.ndarray) -> list[dict[str, float]]:
+    """Each run's accuracy (R, n) in every category, and in every group "a" of categories "a/b"; "a/b; c/d" are two categories."""
+    of = {text: {name for part in text.split("; ") for name in (part, part.split("/")[0])} for text in set(categories)}
+    chosen = {name: torch.tensor([name in of[text] for text in categories]) for name in sorted(set().union(*of.values()))}
+    # A group that every example belongs to is no category.
+    return [
+        {name: row[where].double().mean().item() for name, where in chosen.items() if "/" in name or not where.all()}
+        for row in right
+    ]

@@ -1,0 +1,141 @@
+"""Which examples a task's representations are measured on, and what these are made of.
+
+SCAN, whatever the split: the 72 commands verb x manner x direction x count ("jump opposite left twice"), every combination
+once. Pairs of images: a few examples of every pair of classes, from the evaluation members. Other tasks: examples of the
+test set, without factors; their inputs are compared by edit distance (sequences) or pixel by pixel (images).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from compositional.datasets import scan
+from compositional.kinds.sequence import SequenceSplit
+from compositional.training.pack import Problem
+
+EXAMPLES = 200  # of the test set, for tasks without factors
+PER_COMBINATION = 4
+MANNERS = ("", "opposite", "around")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Items to show to a network.
+
+    items: what a person calls them. batches: pairs (places of the batch's rows among the items, batch). factors: (n, F) or None;
+    names: of the factors. distances: condensed distances of the inputs where there are no factors.
+    """
+
+    items: list[str]
+    batches: list[tuple[np.ndarray, Any]]
+    factors: np.ndarray | None
+    names: tuple[str, ...]
+    distances: np.ndarray | None
+
+    def labels(self) -> list[str]:
+        """What the rows of `factor_means` are called, each its own name: the items, each combination of factors once."""
+        if self.factors is None:
+            # Sentences of a test set can repeat.
+            before = [self.items[:place].count(item) for place, item in enumerate(self.items)]
+            return [f"{item} ({count + 1})" if count else item for item, count in zip(self.items, before, strict=True)]
+        _, first = np.unique(self.factors, axis=0, return_index=True)
+        return [self.items[place] for place in first]
+
+
+def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Probe | None:
+    """Every combination of the values as a SCAN command of one phrase: the first value, and words after it. Nothing for tasks
+    whose inputs are none, or contain more than commands."""
+    if problem.about["dataset"] != "scan":
+        return None
+    factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
+    commands = [" ".join(filter(None, words)) for words in product(*values.values())]
+    actions = dict(scan.commands())
+    train = problem.splits["train"]
+    special = 3  # <pad>, <start>, <end>
+    occurring = set(train.source.words[special:]) - set(problem.about.get("virtual_words", []))
+    if not set(words_of(commands)) <= occurring <= set(words_of(actions)):
+        return None
+    split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
+    batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
+    return Probe(commands, batches, factors, tuple(values), None)
+
+
+def phrases(problem: Problem, runs: int) -> Probe | None:
+    """The 84 SCAN commands verb x template ("jump twice", "jump opposite left", ...): two components, every combination."""
+    places = ["", *(" ".join(filter(None, pair)) for pair in product(MANNERS, scan.TURNS))]
+    templates = tuple(" ".join(filter(None, pair)) for pair in product(places, scan.REPEATS))
+    return _commands(problem, runs, {"verb": tuple(scan.ACTIONS), "template": templates})
+
+
+def words_of(sentences: Iterable[str]) -> Iterator[str]:
+    """Every word of every sentence."""
+    return (word for sentence in sentences for word in sentence.split())
+
+
+def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
+    """Up to PER_COMBINATION examples of every pair of classes; nothing if a pair occurs in no evaluation member."""
+    from datasets import DatasetDict
+
+    stored = DatasetDict.load_from_disk(str(folder))
+    members = [name for name in ("validation", "test") if name in stored]
+    if not members or not {"label", "right_label"} <= set(stored[members[0]].column_names):
+        return None
+    batches, found = [], []
+    for name in members:
+        classes = np.stack([np.array(stored[name][column][:]) for column in ("label", "right_label")], 1)
+        _, first, inverse = np.unique(classes, axis=0, return_index=True, return_inverse=True)
+        rows = np.sort(np.concatenate([np.flatnonzero(inverse == index)[:PER_COMBINATION] for index in range(len(first))]))
+        places = np.arange(len(rows)) + sum(map(len, found))
+        chosen = torch.from_numpy(rows).to(problem.device).expand(runs, -1)
+        batches.append((places, problem.splits[name].batch(chosen)))
+        found.append(classes[rows])
+    factors = np.concatenate(found)
+    if len(np.unique(factors, axis=0)) < np.prod([len(np.unique(column)) for column in factors.T]):
+        return None
+    items = [f"{left} {right}" for left, right in factors]
+    return Probe(items, batches, factors, ("left", "right"), None)
+
+
+def _examples(problem: Problem, runs: int) -> Probe:
+    from rapidfuzz.distance import Levenshtein
+    from scipy.spatial.distance import pdist
+
+    split = problem.splits["test"]
+    batches, start = [], 0
+    rows_of = []
+    for rows, batch in split.evaluation_batches(runs, EXAMPLES, EXAMPLES):
+        batches.append((np.arange(start, start + len(rows)), batch))
+        start += len(rows)
+        rows_of += rows.tolist()
+    if problem.about["kind"] == "sequence":
+        sentences = split.input_sentences()
+        items = [sentences[row] for row in rows_of]
+        words = [item.split() for item in items]
+        distances = [Levenshtein.distance(words[i], words[j]) for i in range(len(words)) for j in range(i + 1, len(words))]
+        return Probe(items, batches, None, (), np.array(distances, dtype=float))
+    pixels = np.concatenate([batch.images[0].flatten(1).cpu().numpy() for _, batch in batches])
+    return Probe([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
+
+
+def of(problem: Problem, folder: Path, runs: int) -> Probe:
+    """The probe of a task, its batches for `runs` networks at once; `folder` holds the split.
+
+    Raises:
+        ValueError: there is none for this kind of task.
+    """
+    kind = problem.about["kind"]
+    if kind not in ("sequence", "image"):
+        raise ValueError(f"representations are measured of sequence and image tasks, {problem.task!r} is a task of kind {kind!r}")
+    if kind == "image":
+        probe = _pairs(problem, folder, runs)
+    else:
+        values = {"verb": tuple(scan.ACTIONS), "manner": MANNERS, "direction": tuple(scan.TURNS), "count": tuple(scan.REPEATS)}
+        probe = _commands(problem, runs, values)
+    return probe or _examples(problem, runs)

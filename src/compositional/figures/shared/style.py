@@ -1,0 +1,204 @@
+"""What the figures have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from compositional.runs import Run
+from compositional.tasks import IN_DISTRIBUTION
+
+RC = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "savefig.bbox": "tight",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "compositional",
+}
+
+# Okabe and Ito's colors, told apart by readers with any color vision.
+COLORS = {
+    "none": "#000000",
+    "entropy": "#0072B2",
+    "recombination": "#D55E00",
+    "recombination_terms": "#8C510A",
+    "additivity": "#009E73",
+    "smoothness": "#CC79A7",
+    "interaction": "#56B4E9",
+    "consistency": "#E69F00",
+}
+
+# Setting A: the redundant component is informative in training; B: it is not.
+SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
+
+
+def color(name: str) -> str:
+    """A regularizer's color; new ones get one of the rest of the palette, by name."""
+    rest = ["#8C510A", "#5E3C99", "#999999"]
+    return COLORS.get(name, rest[sum(map(ord, name)) % len(rest)])
+
+
+def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
+    """Colors of an ordered quantity, such as depth, scale or distance: (count, 4). first, last: where on the color map."""
+    return matplotlib.colormaps["viridis"](np.linspace(first, last, count))
+
+
+def present(wanted: dict[str, str], found: Iterable[str]) -> dict[str, str]:
+    """The entries of {name: label} whose names a table holds: overlays of a configuration can add entries and not remove any."""
+    return {name: label for name, label in wanted.items() if name in set(found)}
+
+
+def interval(values: np.ndarray) -> float:
+    """Half width of the 95 % confidence interval of the mean (Student's t); 0 for a single value."""
+    if len(values) < 2:
+        return 0.0
+    return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def drawn_interval(values: np.ndarray) -> float:
+    """`interval` as charts draw it: 0 for two values, of which Student's t makes it so wide that it says nothing."""
+    return interval(values) if len(values) > 2 else 0.0
+
+
+def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
+    """Mean of what is known with the half width of its 95 % interval, for captions; of a single value, that it is one.
+
+    sign: "+" for differences. of: what the values are of.
+    """
+    known = values.dropna().to_numpy()
+    if len(known) < 2:
+        return f"{known[0]:{sign}.3f} (1 {of})" if len(known) else f"unknown (no {of})"
+    return f"{known.mean():{sign}.3f} ± {interval(known):.3f}"
+
+
+def mean(values: pd.Series) -> str:
+    """Mean of what is known, for captions, or that all runs diverged."""
+    return f"{values.mean():.3f}" if values.notna().any() else f"all {len(values)} runs diverged"
+
+
+def seeds(values: pd.Series) -> str:
+    """How many seeds a mean is of, for captions, and how many diverged if any did."""
+    known, lost = int(values.count()), int(values.isna().sum())
+    return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
+
+
+def verdict(holds: bool) -> str:
+    """What a caption says of a claim."""
+    return "holds" if holds else "DOES NOT HOLD"
+
+
+def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
+    """Accuracy, or another metric, of every run on "test" or, task by task, in distribution (the first such member there is)."""
+    rows = table[table.metric == metric]
+    if split != "in_distribution":
+        return rows[rows.split == split]
+    own = rows.groupby("task").split.agg(lambda names: next(name for name in IN_DISTRIBUTION if name in set(names)))
+    return rows[rows.split == rows.task.map(own)]
+
+
+def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
+    """Whether a task's accuracy "in distribution" is that on training examples, since it has no others of their distribution."""
+    return set(accuracies(table[table.task == task], "in_distribution").split) == {"train"}
+
+
+def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> str:
+    """For captions, what swaps are where recombination was trained on a sequence task among the rows shown; else nothing."""
+    swapped = shown.task[shown.regularizer.str.startswith("recombination")]
+    if set(swapped) <= set(table.task[table.metric == "additivity"]):  # which is measured of images alone
+        return ""
+    return (
+        " For sequences recombination exchanges words, or terms of logical forms, that training pairs show to be alike, which is "
+        "augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
+    )
+
+
+def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
+    """The rows of every method by its label.
+
+    wanted: label -> "<model>/<regularizer>/lambda=<number>", as in a run's path, or None: left out; empty: every method
+    in the table.
+    """
+    if not wanted:
+        keys = table[["model", "regularizer", "lambda"]].drop_duplicates().sort_values(["model", "lambda", "regularizer"])
+        runs = [Run("task", *key, 0) for key in keys.itertuples(index=False, name=None)]
+        wanted = {label(run): run.method for run in runs}
+    found = {}
+    for name, path in wanted.items():
+        if path is None:
+            continue
+        run = Run.parse(f"task/{path}/seed=0")
+        # What was read from a table can differ in its last bit; a lambda can be as small as one likes.
+        strength = np.isclose(table["lambda"], run.strength, rtol=1e-9, atol=0)
+        found[name] = table[(table.model == run.model) & (table.regularizer == run.regularizer) & strength]
+    return found
+
+
+def label(run: Run) -> str:
+    """What a method is called that has no other name."""
+    return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
+
+
+def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6, ticks: int | None = None) -> float:
+    """Lambda on the horizontal axis: to scale up to the least positive one, which is returned, logarithmic beyond.
+
+    ticks: about how many of the positive lambdas have one; None: all.
+    """
+    positive = sorted(set(strengths) - {0.0})
+    threshold = positive[0] if positive else 1.0
+    axes.set_xscale("symlog", linthresh=threshold, linscale=linscale)
+    named = positive[:: max(1, len(positive) // ticks)] if ticks else positive
+    axes.set_xticks([0, *named], ["0", *(f"{value:g}" for value in named)], rotation=45 if len(named) > 6 else 0)
+    axes.xaxis.minorticks_off()
+    return threshold
+
+
+def inside(mean: ArrayLike, half: ArrayLike, largest: float = 1.0) -> np.ndarray:
+    """What error bars of these half widths have below and above their means, cut at 0 and at `largest`: no value can be beyond.
+
+    (2, n) for n means, or one.
+    """
+    mean, half = np.atleast_1d(mean), np.atleast_1d(half)
+    return np.stack([np.minimum(half, np.maximum(mean, 0)), np.minimum(half, np.maximum(largest - mean, 0))])
+
+
+def legend_entries(panels: Iterable[Axes]) -> tuple[list[Artist], list[str]]:
+    """What a legend for several panels has, once a name: what has one name looks alike in all of them."""
+    found = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    return list(found.values()), list(found)
+
+
+def seeds_and_mean(
+    axes: Axes,
+    values: np.ndarray,
+    place: float,
+    shade: str,
+    *,
+    height: float = 0.12,
+    name: str | None = None,
+    largest: float = 1.0,
+) -> None:
+    """One line of a chart: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0.
+
+    largest: where the interval ends at the latest, 1 for shares.
+    """
+    known = values[np.isfinite(values)]
+    spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
+    axes.scatter(known, place + spread, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    lost = len(values) - len(known)
+    axes.scatter(np.zeros(lost), np.full(lost, place), marker="x", s=25, color=shade, clip_on=False, zorder=4)
+    if len(known):
+        error = inside(known.mean(), drawn_interval(known), largest)
+        axes.errorbar(
+            [known.mean()], [place], xerr=error, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2, label=name
+        )

@@ -1,0 +1,118 @@
+"""Batches of combinations of items, shown to models as one-hot vectors, with a number or a sign as the target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional.kinds.shared.labelled import LabelledSplit
+
+LOSSES = ("squared", "logistic")
+
+
+class Targeted:
+    """Mixed into batches: a dataclass with `targets` (R, B). The model's outputs are (R, B, K), one column a fitted machine.
+
+    signs: whether the targets are -1 and 1, of which only the sign must be right, or whole numbers.
+    """
+
+    targets: Tensor
+    signs: bool
+
+    def losses(self, outputs: Tensor, loss: str) -> Tensor:
+        """Loss of every example, the mean over the columns: (R, B, K) -> (R, B).
+
+        loss: "squared": (f - y)^2; "logistic": log(1 + exp(-y f)), of a sign.
+        """
+        return self.column_losses(outputs, loss).mean(-1)
+
+    def column_losses(self, outputs: Tensor, loss: str) -> Tensor:
+        """The same, a column each: (R, B, K)."""
+        targets = self.targets.unsqueeze(-1)
+        if loss == "squared":
+            return (outputs - targets).square()
+        if not self.signs:
+            raise ValueError("training.loss: 'logistic' is for targets that are signs, this task's are numbers; take 'squared'")
+        # Vectors and what is left over at the end are computed by different code, so every run's numbers fill whole vectors.
+        margins = (targets * outputs).flatten(1)
+        whole = functional.pad(margins, (0, -margins.shape[1] % 64))
+        return functional.softplus(-whole)[:, : margins.shape[1]].view_as(outputs)
+
+    def example_losses(self, losses: Tensor) -> Tensor:
+        """The same, (R, B): an example has one loss."""
+        return losses
+
+    def metrics(self, outputs: Tensor) -> dict[str, Tensor]:
+        """What is reported besides the loss: a value an example, (R, B), by name."""
+        return {"accuracy": self.correct(outputs)}
+
+    def correct(self, outputs: Tensor) -> Tensor:
+        """Share of the columns that are right, (R, B)."""
+        return self.column_correct(outputs).to(outputs.dtype).mean(-1)
+
+    def column_correct(self, outputs: Tensor) -> Tensor:
+        """Whether the sign is right, or the target the nearest whole number: (R, B, K) of bool."""
+        targets = self.targets.unsqueeze(-1)
+        return outputs * targets > 0 if self.signs else (outputs - targets).abs() < 0.5
+
+
+@dataclass(frozen=True)
+class Batch(Targeted):
+    """items (R, B, C), numbers of items; targets (R, B); sets (R, B): which training set an example belongs to.
+
+    sizes: the number of items of each component.
+    """
+
+    items: Tensor
+    targets: Tensor
+    sets: Tensor
+    sizes: tuple[int, ...]
+    signs: bool
+
+    def one_hot(self) -> Tensor:
+        """The components' one-hot vectors side by side, (R, B, sum of sizes)."""
+        parts = [functional.one_hot(self.items[..., index], size) for index, size in enumerate(self.sizes)]
+        return torch.cat(parts, -1).to(torch.float32)
+
+
+class CombinationSplit(LabelledSplit):
+    """One member of a split symbolic task as tensors on a device. `combinations` (n, C) are its items, for the analysis."""
+
+    def __init__(
+        self, items: np.ndarray, targets: np.ndarray, sets: np.ndarray, sizes: tuple[int, ...], signs: bool, device: str
+    ) -> None:
+        self.combinations, self.sets = np.array(items, dtype=np.int64), np.array(sets, dtype=np.int64)
+        self.labels = torch.from_numpy(np.array(targets, dtype=np.float32)).to(device)
+        self._items = torch.from_numpy(self.combinations).to(device)
+        self._sets = torch.from_numpy(self.sets).to(device)
+        self.sizes, self.signs, self.device = tuple(sizes), signs, device
+
+    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+        """The examples `rows` (R, B) as a batch."""
+        return Batch(self._items[rows], self.labels[rows], self._sets[rows], self.sizes, self.signs)
+
+    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
+        """Full batches, every example once, if the batch is as large as the training set; else as in other tasks."""
+        if batch_size == len(self):
+            return np.tile(np.arange(batch_size), (len(steps), 1))
+        return super().draw(key, steps, batch_size)
+
+
+def load(folder: Path, device: str) -> dict[str, CombinationSplit]:
+    """Read a split symbolic task (columns items, target and set) from its folder."""
+    from datasets import DatasetDict
+
+    about = json.loads((folder / "task.json").read_text())
+    members = DatasetDict.load_from_disk(str(folder)).with_format("numpy")
+    return {
+        name: CombinationSplit(
+            member["items"][:], member["target"][:], member["set"][:], about["sizes"], about["target"] == "sign", device
+        )
+        for name, member in members.items()
+    }

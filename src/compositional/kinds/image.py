@@ -1,0 +1,130 @@
+"""Batches of labelled images, many of them made of two components that stand side by side.
+
+task.json may hold, besides `image_shape` of what is stored:
+    component_width   columns of the left component; null where no part of the image is redundant
+    components        names of both components, whose items are the columns label and right_label
+    mean, std         a number a channel: images are normalized with them (in units of the largest pixel value)
+    canvas            {height, width, distance}: the two stored components are put on a canvas of zeros, `distance` pixels apart
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional.kinds.shared.labelled import Labelled, LabelledSplit
+
+LOSSES = ("cross_entropy", "hinge", "squared")
+
+Region = tuple[slice, slice]  # rows and columns
+
+
+@dataclass(frozen=True)
+class Batch(Labelled):
+    """images (R, B, channels, height, width), in [0, 1] unless the task normalizes them; labels (R, B).
+
+    regions: where in an image its components are; empty if it has none.
+    """
+
+    images: Tensor
+    labels: Tensor
+    component_width: int | None
+    regions: tuple[Region, ...] = field(default=())
+
+    kind = "image"
+    content = "images"
+
+    def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The left and the right part of values shaped like the images: (..., width) -> (..., left width), (..., right width).
+
+        Raises:
+            ValueError: no part of this task's images is redundant.
+        """
+        if self.component_width is None:
+            raise ValueError(
+                "this task's labels depend on the whole image: it has no redundant component to tell apart or exchange"
+            )
+        return values[..., : self.component_width], values[..., self.component_width :]
+
+    def partner(self) -> Tensor:
+        """For each row its partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are drawn in random order."""
+        return torch.arange(self.labels.shape[1], device=self.labels.device) ^ 1
+
+    def recombine(self) -> Batch:
+        """Each row's left component beside its partner's right one; the label stays, it depends on the left one alone."""
+        left, right = self.components(self.images)
+        return replace(self, images=torch.cat([left, right.index_select(1, self.partner())], -1))
+
+
+class ImageSplit(LabelledSplit):
+    """One member of a split image task as tensors on a device: images (n, height, width) or (n, channels, height, width).
+
+    combinations: (n, C) items of the components, where the task names these; for the analysis of conjunctions.
+    """
+
+    combinations: np.ndarray
+
+    kind = "image"
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        component_width: int | None,
+        device: str,
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        about = about or {}
+        images = np.asarray(images, dtype=np.uint8)
+        images = images[:, None] if images.ndim == 3 else images
+        self.images = torch.from_numpy(np.array(images)).to(device)
+        self.labels = torch.from_numpy(np.array(labels, dtype=np.int64)).to(device)
+        self.component_width, self.device = component_width, device
+        self.moments = [torch.tensor(about[key], device=device)[:, None, None] for key in ("mean", "std") if key in about]
+        self.canvas = about.get("canvas")
+        self.regions = self._regions()
+
+    def _regions(self) -> tuple[Region, ...]:
+        height, width = self.images.shape[2:]
+        if self.canvas:
+            top = (self.canvas["height"] - height) // 2
+            left = (self.canvas["width"] - width) // 2 - self.canvas["distance"] // 2
+            right = left + width // 2 + self.canvas["distance"]
+            rows = slice(top, top + height)
+            return (rows, slice(left, left + width // 2)), (rows, slice(right, right + width // 2))
+        if self.component_width is None:
+            return ()
+        rows = slice(0, height)
+        return (rows, slice(0, self.component_width)), (rows, slice(self.component_width, width))
+
+    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+        """The examples `rows` (R, B) as a batch."""
+        images = self.images[rows].to(torch.float32).div_(255)
+        if self.moments:
+            mean, deviation = self.moments
+            images = images.sub_(mean).div_(deviation)
+        if self.canvas:
+            parts = images.chunk(2, -1)
+            images = images.new_zeros(*images.shape[:3], self.canvas["height"], self.canvas["width"])
+            for (down, across), part in zip(self.regions, parts, strict=True):
+                images[..., down, across] = part
+        return Batch(images, self.labels[rows], self.component_width, self.regions)
+
+
+def load(folder: Path, device: str) -> dict[str, ImageSplit]:
+    """Read a split image task (columns image and label) from its folder."""
+    from datasets import DatasetDict
+
+    members = DatasetDict.load_from_disk(str(folder)).with_format("numpy")
+    about = json.loads((folder / "task.json").read_text())
+    width = about["component_width"]
+    splits = {name: ImageSplit(member["image"][:], member["label"][:], width, device, about) for name, member in members.items()}
+    for name, member in members.items() if "components" in about else ():
+        splits[name].combinations = np.stack([member["label"][:], member["right_label"][:]], 1)
+    return splits

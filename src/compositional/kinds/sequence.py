@@ -1,0 +1,318 @@
+"""Batches of sequence pairs whose shapes are known before they are drawn, so that (almost) no padding is computed.
+
+Batches are drawn uniformly but stratified: the training set is sorted by target length, among equals by input length, cut into
+as many strata of equal mass as a batch has rows, and each row is drawn from its own stratum. Every example keeps the
+probability it has under uniform sampling with replacement, the gradient's variance falls, and each row's longest target and
+input are known: every batch of every run has the same shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import randomness
+from compositional.language.vocabulary import START, Vocabulary
+from compositional.layers import functional as packed
+
+LOSSES = ("cross_entropy",)
+
+ROWS = 16  # of which the rows of a batch are a multiple
+GROUP = 4  # rows that stay together; with widths that are multiples of 4, too, every run's numbers begin at 64 bytes' multiples
+CHUNK_COST = 32  # target positions that cost about as much as the calls for one more chunk
+
+
+class Steps:
+    """Sequences of different lengths in the order in which an LSTM takes them, "step order": by step, then by row, the longest
+    rows first. A row that has ended takes no part, so (almost) no padding is computed.
+
+    Args:
+        lengths: for each of B rows (a multiple of GROUP), the most positions that a sequence there may have.
+
+    Attributes:
+        sizes: rows still running at each step; N is their sum. GROUP rows next to each other run as long as the longest of them.
+        positions: (N, 2), the row and step at each place.
+    """
+
+    def __init__(self, lengths: Sequence[int], device: str | torch.device) -> None:
+        order = np.argsort(-np.asarray(lengths), kind="stable")
+        running = np.repeat(np.asarray(lengths)[order[::GROUP]], GROUP)
+        step, rank = np.nonzero(running > np.arange(running[0])[:, None])
+        sizes = np.bincount(step)
+        self.sizes = tuple(sizes.tolist())
+        self.positions = torch.from_numpy(np.stack([order[rank], step], 1)).to(device)
+        back = np.argsort(order)
+        self._rank, self._last = (torch.from_numpy(values).to(device) for values in (back, running[back] - 1))
+        self._starts = torch.from_numpy(np.cumsum(sizes) - sizes).to(device)
+
+    def places(self, row: Tensor, step: Tensor) -> Tensor:
+        """Where (row, step) stands in step order; behind a row's end, where its last step stands."""
+        return self._starts[torch.minimum(step, self._last[row])] + self._rank[row]
+
+
+def _chunks(lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cut rows, the longest first, where that costs least: rows and padded length of every chunk.
+
+    A chunk has a multiple of 16 positions, so that in memory every run's begin at a multiple of 64 bytes: where they do not, a
+    product's last bits can depend on a run's place among the others.
+    """
+    longest = np.asarray(lengths)[::GROUP]
+
+    def padded(length, rows):
+        multiple = 16 // np.gcd(rows, 16)
+        return -(-length // multiple) * multiple
+
+    least, cuts = np.zeros(len(longest) + 1), [0]  # the cost of the groups before `end`, and where their last chunk begins
+    for end in range(1, len(least)):
+        rows = GROUP * (end - np.arange(end))
+        costs = least[:end] + rows * padded(longest[:end], rows) + CHUNK_COST
+        cuts.append(int(costs.argmin()))
+        least[end] = costs[cuts[end]]
+    chunks, end = [], len(longest)
+    while end:
+        rows, end = GROUP * (end - cuts[end]), cuts[end]
+        chunks.append((rows, int(padded(longest[end], rows))))
+    return tuple(zip(*reversed(chunks), strict=True))
+
+
+class Layout:
+    """Shape of a batch: the most positions of the targets (never rising) and of the inputs of each of its B rows.
+
+    Attention needs rectangles: "chunk order" of target positions is by chunk of rows that are padded to one length, then row,
+    then step; N such positions. For "step order", which has less padding, see `Steps`.
+
+    Attributes:
+        chunk_rows, lengths: of every chunk its rows and their padded length.
+        positions: (N, 2) of (row, step), in chunk order.
+        writing, reading: targets and inputs in step order.
+        to_chunks: (N,), index of each chunk-order position in step order; of padding, that of its row's last position.
+        to_steps: for each position in step order, its index in chunk order.
+    """
+
+    def __init__(self, targets: Sequence[int], inputs: Sequence[int], device: str | torch.device = "cpu") -> None:
+        self.targets, self.inputs = tuple(targets), tuple(inputs)
+        self.chunk_rows, self.lengths = _chunks(self.targets)
+        padded = np.repeat(self.lengths, self.chunk_rows)
+        row = np.repeat(np.arange(len(padded)), padded)
+        starts = np.cumsum(padded) - padded
+        self.positions = torch.from_numpy(np.stack([row, np.arange(len(row)) - starts[row]], 1)).to(device)
+        self.writing, self.reading = Steps(self.targets, device), Steps(self.inputs, device)
+        self.to_chunks = self.writing.places(*self.positions.unbind(1))
+        row, step = self.writing.positions.unbind(1)
+        self.to_steps = torch.from_numpy(starts).to(device)[row] + step
+
+    def chunks(self, flat: Tensor) -> list[Tensor]:
+        """Cut (R, N, ...) in chunk order into views (R, rows, length, ...), one a chunk."""
+        shapes = list(zip(self.chunk_rows, self.lengths, strict=True))
+        parts = flat.split([rows * length for rows, length in shapes], 1)
+        return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def rows(self, values: Tensor) -> tuple[Tensor, ...]:
+        """Cut (R, B, ...) into views (R, rows, ...), one a chunk."""
+        return values.split(self.chunk_rows, 1)
+
+    def all_in_row(self, flags: Tensor) -> Tensor:
+        """Whether all flags of a row hold: (R, N) in chunk order -> (R, B)."""
+        return torch.cat([chunk.all(2) for chunk in self.chunks(flags)], 1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """inputs, input_mask: (R, B, S); input_lengths: (R, B); targets, target_mask, previous: (R, N) in chunk order.
+
+    `previous` is the target one step earlier (START at step 0), for teacher forcing. All sequences end with END.
+    """
+
+    inputs: Tensor
+    input_mask: Tensor
+    input_lengths: Tensor
+    targets: Tensor
+    target_mask: Tensor
+    previous: Tensor
+    layout: Layout
+
+    kind = "sequence"
+
+    def losses(self, logits: Tensor, loss: str) -> Tensor:
+        """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""
+        if logits.shape[-1] <= packed.SMALL_VOCABULARY:
+            # Symbols before positions: sums over a few symbols then run along the long, contiguous axis.
+            return functional.cross_entropy(packed.swapped(logits), self.targets, reduction="none") * self.target_mask
+        each = functional.cross_entropy(logits.flatten(0, 1), self.targets.flatten(), reduction="none")
+        return each.view(self.targets.shape) * self.target_mask
+
+    def example_losses(self, losses: Tensor) -> Tensor:
+        """Sums over an example's positions: (R, N) -> (R, B)."""
+        return torch.cat([chunk.sum(2) for chunk in self.layout.chunks(losses)], 1)
+
+    def influence(self, forward: Callable, about: dict) -> tuple[Tensor, Tensor]:
+        """How much the structure of the output depends on the words that make it and on the primitives, which must not matter.
+
+        The target output is the mean logit of those target symbols that no primitive stands for (turns, the end symbol):
+        that they come where they come follows from the other words alone. Its gradient is taken with respect to the
+        embeddings of the other words (with the end symbol; relevant) and of the primitives (redundant).
+
+        Args:
+            forward: (batch, tap) -> logits; the model shows its embeddings to the tap as "word_embedding".
+            about: task.json; "primitives" maps input words to output symbols.
+
+        Returns:
+            Norms over the words of either kind, (R, B) each; zero where an example has none.
+
+        Raises:
+            ValueError: the task declares no primitives.
+        """
+        primitives = about.get("primitives")
+        if not primitives:
+            raise ValueError("influence_examples: this task does not say which of its words are primitives")
+        words = [about["source_words"].index(word) for word in primitives]
+        symbols = [about["target_words"].index(symbol) for symbol in primitives.values()]
+        shown: list[Tensor] = []
+
+        def tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
+            if name != "word_embedding":
+                return values
+            shown.append(values.detach().requires_grad_())
+            return shown[-1]
+
+        logits = forward(self, tap)
+        structural = self.target_mask & ~torch.isin(self.targets, torch.tensor(symbols, device=self.targets.device))
+        own = logits.gather(2, self.targets.unsqueeze(-1)).squeeze(-1) * structural
+        count = self.example_losses(structural.to(own.dtype))
+        # Examples of a batch do not meet, so one backward pass gives every example its own gradient.
+        gradients = torch.autograd.grad((self.example_losses(own) / count).sum(), shown)
+        squares = sum(gradient.square().sum(-1) for gradient in gradients)
+        primitive = torch.isin(self.inputs, torch.tensor(words, device=self.inputs.device))
+        return (squares * (self.input_mask & ~primitive)).sum(2).sqrt(), (squares * primitive).sum(2).sqrt()
+
+    def metrics(self, logits: Tensor) -> dict[str, Tensor]:
+        """What is reported besides the loss: a value an example, (R, B), by name."""
+        return {"accuracy": self.correct(logits)}
+
+    def correct(self, logits: Tensor) -> Tensor:
+        """Whether the whole sequence is right, its end symbol included, under teacher forcing: (R, B).
+
+        Greedy decoding yields the exact target if and only if every teacher-forced argmax is right: up to the first wrong
+        symbol both see the same past. So exact match needs no decoding.
+        """
+        return self.layout.all_in_row((logits.argmax(-1) == self.targets) | ~self.target_mask)
+
+
+class SequenceSplit:
+    """One member of a split task as tensors on a device, sorted by target length, longest first."""
+
+    kind = "sequence"
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        source: Vocabulary,
+        target: Vocabulary,
+        device: str,
+        categories: Sequence[str] | None = None,
+    ) -> None:
+        input_tokens, input_lengths = source.encode(inputs)
+        target_tokens, target_lengths = target.encode(outputs)
+        order = np.lexsort((np.arange(len(inputs)), -input_lengths, -target_lengths))
+        self.order = order
+        self.categories = None if categories is None else np.asarray(categories)[order]
+        self.source, self.target, self.device = source, target, device
+        self.inputs, self.input_lengths, self.targets, self.target_lengths = (
+            torch.from_numpy(values[order]).to(device) for values in (input_tokens, input_lengths, target_tokens, target_lengths)
+        )
+        self.lengths = target_lengths[order]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def input_sentences(self) -> list[str]:
+        """The inputs as text, in this split's order."""
+        return [self.source.decode(row) for row in self.inputs.tolist()]
+
+    def output_sentences(self) -> list[str]:
+        """The targets as text, in this split's order."""
+        return [self.target.decode(row) for row in self.targets.tolist()]
+
+    def batch(self, rows: Tensor, layout: Layout) -> Batch:
+        """The examples `rows` (R, B), which must fit the layout, as a batch."""
+        row, step = layout.positions.unbind(1)
+        picked = rows[:, row]
+        column = step.clamp(max=self.targets.shape[1] - 1)  # a chunk can be padded further than the longest target
+        targets = self.targets[picked, column]
+        previous = torch.where(step == 0, START, self.targets[picked, (column - 1).clamp(min=0)])
+        input_lengths = self.input_lengths[rows]
+        return Batch(
+            inputs=self.inputs[rows],
+            input_mask=torch.arange(self.inputs.shape[1], device=rows.device) < input_lengths.unsqueeze(-1),
+            input_lengths=input_lengths,
+            targets=targets,
+            target_mask=step < self.target_lengths[picked],
+            previous=previous,
+            layout=layout,
+        )
+
+    def training_layout(self, batch_size: int) -> Layout:
+        """The layout that every stratified batch of `batch_size` (a multiple of ROWS) fits."""
+        # A stratum's last number can round up to the first of the next.
+        edges = np.append(np.arange(batch_size) * len(self) // batch_size, len(self) - 1)
+        inputs = self.input_lengths.numpy(force=True)
+        longest = [inputs[first : last + 1].max() for first, last in pairwise(edges)]
+        return Layout(self.lengths[edges[:-1]].tolist(), longest, self.device)
+
+    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
+        """Example numbers (steps, batch_size) of one run's training batches, stratified by target length."""
+        strata = np.arange(batch_size)
+        return np.stack(
+            [
+                ((strata + randomness.generator(key, step).random(batch_size)) * len(self) / batch_size).astype(np.int64)
+                for step in steps
+            ]
+        ).clip(max=len(self) - 1)
+
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
+        """All examples (or `limit` of them, evenly spaced) in order of length, the same for every run.
+
+        Returns pairs (rows, batch); the last batch is filled up by repeating its last example, `rows` names each once.
+        """
+        chosen = np.arange(len(self))
+        if limit is not None and limit < len(self):
+            chosen = np.linspace(0, len(self) - 1, limit).round().astype(np.int64)
+        batches = []
+        for start in range(0, len(chosen), batch_size):
+            real = chosen[start : start + batch_size]
+            width = ROWS * math.ceil(len(real) / ROWS)
+            filled = np.concatenate([real, np.full(width - len(real), real[-1])])
+            layout = Layout(self.lengths[filled].tolist(), self.input_lengths.numpy(force=True)[filled].tolist(), self.device)
+            rows = torch.from_numpy(filled).to(self.device).expand(runs, -1)
+            batches.append((torch.from_numpy(real), self.batch(rows, layout)))
+        return batches
+
+
+def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
+    """Read a split sequence task (columns input, output and, in some members, category) from its folder."""
+    from datasets import DatasetDict
+
+    members = DatasetDict.load_from_disk(str(folder))
+    about = json.loads((folder / "task.json").read_text())
+    source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
+    return {
+        name: SequenceSplit(
+            member["input"][:],  # a column is read row by row, its slice at once
+            member["output"][:],
+            source,
+            target,
+            device,
+            member["category"][:] if "category" in member.column_names else None,
+        )
+        for name, member in members.items()
+    }

@@ -1,0 +1,98 @@
+"""What batches with one class label an example have in common: losses, accuracy, margins and influence of components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import randomness
+from compositional.training.step import silent_tap
+
+
+class Labelled:
+    """Mixed into batches: a dataclass with `labels` (R, B) and, in the field named by `content`, what the model sees."""
+
+    labels: Tensor
+    content: ClassVar[str]
+
+    def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Cut values (R, B, ...), shaped like the content, into those of the relevant and those of the redundant component."""
+        raise NotImplementedError
+
+    def losses(self, scores: Tensor, loss: str) -> Tensor:
+        """Loss of every example: scores (R, B, classes) -> (R, B).
+
+        loss: "cross_entropy"; "hinge": max(0, 1 + max_{j != y} s_j - s_y) (Crammer and Singer, JMLR 2001); or "squared":
+        half the squared distance of the scores to 1 at the label and -1 elsewhere (TensorFlow playground).
+        """
+        if loss == "cross_entropy":
+            return functional.cross_entropy(scores.flatten(0, 1), self.labels.flatten(), reduction="none").view(self.labels.shape)
+        if loss == "squared":
+            return (scores - (2 * functional.one_hot(self.labels, scores.shape[-1]) - 1)).square().sum(-1) / 2
+        own, others = self._own_and_largest_other(scores)
+        return (1 + others - own).clamp(min=0)
+
+    def example_losses(self, losses: Tensor) -> Tensor:
+        """The same, (R, B): an example has one loss."""
+        return losses
+
+    def metrics(self, scores: Tensor) -> dict[str, Tensor]:
+        """What is reported besides the loss: a value an example, (R, B), by name."""
+        return {"accuracy": self.correct(scores)}
+
+    def correct(self, scores: Tensor) -> Tensor:
+        """Whether each example's class is right, (R, B)."""
+        return scores.argmax(-1) == self.labels
+
+    def margins(self, scores: Tensor) -> Tensor:
+        """The label's score above the largest other one, (R, B): positive where the class is right."""
+        own, others = self._own_and_largest_other(scores)
+        return own - others
+
+    def _own_and_largest_other(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        label = self.labels.unsqueeze(-1)
+        return scores.gather(2, label).squeeze(-1), scores.scatter(2, label, float("-inf")).amax(-1)
+
+    def influence(self, forward: Callable, about: dict) -> tuple[Tensor, Tensor]:
+        """Norms of the gradient of the label's score with respect to the relevant and the redundant component, (R, B) each.
+
+        forward: (batch, tap) -> scores.
+        """
+        content = getattr(self, self.content).detach().requires_grad_()
+        scores = forward(replace(self, **{self.content: content}), silent_tap)
+        own = scores.gather(2, self.labels.unsqueeze(-1))
+        (gradient,) = torch.autograd.grad(own.sum(), content)
+        relevant, redundant = (part.flatten(2).norm(dim=2) for part in self.components(gradient))
+        return relevant, redundant
+
+
+class LabelledSplit:
+    """One member of a split task whose examples all have one shape, as tensors on `device`; `labels` (n,)."""
+
+    labels: Tensor
+    device: str
+
+    def batch(self, rows: Tensor, layout: None = None) -> Any:
+        """The examples `rows` (R, B) as a batch."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def training_layout(self, batch_size: int) -> None:
+        """Such batches need no layout; sequences do."""
+
+    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
+        """Example numbers (steps, batch_size) of one run's training batches, uniform with replacement."""
+        return np.stack([randomness.generator(key, step).integers(len(self), size=batch_size) for step in steps])
+
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Any]]:
+        """All examples (or the first `limit`), the same for every run, as pairs (rows, batch)."""
+        rows = torch.arange(min(len(self), limit or len(self)))
+        return [(part, self.batch(part.to(self.device).expand(runs, -1))) for part in rows.split(batch_size)]

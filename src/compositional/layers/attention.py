@@ -1,0 +1,163 @@
+"""Layers of the transformer along the run axis: attention with relative positions, layer normalization, feed-forward blocks.
+
+Relative positions after Dai et al. (Transformer-XL, ACL 2019, section 3.3): the score of query i and key j is
+(q_i + u) . k_j + (q_i + v) . W r(i - j), r being sinusoids of the distance and u, v learned vectors a head. There is no absolute
+position anywhere (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositional import randomness
+from compositional.kinds.sequence import Layout
+from compositional.layers import functional as packed
+
+Weights = dict[str, Tensor]
+
+
+def glorot(source: np.random.Generator, inputs: int, outputs: int, gain: float = 1.0) -> Tensor:
+    """Glorot's uniform initialization, times `gain`: (inputs, outputs)."""
+    bound = gain * math.sqrt(6 / (inputs + outputs))
+    return randomness.uniform_tensor(source, (inputs, outputs), -bound, bound)
+
+
+def initialize_projection(source: np.random.Generator, inputs: int, outputs: int, name: str, gain: float = 1.0) -> Weights:
+    """Glorot's initialization of the weight, and zero bias."""
+    return {
+        f"{name}.weight": glorot(source, inputs, outputs, gain),
+        f"{name}.bias": torch.zeros(outputs),
+    }
+
+
+def initialize_normalization(width: int, name: str) -> Weights:
+    """Scale 1, shift 0."""
+    return {f"{name}.scale": torch.ones(width), f"{name}.shift": torch.zeros(width)}
+
+
+def initialize_attention(source: np.random.Generator, width: int, heads: int, name: str, relative: bool) -> Weights:
+    """Projections of queries, keys, values and output; with relative positions also W, u and v."""
+    weights: Weights = {}
+    for part in ("query", "key", "value", "output"):
+        weights |= initialize_projection(source, width, width, f"{name}.{part}")
+    if relative:
+        weights[f"{name}.position"] = glorot(source, width, width)
+        weights |= {f"{name}.{part}_bias": torch.zeros(heads, width // heads) for part in ("content", "position")}
+    return weights
+
+
+def project(weights: Weights, name: str, values: Tensor) -> Tensor:
+    """(R, ..., inputs) -> (R, ..., outputs)."""
+    return packed.linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+
+def normalize(weights: Weights, name: str, values: Tensor) -> Tensor:
+    """Layer normalization of the last axis of (R, ..., D), with each run's own scale and shift."""
+    shape = (values.shape[0], *[1] * (values.ndim - 2), values.shape[-1])
+    normalized = functional.layer_norm(values, values.shape[-1:])
+    return normalized * weights[f"{name}.scale"].view(shape) + weights[f"{name}.shift"].view(shape)
+
+
+def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
+    """Row length - 1 + d is r(-d), for distances -d = i - j from length - 1 down to 1 - length: (2 length - 1, width)."""
+    distance = torch.arange(length - 1, -length, -1.0, device=device).unsqueeze(1)
+    frequency = torch.exp(torch.arange(0, width, 2.0, device=device) * (-math.log(10000) / width))
+    return torch.cat([(distance * frequency).sin(), (distance * frequency).cos()], 1)[:, :width]
+
+
+def shift(scores: Tensor) -> Tensor:
+    """Scores by distance to scores by key: (..., L, C) -> (..., L, L), out[i, j] = in[i, L - 1 - i + j].
+
+    C is 2 L - 1 for all distances, or L for those of keys at or before the query: keys after it get -inf then.
+    Padding and reshaping alone, so that the gradient needs no scatter (Dai et al. 2019, appendix B).
+    """
+    length, columns = scores.shape[-2:]
+    flat = functional.pad(scores, (0, 2 * length - columns), value=float("-inf")).flatten(-2)
+    return flat[..., length - 1 : -1].unflatten(-1, (length, 2 * length - 1))[..., :length]
+
+
+def _heads(values: Tensor, heads: int) -> Tensor:
+    """(R, B, L, D) -> (R, B, heads, L, D / heads)."""
+    return values.unflatten(-1, (heads, -1)).transpose(2, 3)
+
+
+def _batch(values: Tensor) -> Tensor:
+    """All axes but the last two as one, the axis of a batched product.
+
+    Laid out alike for any number of runs: flattening alone would copy for several and not for one, and a product of other
+    strides has other last bits.
+    """
+    return values.contiguous().flatten(0, -3)
+
+
+def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+    """Softmax attention: queries (R, B, heads, L, E), divided by sqrt(E), keys and values (R, B, heads, S, E), bias
+    (R, B, heads, L or 1, S) added to the scores -> (R, B, L, heads * E)."""
+    scores = torch.baddbmm(bias.flatten(0, 2), _batch(queries), _batch(keys).transpose(1, 2))
+    mixed = torch.bmm(scores.softmax(-1), _batch(values))
+    return mixed.unflatten(0, queries.shape[:3]).transpose(2, 3).flatten(-2)
+
+
+def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, mask: Tensor | None) -> Tensor:
+    """Sequences over themselves with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D).
+
+    mask: (R, B, L), positions that all look at; None: every position looks at itself and those before.
+    """
+    queries, keys, values = (_heads(part, heads) for part in parts)
+    runs, rows, _, length, width = queries.shape
+    queries = queries / math.sqrt(width)
+    content, position = (
+        weights[f"{name}.{part}_bias"][:, None, :, None, :] / math.sqrt(width) for part in ("content", "position")
+    )
+    distances = _sinusoids(length, heads * width, queries.device)
+    distances = distances[:length] if mask is None else distances
+    distances = torch.bmm(distances.expand(runs, -1, -1), weights[f"{name}.position"])
+    distances = _heads(distances.unsqueeze(1), heads).squeeze(1)
+    # One product a run and head: rows and queries side by side.
+    asked = (queries + position).transpose(1, 2).flatten(2, 3)
+    by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
+    bias = shift(by_distance.unflatten(1, (rows, length)).unflatten(0, (runs, heads)).transpose(1, 2))
+    if mask is not None:
+        bias = bias + packed.padding_bias(mask, bias.dtype)[:, :, None, None, :]
+    return _mix(queries + content, keys, values, bias)
+
+
+def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries of the one, keys and values of the other."""
+    return (
+        project(weights, f"{name}.query", queried),
+        project(weights, f"{name}.key", attended),
+        project(weights, f"{name}.value", attended),
+    )
+
+
+def attend_inputs(weights: Weights, name: str, states: Tensor, mask: Tensor, heads: int) -> Tensor:
+    """Input positions over input positions: states (R, B, S, D), mask (R, B, S) -> (R, B, S, D)."""
+    mixed = _self_attend(weights, name, _parts(weights, name, states, states), heads, mask)
+    return project(weights, f"{name}.output", mixed)
+
+
+def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, heads: int) -> Tensor:
+    """Target positions over themselves and those before: (R, N, D) in chunk order -> (R, N, D)."""
+    chunks = zip(*(layout.chunks(part) for part in _parts(weights, name, states, states)), strict=True)
+    outputs = [_self_attend(weights, name, parts, heads, None).flatten(1, 2) for parts in chunks]
+    return project(weights, f"{name}.output", torch.cat(outputs, 1))
+
+
+def attend_across(
+    weights: Weights, name: str, states: Tensor, encoded: Tensor, mask: Tensor, layout: Layout, heads: int
+) -> Tensor:
+    """Target positions (R, N, D) in chunk order over input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
+    queries, keys, values = _parts(weights, name, states, encoded)
+    queries = queries / math.sqrt(queries.shape[-1] // heads)
+    bias = packed.padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
+    parts = zip(layout.chunks(queries), *(layout.rows(part) for part in (keys, values, bias)), strict=True)
+    outputs = [
+        _mix(*(_heads(part, heads) for part in (query, key, value)), own).flatten(1, 2) for query, key, value, own in parts
+    ]
+    return project(weights, f"{name}.output", torch.cat(outputs, 1))

@@ -1,0 +1,132 @@
+"""Long short-term memory (Hochreiter and Schmidhuber 1997) along the run axis, for sequences of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from compositional.layers import lstm_compiled
+from compositional.layers.functional import aligned
+
+
+def step(
+    gates: Tensor, cell: Tensor, outputs: Tensor, rows: Tensor, start: int, size: int, following: int
+) -> tuple[Tensor, Tensor]:
+    """One step of S = `size` sequences after its product, with the library's operations.
+
+    Args:
+        gates: (R, N, 4 H) before their nonlinearity, which is applied in place to S rows from `start`. Input, forget, output and
+            candidate gate; the candidate's hyperbolic tangent is 2 sigmoid(2 x) - 1, the inner 2 being in its weights.
+        cell: (R, >= S, H), of the step before.
+        outputs: (R, N, H), gets the new hidden states in the same rows.
+        rows: (R, >= N, K), gets those of the first `following` sequences in the last H columns of the next step's rows.
+
+    Returns:
+        The new cell state c and sigmoid(2 c), (R, S, H).
+    """
+    now, width = slice(start, start + size), cell.shape[2]
+    into, keep, out, candidate = gates[:, now].sigmoid_().chunk(4, 2)
+    new_cell = torch.mul(keep, cell[:, :size]).addcmul_(into, 2 * candidate - 1)
+    squashed = (2 * new_cell).sigmoid_()
+    hidden = torch.mul(out, 2 * squashed - 1)
+    outputs[:, now] = hidden
+    rows[:, now.stop : now.stop + following, -width:] = hidden[:, :following]
+    return new_cell, squashed
+
+
+def step_gradient(
+    gates: Tensor, cell: Tensor, squashed: Tensor, grad_outputs: Tensor, grad_later: Tensor, grad_cell: Tensor, start: int
+) -> None:
+    """Gradient of `step`, with the library's operations.
+
+    Args:
+        gates, cell, squashed: what `step` left, and the cell state it began with. The gates' S rows from `start`
+            become the gradient with respect to them before their nonlinearity.
+        grad_outputs: (R, N, H), with respect to all outputs.
+        grad_later: (R, <= S, H), with respect to the first of the new hidden states, with which the next step begins.
+        grad_cell: (R, >= S, H), with respect to the new cell state; in place, to the cell state before.
+    """
+    size = squashed.shape[1]
+    now = slice(start, start + size)
+    into, keep, out, candidate = gates[:, now].chunk(4, 2)
+    grad_hidden = grad_outputs[:, now].clone()
+    grad_hidden[:, : grad_later.shape[1]] += grad_later
+    end = 2 * squashed - 1
+    grad = grad_hidden * out * (1 - end * end) + grad_cell[:, :size]
+    grad_cell[:, :size] = grad * keep
+    tanh = 2 * candidate - 1
+    grads = torch.cat([grad * tanh, grad * cell[:, :size], grad_hidden * end, grad * 2 * into], 2)
+    gates[:, now] *= 1 - gates[:, now]
+    gates[:, now] *= grads
+
+
+class _LSTM(torch.autograd.Function):
+    """Forward and backward passes of `lstm`. A step is one product of [inputs, 1, hidden state] with the stacked weights, works
+    on what fits the cache, and the gradient of the weights is one product over all steps instead of one a step."""
+
+    @staticmethod
+    def forward(ctx, inputs, hidden, cell, weight, sizes):
+        advance = lstm_compiled.step if hidden.device.type == "cpu" else step
+        runs, width = hidden.shape[0], hidden.shape[2]
+        before = weight.shape[1] - width  # where the hidden state stands in a row
+        rows = hidden.new_empty(runs, aligned(sum(sizes)), weight.shape[1])
+        if inputs is not None:
+            rows[:, : sum(sizes), : before - 1] = inputs
+        rows[..., before - 1] = 1
+        rows[:, : sizes[0], before:] = hidden
+        gates = hidden.new_empty(*rows.shape[:2], 4 * width)
+        outputs = hidden.new_empty(runs, sum(sizes), width)
+        cells, squashed, start = [cell.detach()], [], 0
+        for size, following in zip(sizes, (*sizes[1:], 0), strict=True):
+            now = slice(start, start + size)
+            torch.bmm(rows[:, now], weight, out=gates[:, now])
+            new_cell, new_squashed = advance(gates, cells[-1], outputs, rows, start, size, following)
+            cells.append(new_cell)
+            squashed.append(new_squashed)
+            start += size
+        ctx.save_for_backward(weight)
+        ctx.steps, ctx.sizes, ctx.has_inputs = (rows, gates, cells, squashed), sizes, inputs is not None
+        return outputs
+
+    @staticmethod
+    def backward(ctx, grad_outputs):
+        (weight,) = ctx.saved_tensors
+        if ctx.steps is None:
+            raise RuntimeError("lstm: the gradient can be taken once, it is written where the gates were")
+        (rows, gates, cells, squashed), ctx.steps = ctx.steps, None
+        back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
+        width, start = cells[0].shape[2], sum(ctx.sizes)
+        before = weight.shape[1] - width
+        # Laid out anew for the many products of a step each; not for the single one, which with few inputs would take longer.
+        to_inputs, to_hidden = weight[:, : before - 1].transpose(1, 2), weight[:, before:].transpose(1, 2).contiguous()
+        grad_outputs, grad_cell = grad_outputs.contiguous(), torch.zeros_like(cells[0])
+        grad_hidden = rows.new_empty(rows.shape[0], 0, width)
+        rows, grad_gates = rows[:, :start], gates[:, :start]
+        for number in range(len(ctx.sizes) - 1, -1, -1):
+            now = slice(start - ctx.sizes[number], start)
+            start = now.start
+            back(gates, cells[number], squashed[number], grad_outputs, grad_hidden, grad_cell, start)
+            grad_hidden = torch.bmm(grad_gates[:, now], to_hidden)
+        grad_inputs = torch.bmm(grad_gates, to_inputs) if ctx.has_inputs else None
+        return grad_inputs, grad_hidden, grad_cell, torch.bmm(rows.transpose(1, 2), grad_gates), None
+
+
+def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Long short-term memory over sequences that are sorted by length, longest first, without computing any padding.
+
+    At step t only the first `sizes[t]` sequences are still running (`sizes` never rises and starts with all B of them).
+    Rows are ordered by step, then by sequence; their number is N = sum(sizes).
+
+    Args:
+        inputs: (R, N, I), or None: no inputs, I = 0.
+        hidden, cell: initial states, (R, B, H).
+        weight: (R, I + 1 + H, 4 H): input weights, bias and recurrent weights, stacked. Gates stand in the order input,
+            forget, output, candidate.
+
+    Returns:
+        The hidden state after every step, (R, N, H).
+    """
+    others, candidate = weight.tensor_split([3 * hidden.shape[2]], 2)
+    return _LSTM.apply(inputs, hidden, cell, torch.cat([others, 2 * candidate], 2), tuple(sizes))

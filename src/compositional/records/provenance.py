@@ -1,0 +1,180 @@
+"""Where results come from: beside each result a record, in JSON, of all that made it.
+
+A run has run.json (training), evaluation.json and, where a figure asks for it, representation.json; splits, tables and figures
+have <name>.provenance.json. A record holds the parameters, the code's fingerprint, what went in, versions, machine and commit,
+and the sha256 of each file that it stands for.
+Most of it is the same whenever the same thing is made again; what is not (VOLATILE) is kept out of what must have the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+
+# What may differ between two records of the same bytes: when, how fast, and at which commit around the same code.
+VOLATILE = ("finished", "source", "wall_seconds")
+SUFFIX = ".provenance.json"
+# The records in a run's folder, and the files that each stands for.
+RUN_RECORDS = {
+    "run.json": ("weights.safetensors", "history.csv"),
+    "evaluation.json": ("metrics.csv", "predictions.csv"),
+    "representation.json": ("representations.csv", "activations.safetensors", "vectors.csv"),
+}
+UNASKED = ("predictions.csv",)  # of these files those that no rule asks for
+PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
+SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
+ROOT = Path(__file__).parents[3]  # of the sources; results may be elsewhere
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results depend on, without what names a build ("+cpu")."""
+    return {"python": platform.python_version()} | {name: metadata.version(name).split("+")[0] for name in PACKAGES}
+
+
+@cache
+def processor() -> str:
+    """The CPU's name."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def device_name(device: str) -> str:
+    """What "cpu" or "cuda" is on this machine; of a CPU also the widest vector instructions that PyTorch uses on it, which can
+    change the last bits of a number."""
+    import torch
+
+    return torch.cuda.get_device_name() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@cache
+def source() -> dict[str, Any]:
+    """The commit of the sources, its date, and whether files were altered; empty where that is not known.
+
+    In an unpacked archive: the commit that the archive was made from.
+    """
+    try:
+        if Path(_git("rev-parse", "--show-toplevel")).samefile(ROOT):
+            commit, date = _git("log", "-1", "--format=%H %cI").split()
+            return {"commit": commit, "date": date, "dirty": bool(_git("status", "--porcelain"))}
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        pass
+    try:
+        about = json.loads((ROOT / SOURCE).read_text())
+    except (OSError, ValueError):
+        return {}
+    altered = any(not (ROOT / name).is_file() or files.sha256(ROOT / name) != digest for name, digest in about["files"].items())
+    return {"commit": about["commit"], "date": about["date"], "dirty": about["dirty"] or altered}
+
+
+def lasting(record: dict[str, Any]) -> dict[str, Any]:
+    """A record without what differs from one making of the same result to the next."""
+    return {key: value for key, value in record.items() if key not in VOLATILE}
+
+
+def digests(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """sha256 of files, and of all files in folders, by path below `folder`; hidden files are not ours."""
+    found = {}
+    for path in paths:
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in inside:
+            if file.is_file() and not file.name.startswith("."):
+                found[str(file.relative_to(folder))] = files.sha256(file)
+    return found
+
+
+def circumstances(seconds: float) -> dict[str, Any]:
+    """What every record says of versions, machine, commit and time."""
+    return {
+        "versions": versions(),
+        "source": source(),
+        "wall_seconds": round(seconds, 3),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def record_run(folder: Path, name: str, seconds: float, **described: Any) -> None:
+    """Write one of RUN_RECORDS but run.json: what was made of a trained run's weights."""
+    run = json.loads((folder / "run.json").read_text())
+    shared = {key: run[key] for key in ("run", "family", "lambda", "seed", "status", "data", "raw_sha256")}
+    made = [path for made in RUN_RECORDS[name] if (path := folder / made).exists()]
+    inputs = {"inputs": digests(folder, [folder / "weights.safetensors"]), "files": digests(folder, made)}
+    files.write_json(folder / name, shared | described | circumstances(seconds) | inputs)
+
+
+@contextmanager
+def recording(path: Path, outputs: list[Path], **described: Any) -> Iterator[dict[str, Any]]:
+    """Write the record of what the block makes: `outputs`, files or folders beside the record.
+
+    The block may add to the dictionary that it gets. Where the block fails, no record is written.
+    """
+    began = time.monotonic()
+    record = dict(described)
+    yield record
+    record |= circumstances(time.monotonic() - began) | {"files": digests(path.parent, outputs)}
+    record.setdefault("device_name", processor())
+    files.write_json(path, record)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A record, or {} if there is none.
+
+    Raises:
+        ValueError: the file is no record.
+    """
+    try:
+        record = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} is no record")
+    return record
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the records of many runs say together, for a table that is made from them."""
+
+    def distinct(key: str) -> list:
+        values = {json.dumps(record[key], sort_keys=True): record[key] for record in records if key in record}
+        return [values[text] for text in sorted(values)]
+
+    return {
+        "runs": len(records),
+        "diverged": sorted(record["run"] for record in records if record.get("status") == "diverged"),
+        "seeds": distinct("seed"),
+        "families": distinct("family"),
+        "code": distinct("code"),
+        "data": distinct("data"),
+        "raw_sha256": {name: digest for record in records for name, digest in record.get("raw_sha256", {}).items()},
+        "device": distinct("device"),
+        "device_name": distinct("device_name"),
+        "versions": distinct("versions"),
+    }
+
+
+def environment(lock: Path) -> dict[str, Any]:
+    """Python's version and that of each package of a lock file, as installed (null: not installed)."""
+    packages = {}
+    for line in lock.read_text().split():
+        name = line.partition("==")[0]
+        try:
+            packages[name] = metadata.version(name).split("+")[0]
+        except metadata.PackageNotFoundError:
+            packages[name] = None
+    return {"python": platform.python_version(), "packages": packages}

@@ -1,0 +1,153 @@
+"""Making a task: building its members, auditing them for overlap, writing them as Arrow with a description."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, DatasetDict, disable_progress_bars
+
+from compositional import files
+from compositional.language.vocabulary import Vocabulary
+from compositional.records import integrity
+from compositional.stages import download as sources
+from compositional.tasks import IN_DISTRIBUTION
+
+# What a task says of itself and training does not look at. The rest says how examples are shown (canvas, distance, virtual
+# words): another value is other data, though the members are the same.
+_NOT_TRAINED_ON = {
+    *("task", "dataset", "parameters", "audit", "items", "raw_sha256"),
+    *("references", "decoding", "class_names"),  # of evaluation and figures
+}
+
+
+class OverlapError(ValueError):
+    """A test set contains what was trained on."""
+
+
+def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
+    """One digest a row over the given columns."""
+    values = [member.with_format("numpy" if column == "image" else None)[column][:] for column in columns]
+    return [
+        hashlib.sha256(b"\x1f".join(v.tobytes() if hasattr(v, "tobytes") else str(v).encode() for v in row)).digest()
+        for row in zip(*values, strict=True)
+    ]
+
+
+def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Count, for every member that must be disjoint from training, its items that occur in training.
+
+    disjoint: columns to compare, members to compare with training and, where a task overlaps on purpose, the reason under
+    "by_design": then the count is stated and not refused.
+
+    Raises:
+        OverlapError: items occur in training for no reason.
+    """
+    counts = []
+    for rule in disjoint:
+        trained = set(_digests(members["train"], rule["columns"]))
+        for name in rule["members"]:
+            overlap = sum(digest in trained for digest in _digests(members[name], rule["columns"]))
+            count = {"member": name, "columns": rule["columns"], "items": len(members[name]), "in_training": overlap}
+            counts.append(count | ({"by_design": rule["by_design"]} if "by_design" in rule else {}))
+    if leaks := [count for count in counts if count["in_training"] and "by_design" not in count]:
+        lines = [f"{c['in_training']} of {c['items']} items of {c['member']} (by {', '.join(c['columns'])})" for c in leaks]
+        raise OverlapError(f"items of an evaluation set occur in training: {'; '.join(lines)}")
+    return counts
+
+
+def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
+    """Refuse what a task's `build` returns if it is not what `tasks/__init__.py` says.
+
+    Raises:
+        ValueError: naming task, key, value and what is allowed.
+    """
+    if not isinstance(members, DatasetDict) or "train" not in members:
+        raise ValueError(
+            f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
+        )
+    own = next(name for name in IN_DISTRIBUTION if name in members)
+    if (said := about.get("in_distribution")) != own:
+        first = ", ".join(IN_DISTRIBUTION)
+        raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
+
+    def fits(rule: Any) -> bool:
+        return (
+            isinstance(rule, dict)
+            and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
+            and all(isinstance(rule[key], list) for key in ("columns", "members"))
+            and all(name in list(members) for name in rule["members"])
+            and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
+        )
+
+    rules = about.get("disjoint")
+    if not isinstance(rules, list) or not all(map(fits, rules)):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
+            f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
+        )
+    if kind == "image" and not hasattr(feature := members["train"].features.get("image"), "shape"):
+        raise ValueError(f"task {task!r}: its column image is {feature!r}, must be of the feature Array2D or Array3D")
+
+
+def make_split(
+    task: str,
+    module: str,
+    parameters: dict[str, Any],
+    raw: Path,
+    folder: Path,
+    raw_files: Sequence[str] = (),
+    processes: int = 1,
+    splits: Sequence[Path] = (),
+    metrics: Sequence[Path] = (),
+) -> None:
+    """Build a task and write it to `folder`: a DatasetDict on disk, and task.json beside it.
+
+    `raw` is the dataset's folder, of which the task reads `raw_files`; others may belong to other tasks. A task that declares
+    PARALLEL may use `processes` processes.
+
+    task.json holds what models need to know of the task, its parameters, the audit, and digests of raw data and content.
+    A task that is built from others, and from runs, gets their folders and metrics (`splits`, `metrics`).
+
+    Raises:
+        OverlapError: an evaluation set that must be disjoint from training is not.
+        ValueError: a raw file is not what was published, another task or a run's metrics are not what was made, or `build` does
+            not return what it must.
+    """
+    implementation = import_module(f"compositional.{module}")
+    for name in raw_files:
+        sources.verify(implementation.DATASET, raw / name)
+    for path in (*splits, *metrics):
+        integrity.verify(path)
+    more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}
+    more |= {"splits": splits, "metrics": metrics} if splits else {}
+    members, about = implementation.build(raw, parameters, **more)
+    _check(task, implementation.KIND, members, about)
+    about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
+    about["audit"] = audit(members, about.pop("disjoint"))
+    about["items"] = {name: len(member) for name, member in members.items()}
+    about["raw_sha256"] = {name: files.sha256(raw / name) for name in raw_files}
+    if about["kind"] == "sequence":
+        for side, column in (("source_words", "input"), ("target_words", "output")):
+            sentences = [sentence for member in members.values() for sentence in member[column][:]]
+            sentences += about.get("virtual_words", [])
+            about[side] = list(Vocabulary.of(sentences).words)
+    elif about["kind"] == "image":
+        shape = [1, *members["train"].features["image"].shape][-3:]
+        canvas = about.get("canvas")
+        about["image_shape"] = [shape[0], canvas["height"], canvas["width"]] if canvas else shape
+    content = {
+        name: hashlib.sha256(b"".join(_digests(member, sorted(member.column_names)))).hexdigest()
+        for name, member in members.items()
+    }
+    shown = {key: value for key, value in about.items() if key not in _NOT_TRAINED_ON}
+    about["content_sha256"] = files.digest([content, shown])
+    disable_progress_bars()
+    with files.replacing_folder(folder) as temporary:
+        for name, member in members.items():
+            member._fingerprint = content[name][:16]  # random otherwise, and written to disk
+        members.save_to_disk(str(temporary))
+        files.write_json(temporary / "task.json", about)

@@ -1,0 +1,21 @@
+"""What a run cost, from its run.json: seconds of training and the number of steps taken.
+
+Runs of one family train together; a run's seconds are its pack's divided by the number of runs in it, evaluation along the
+way not included. They depend on the machine, on what else it does, and on how many runs share a pack.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from compositional.runs import Run
+
+
+def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
+    """Rows (run, split, metric, value)."""
+    for run, path in sources.items():
+        described = json.loads(path.read_text())
+        yield run, "train", "steps", described["steps"]
+        yield run, "train", "wall_seconds", described["wall_seconds"]

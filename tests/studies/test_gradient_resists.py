@@ -1,0 +1,461 @@
+"""The study "gradient descent resists compositionality": its tasks, its optimizer, what it records, and its figures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from support.configurations import SCHEMA, STUDIES, read
+
+from compositional import randomness
+from compositional.configuration.configuration import Configuration
+from compositional.datasets import scan
+from compositional.evaluation import learning_curves as curves
+from compositional.kinds import image as images
+from compositional.kinds import point as points
+from compositional.kinds import sequence as sequences
+from compositional.kinds.shared.labelled import Labelled
+from compositional.language.vocabulary import Vocabulary
+from compositional.models import lstm_attention, multilayer_perceptron
+from compositional.plugins import defaults
+from compositional.stages import split as splitting
+from compositional.stages.plot import plot
+from compositional.training import pack as training
+
+torch.set_num_threads(1)
+FIGURES = {
+    name: figure
+    for name, figure in Configuration(read("config.yaml", *STUDIES), SCHEMA).figures.items()
+    if figure["study"] == "gradient_resists"
+}
+
+
+def built(task: str, **options):
+    """Members and description of a task with the given options."""
+    return import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | options)
+
+
+def problem(model: dict | None = None, task: dict | None = None, **settings) -> training.Problem:
+    """The toy problem in small."""
+    members, about = built("quadrants", **({"train_points": 300} | (task or {})))
+    base = {"batch_size": 10, "steps": 8, "record_every": 4, "clip": None, "decay": 1.0, "curve_examples": 10000}
+    return training.Problem(
+        task="quadrants",
+        about=about,
+        splits={name: points.PointSplit(member["point"], member["label"], "cpu") for name, member in members.items()},
+        model_name="multilayer_perceptron",
+        model=multilayer_perceptron,
+        model_parameters=defaults("models.multilayer_perceptron") | (model or {}),
+        regularizer=None,
+        regularizer_parameters={},
+        settings=defaults("training.settings") | base | settings,
+        device="cpu",
+    )
+
+
+def trained(case: training.Problem, seeds) -> list[training.State]:
+    """Runs of all seeds, trained together."""
+    states = [training.start(case, seed, 0.0) for seed in seeds]
+    training.train(case, states, curves.measure)
+    return states
+
+
+# SCAN: the distributions of setting B are exact.
+
+
+def test_setting_b_of_scan_draws_every_action_word_uniformly():
+    published, _ = built("scan_jump")
+    members, _ = built("scan_jump", setting="B")
+    probability = Counter()
+    for command in published["train"]["input"]:
+        slots = [list(scan.ACTIONS) if word in scan.ACTIONS else [word] for word in command.split()]
+        variants = [" ".join(words) for words in product(*slots)]
+        for variant in variants:
+            probability[variant] += 1 / len(variants) / len(published["train"])
+    counts, total = Counter(members["train"]["input"]), len(members["train"])
+    assert counts.keys() == probability.keys()
+    assert all(count / total == pytest.approx(probability[command], rel=1e-9) for command, count in counts.items())
+    actions = dict(scan.commands())
+    assert all(actions[row["input"]] == row["output"] for row in members["train"].select(range(0, total, 97)))
+    assert members["test"].to_dict() == published["test"].to_dict()
+
+
+def test_setting_b_of_scan_leaves_no_trace_of_the_command_in_its_action_word():
+    members, _ = built("scan_jump", setting="B")
+    contexts = {word: Counter() for word in scan.ACTIONS}
+    for command in members["train"]["input"]:
+        words = command.split()
+        for place, word in enumerate(words):
+            if word in scan.ACTIONS:
+                contexts[word][tuple(words[:place]), tuple(words[place + 1 :])] += 1
+    assert contexts["jump"] == contexts["walk"] == contexts["look"] == contexts["run"]
+
+
+def test_setting_b_of_scan_in_the_appendix_reading_replaces_jump_alone():
+    published, _ = built("scan_jump")
+    members, about = built("scan_jump", setting="B", reading="appendix")
+    counts, before = Counter(members["train"]["input"]), Counter(published["train"]["input"])
+    assert counts["jump"] == 0
+    assert len(members["train"]) == 3 * len(published["train"])
+    for command in before.keys() - {"jump"}:
+        assert counts[command] == 3 * before[command] + (before["jump"] if command in ("walk", "look", "run") else 0)
+    assert splitting.audit(members, about["disjoint"])[0]["in_training"] == 0
+
+
+def test_the_audit_states_the_overlap_that_setting_b_wants():
+    assert "by_design" not in built("scan_jump")[1]["disjoint"][0]
+    members, about = built("scan_jump", setting="B")
+    (count,) = splitting.audit(members, about["disjoint"])
+    assert (count["items"], count["in_training"]) == (7706, 7706)
+    assert "setting B" in count["by_design"]
+
+
+# The toy problem.
+
+
+@pytest.mark.parametrize("setting", ["A", "B"])
+def test_quadrants_have_the_distribution_of_their_setting(setting):
+    members, _ = built("quadrants", setting=setting, train_points=6000)
+    place = np.array(members["train"]["point"])
+    assert np.array_equal(place[:, 0] > 0, np.array(members["train"]["label"]) == 1)
+    counts = Counter(map(tuple, (place > 0).tolist()))
+    seen = set(product((False, True), repeat=2)) - ({(True, True)} if setting == "A" else set())
+    assert counts.keys() == seen
+    assert all(abs(count - 6000 / len(seen)) < 5 * np.sqrt(6000 / len(seen)) for count in counts.values())
+    inside = place - np.floor(place)  # uniform in its quadrant
+    assert np.abs(inside.mean(0) - 0.5).max() < 0.02
+    assert np.abs(inside.var(0) - 1 / 12).max() < 0.005
+    assert np.abs(place).max() <= 1
+
+
+def test_the_test_quadrant_is_covered_evenly_and_belongs_to_class_1():
+    members, _ = built("quadrants", grid_side=5)
+    test = np.array(members["test"]["point"])
+    assert len(np.unique(test, axis=0)) == 100 * 100
+    assert set(members["test"]["label"]) == {1}
+    np.testing.assert_allclose(test[:500].mean(0), 0.5, atol=0.06)  # curves are measured on the first ones
+    assert len(members["grid"]) == 25
+
+
+def test_a_split_of_points_is_read_back_as_it_was_made(tmp_path):
+    options = defaults("tasks.quadrants") | {"train_points": 20}
+    splitting.make_split("toy", "tasks.quadrants", options, tmp_path / "raw", tmp_path / "split")
+    about = json.loads((tmp_path / "split" / "task.json").read_text())
+    assert about["items"] == {"train": 20, "validation": 20, "test": 10000}
+    read = points.load(tmp_path / "split", "cpu")["train"]
+    members, _ = built("quadrants", train_points=20)
+    torch.testing.assert_close(read.points, torch.tensor(members["train"]["point"]))
+    assert read.describe(torch.tensor([3])) == ["{:.4f} {:.4f}".format(*members["train"]["point"][3])]
+
+
+def test_the_share_of_the_quadrant_on_a_known_boundary():
+    case = problem(model={"hidden_layers": 1, "width": 1})
+    # One hidden unit, x_1 - x_2 / 2 - 1 / 4: class 1 wins where it is active.
+    weights = {
+        "hidden0.weight": torch.tensor([[[1.0], [-0.5]]]),
+        "hidden0.bias": torch.tensor([[-0.25]]),
+        "output.weight": torch.tensor([[[0.0, 1.0]]]),
+        "output.bias": torch.tensor([[1e-6, 0.0]]),
+    }
+    (values,) = curves.measure(case, weights, 10000)
+    # The part x_1 > 1/4 + x_2 / 2 of the unit square has area 1/2.
+    assert values["test", "accuracy"] == pytest.approx(0.5, abs=0.005)
+
+
+# Training and what it records.
+
+
+def test_losses_by_hand():
+    scores, labels = torch.tensor([[[0.2, 0.5, 0.9]] * 3 + [[0.0, 0.0, 3.0]]]), torch.tensor([[0, 1, 2, 2]])
+    batch = points.Batch(torch.zeros(1, 4, 2), labels)
+    found = {loss: batch.losses(scores, loss)[0] for loss in ("hinge", "squared", "cross_entropy")}
+    torch.testing.assert_close(found["hinge"], torch.tensor([1 + 0.9 - 0.2, 1 + 0.9 - 0.5, 1 + 0.5 - 0.9, 0.0]))
+    torch.testing.assert_close(found["squared"][:1], torch.tensor([(0.8**2 + 1.5**2 + 1.9**2) / 2]))
+    torch.testing.assert_close(
+        found["cross_entropy"][:1], torch.tensor([math.log(math.exp(0.2) + math.exp(0.5) + math.exp(0.9)) - 0.2])
+    )
+
+
+def test_sgd_steps_against_hand_computation():
+    playground = {"output": "tanh", "initialization": "playground"}
+    case = problem(optimizer="sgd", learning_rate=0.1, steps=4, loss="squared", model=playground)
+    (state,) = trained(case, [3])
+    weights = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    assert all((tensor == 0.1).all() for name, tensor in weights.items() if name.endswith("bias"))
+    assert all(tensor.abs().max() <= 0.5 for tensor in weights.values())
+    train = case.splits["train"]
+    key = randomness.derive("quadrants", "multilayer_perceptron", 3, "batches")
+    for batch in train.draw(key, range(4), 10):
+        hidden = train.points[batch]
+        for layer in ("hidden0", "hidden1", "hidden2"):
+            hidden = (hidden @ weights[f"{layer}.weight"] + weights[f"{layer}.bias"]).relu()
+        scores = (hidden @ weights["output.weight"] + weights["output.bias"]).tanh()
+        wanted = torch.tensor([[-1.0, 1.0] if label else [1.0, -1.0] for label in train.labels[batch]])
+        loss = ((scores - wanted) ** 2).sum() / 2 / 10
+        gradients = torch.autograd.grad(loss, list(weights.values()))
+        for tensor, gradient in zip(weights.values(), gradients, strict=True):
+            tensor.data -= 0.1 * gradient
+    ours = training.weight_layout(case).views(state.tensors["weights"][None])
+    for name, tensor in weights.items():
+        torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_toy_run_does_not_depend_on_its_neighbors(optimizer):
+    case = problem(optimizer=optimizer, learning_rate=0.1, record_steps=[0, 1, 2], influence_examples=300)
+    together = trained(case, range(100))
+    for seed in (0, 57):
+        (alone,) = trained(case, [seed])
+        assert torch.equal(alone.tensors["weights"], together[seed].tensors["weights"])
+        assert repr(alone.history) == repr(together[seed].history)
+
+
+def test_recording_happens_when_asked_for_and_changes_no_weights():
+    (plain,) = trained(problem(steps=10), [0])
+    asked = {"record_steps": [0, 1, 2, 5], "influence_examples": 300, "record_outputs": ["grid"]}
+    (recorded,) = trained(problem(steps=10, task={"grid_side": 3}, **asked), [0])
+    assert torch.equal(plain.tensors["weights"], recorded.tensors["weights"])
+    rows = pd.DataFrame(recorded.history, columns=["step", "split", "metric", "value"])
+    test = rows[(rows.split == "test") & (rows.metric == "accuracy")]
+    assert list(test.step) == [0, 1, 2, 4, 5, 8, 10]
+    grid = rows[(rows.split == "grid") & (rows.step == 10)].set_index("metric").value
+    margins = grid[grid.index.str.startswith("margin at")]
+    assert len(margins) == 9
+    assert "margin at -1.0000 0.0000" in margins
+    assert (margins > 0).mean() == pytest.approx(grid["accuracy"])
+
+
+# Influence.
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear model: the gradients of its scores are its weights."""
+
+    weight: torch.Tensor  # (features, classes)
+
+    def __call__(self, batch: Labelled, tap) -> torch.Tensor:
+        return getattr(batch, batch.content).flatten(2) @ self.weight
+
+
+def test_influence_on_a_linear_model_is_its_weights():
+    batch = points.Batch(torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]))
+    relevant, redundant = batch.influence(Linear(torch.tensor([[3.0, -1.0], [0.5, -2.0]])), {})
+    torch.testing.assert_close(relevant, torch.tensor([[3.0, 1.0, 1.0]]))
+    torch.testing.assert_close(redundant, torch.tensor([[0.5, 2.0, 2.0]]))
+    weight = torch.arange(16.0).reshape(8, 2)  # images of 2 x 4 pixels: 0, 1, 4, 5 are the left component
+    pictures = images.Batch(torch.rand(1, 2, 1, 2, 4), torch.tensor([[0, 1]]), 2)
+    relevant, redundant = pictures.influence(Linear(weight), {})
+    torch.testing.assert_close(relevant, weight[[0, 1, 4, 5]].norm(dim=0)[None])
+    torch.testing.assert_close(redundant, weight[[2, 3, 6, 7]].norm(dim=0)[None])
+
+
+def test_influence_on_a_network_against_finite_differences():
+    case = problem()
+    weights = {name: tensor[None].double() for name, tensor in training.initial_weights(case, 1).items()}
+
+    def forward(batch, tap=lambda name, values, mask: values):
+        return multilayer_perceptron.forward(case.model_parameters, weights, batch, tap)
+
+    batch = points.Batch(torch.tensor([[[0.3, -0.6], [-0.2, 0.7]]], dtype=torch.float64), torch.tensor([[1, 0]]))
+    for component, norms in enumerate(batch.influence(forward, {})):
+        change = torch.zeros(2, dtype=torch.float64)
+        change[component] = 1e-6
+        above, below = (forward(points.Batch(batch.points + sign * change, batch.labels)) for sign in (1, -1))
+        slope = (above - below).gather(2, batch.labels.unsqueeze(-1)).squeeze(-1) / 2e-6
+        torch.testing.assert_close(norms, slope.abs(), atol=1e-7, rtol=1e-6)
+
+
+def test_influence_on_a_sequence_model_against_finite_differences():
+    actions = dict(scan.commands())
+    source, target = (Vocabulary.of([pair[side] for pair in actions.items()]) for side in (0, 1))
+    texts = ["jump around left", "turn right", "walk and look twice", "jump"] * 4
+    split = sequences.SequenceSplit(texts, [actions[text] for text in texts], source, target, "cpu")
+    ((_, batch),) = split.evaluation_batches(1, 16)
+    options = defaults("models.lstm_attention") | {"embedding_width": 4, "encoder_width": 4}
+    about = {"source_words": source.words, "target_words": target.words, "primitives": scan.ACTIONS}
+    initial = lstm_attention.initialize(options, about, np.random.default_rng(0))
+    weights = {name: tensor[None].double() for name, tensor in initial.items()}
+    symbols = torch.tensor([target.words.index(symbol) for symbol in scan.ACTIONS.values()])
+    structural = (batch.target_mask & ~torch.isin(batch.targets, symbols)).double()
+
+    def structure(shift: torch.Tensor) -> torch.Tensor:
+        """Mean logit of each example's turns and end symbol, `shift` being added to the word embeddings."""
+        logits = lstm_attention.forward(
+            options, weights, batch, lambda name, values, mask: values + shift if name == "word_embedding" else values
+        )
+        own = logits.gather(2, batch.targets.unsqueeze(-1)).squeeze(-1)
+        return (batch.example_losses(own * structural) / batch.example_losses(structural))[0]
+
+    relevant, redundant = batch.influence(lambda *arguments: lstm_attention.forward(options, weights, *arguments), about)
+    sentences = split.input_sentences()
+    for text in set(texts):
+        row = sentences.index(text)
+        squares = {True: 0.0, False: 0.0}
+        for place, word in enumerate([*text.split(), "<end>"]):
+            for dimension in range(4):
+                shift = torch.zeros(*batch.inputs.shape, 4, dtype=torch.float64)
+                shift[0, row, place, dimension] = 1e-5
+                squares[word in scan.ACTIONS] += ((structure(shift) - structure(-shift))[row].item() / 2e-5) ** 2
+        assert relevant[0, row].item() == pytest.approx(squares[False] ** 0.5, rel=1e-5)
+        assert redundant[0, row].item() == pytest.approx(squares[True] ** 0.5, rel=1e-5, abs=1e-9)
+
+
+# Figures.
+
+
+HISTORY = ["task", "model", "regularizer", "lambda", "seed", "step", "split", "metric", "value"]
+
+
+def rows_of(task: str, model: str, seed: int, values: dict, step: int | None = None) -> list[dict]:
+    """Rows of a table; `values` by (split, metric)."""
+    key = {"task": task, "model": model, "regularizer": "none", "lambda": 0.0, "seed": seed}
+    key |= {} if step is None else {"step": step}
+    return [key | {"split": split, "metric": metric, "value": value} for (split, metric), value in values.items()]
+
+
+def small_table(figure: dict) -> pd.DataFrame:
+    """A table for a figure of the study with three seeds at most and made-up values."""
+    (source,) = figure["sources"]
+    numbers = np.random.default_rng(0)
+    table = []
+    for grid in figure["grids"]:
+        for seed, step in product(grid["seeds"][:3], [None] if source == "metrics.csv" else [0, 25, 50, 100]):
+            values = {(split, "accuracy"): numbers.random() for split in ("train", "test", "validation")}
+            for split, component in product(("train", "test"), ("relevant", "redundant")):
+                values[split, f"influence_{component}"] = numbers.random()
+            for split, first, second in product(("train", "test", "grid"), np.linspace(-1, 1, 4), np.linspace(-1, 1, 4)):
+                values[split, f"margin at {first:.4f} {second:.4f}"] = numbers.normal()
+            table += rows_of(grid["task"], grid["model"], seed, values, step)
+    return pd.DataFrame(table)
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_figures_draw_from_a_small_table_and_are_bit_identical(name, tmp_path):
+    module, options = FIGURES[name]["module"], FIGURES[name]["options"]
+    small_table(FIGURES[name]).to_csv(tmp_path / "table.csv", index=False)
+    written = []
+    for attempt in ("one", "two"):
+        paths = {kind: tmp_path / attempt / kind for kind in ("figure.pdf", "figure.png", "caption.rst")}
+        plot(module, tmp_path / "table.csv", options, **dict(zip(("pdf", "png", "caption"), paths.values(), strict=True)))
+        written.append({kind: hashlib.sha256(path.read_bytes()).hexdigest() for kind, path in paths.items()})
+    assert written[0] == written[1]
+    assert "nan" not in paths["caption.rst"].read_text()
+
+
+def test_captions_contradict_the_claim_where_the_table_does():
+    table = []
+    for setting, test in (("A", 0.85), ("B", 0.89)):
+        for seed, step in product((0, 1), (0, 25, 50)):
+            table += rows_of(f"task_{setting}", "cnn", seed, {("train", "accuracy"): 0.9, ("test", "accuracy"): test}, step)
+    options = defaults("figures.setting_curves") | {
+        "settings": {"A": "task_A", "B": "task_B"},
+        "early_steps": [25],
+        "expectations": [
+            {"setting": "A", "quantity": "gap", "at_least": 0.15},
+            {"setting": "B", "quantity": "gap", "at_most": 0.05},
+        ],
+    }
+    _, caption = import_module("compositional.figures.setting_curves").draw(pd.DataFrame(table), options)
+    assert "setting A, final train - test gap 0.0500, expected at least 0.15: DOES NOT HOLD" in caption
+    assert "setting B, final train - test gap 0.0100, expected at most 0.05: holds" in caption
+    assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 2 seeds: DOES NOT HOLD" in caption
+    table = pd.DataFrame(table)
+    table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")
+    _, caption = import_module("compositional.figures.setting_curves").draw(table, options)
+    assert "* cnn, 2 seeds, 1 of A diverged" in caption
+    assert "setting A at the end: test 0.850, train 0.900" in caption  # of one seed there is no spread
+    assert "setting B at the end: test 0.890 ± 0.000" in caption
+
+
+def test_the_gap_is_told_apart_by_new_images_and_new_combinations():
+    ends = {"train": (0.9, 0.9), "validation": (0.8, 0.8), "test": (0.4, 0.6)}
+    rows = [
+        (f"task_{setting}", "cnn", "none", 0.0, seed, step, split, "accuracy", values[seed])
+        for setting in "AB"
+        for seed in (0, 1)
+        for step in (0, 50)
+        for split, values in ends.items()
+    ]
+    settings = {"settings": {"A": "task_A", "B": "task_B"}, "early_steps": [], "expectations": []}
+    _, caption = import_module("compositional.figures.setting_curves").draw(
+        pd.DataFrame(rows, columns=HISTORY), defaults("figures.setting_curves") | settings
+    )
+    assert "setting A: 0.100 of the gap is lost on new images paired as in training, 0.300 on new combinations" in caption
+    assert "setting A at the end: test 0.500 ± 0.141 (median 0.500)" in caption  # sqrt(2 x 0.1^2 / (2 - 1))
+
+
+def test_the_caption_of_influences_has_medians_of_their_ratios():
+    rows = []
+    ends = {"A": ([2, 4, 5], [1, 1, 1], [1, 1, 1], [1, 0.5, 0.7]), "B": ([1, 1, 1], [0.2] * 3, [1, 1, 1], [0.6] * 3)}
+    for setting, (relevant, redundant, relevant_end, redundant_end) in ends.items():
+        for seed in range(3):
+            for step, own in ((0, (relevant, redundant)), (10, (relevant_end, redundant_end))):
+                for split in ("train", "test"):
+                    key = (f"t_{setting}", "m", "none", 0.0, seed, step, split)
+                    rows += [(*key, "influence_relevant", own[0][seed]), (*key, "influence_redundant", own[1][seed])]
+                    rows += [(*key, "accuracy", 0.5)]
+    options = defaults("figures.influence") | {"problems": {"p": {"A": "t_A", "B": "t_B"}}}
+    _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(rows, columns=HISTORY), options)
+    # Ratios of A 1/2, 1/4, 1/5, then 1, 0.5, 0.7; of B 0.2, then 0.6.
+    assert (
+        "test examples, ratio redundant / relevant at step 0, at its highest, at step 10: A 0.250, 0.700 (step 10), 0.700; "
+        "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median: holds"
+    ) in caption
+    assert "A 1 at step 0, 0.7 at step 10; times B's: 5.00 at step 0, at most 5.00 (step 0), 1.17 at step 10" in caption
+    assert "diverged" not in caption
+    for number in (1, 3):
+        lost = [(*row[:-1], np.nan) if row[0] == "t_A" and row[4] < number else row for row in rows]
+        _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(lost, columns=HISTORY), options)
+        assert f"setting A: {3 - number} seeds, {number} diverged" in caption
+        assert "setting B:" not in caption
+
+
+def test_the_toy_problems_captions_judge_the_papers_claim():
+    figure = FIGURES["resists_toy_seeds"]
+    table = small_table(figure)
+    ends = (table.split == "test") & (table.metric == "accuracy") & (table.step == table.step.max())
+    for share, verdict in ((0.9, "0 of 3 seeds: DOES NOT HOLD"), (0.1, "3 of 3 seeds: holds")):
+        table.loc[ends, "value"] = share
+        _, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
+        assert caption.count(f"less than half at the end in {verdict}") == 2
+    table.loc[table.seed == 0, "value"] = np.nan
+    drawn, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
+    assert caption.count("\n  - 0: diverged") == 2
+    assert "nan" not in caption
+    assert drawn.axes[0].get_title() == "seed 0: diverged"
+
+
+def test_a_margin_counts_for_the_class_on_the_right():
+    rows = [("grid", "margin at -0.5000 0.2500", 2.0), ("grid", "margin at 0.5000 -1.0000", 3.0), ("grid", "accuracy", 0.5)]
+    found = import_module("compositional.figures.boundaries").coordinates(
+        pd.DataFrame(rows, columns=["split", "metric", "value"])
+    )
+    # The margin is the right class's: left of the vertical axis that is Y_1 = 0.
+    assert found[["first", "second", "score"]].to_numpy().tolist() == [[-0.5, 0.25, -2.0], [0.5, -1.0, 3.0]]
+
+
+def test_diverged_seeds_are_no_part_of_the_distribution():
+    figure = FIGURES["resists_toy_distribution"]
+    table = small_table(figure)
+    test = (table.split == "test") & (table.metric == "accuracy")
+    table.loc[test, "value"] = np.where(table.task[test] == "quadrants", 0.9, 1.0)
+    table.loc[(table.task == "quadrants") & (table.seed == 2), "value"] = np.nan
+    drawn, caption = import_module("compositional.figures.quadrant_shares").draw(table, figure["options"])
+    assert list(drawn.axes[0].lines[0].get_ydata()) == [0, 0.5, 1, 1]
+    assert caption.count("setting A, 2 seeds, 1 diverged: share mean 0.900") == 2
+    assert caption.count("the claim: in degree holds, in kind DOES NOT HOLD") == 2
+    table.loc[table.task == "quadrants", "value"] = np.nan
+    _, caption = import_module("compositional.figures.quadrant_shares").draw(table, figure["options"])
+    assert caption.count("setting A: all 3 runs diverged") == 2
+    assert "nan" not in caption
+    assert "the claim:" not in caption

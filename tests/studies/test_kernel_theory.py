@@ -1,0 +1,1119 @@
+"""The kernel theory: kernels and saliences against the source's numbers, tasks, fits, networks, additivity, and figures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from functools import cache
+from importlib import import_module
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.collections import LineCollection
+from scipy.special import comb
+from support.configurations import SCHEMA, STUDIES, read
+from support.project import Project
+from torch.nn import functional
+
+from compositional.configuration.configuration import Configuration
+from compositional.evaluation import conjunctions
+from compositional.evaluation import learning_curves as curves
+from compositional.evaluation import metrics as evaluation
+from compositional.figures import conjunction_values, kernel_context
+from compositional.figures.shared import item_values
+from compositional.files import write_csv
+from compositional.kinds import combination as combinations
+from compositional.kinds import composite as composites
+from compositional.kinds import image as images
+from compositional.measures import additivity, kernels
+from compositional.models import kernel_machine
+from compositional.plugins import defaults
+from compositional.stages import split as splitting
+from compositional.stages.plot import plot
+from compositional.tasks.shared import designs as symbolic
+from compositional.training import pack as training
+
+torch.set_num_threads(1)
+CONFIGURATION = Configuration(read("config.yaml", *STUDIES), SCHEMA)
+CONFIG = CONFIGURATION.config
+FIGURES = {name: figure for name, figure in CONFIGURATION.figures.items() if figure["study"] == "kernel_theory"}
+
+
+def problem(task: str, model: str, task_options: dict | None = None, model_options: dict | None = None, **settings):
+    """A problem on a symbolic task; full batches unless told otherwise."""
+    members, about = import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | (task_options or {}))
+    splits = {
+        name: combinations.CombinationSplit(
+            member["items"][:], member["target"][:], member["set"][:], about["sizes"], about["target"] == "sign", "cpu"
+        )
+        for name, member in members.items()
+    }
+    base = {"clip": None, "decay": 1.0, "optimizer": "sgd", "loss": "squared", "batch_size": len(splits["train"])}
+    return training.Problem(
+        task=task,
+        about=about,
+        splits=splits,
+        model_name=model,
+        model=import_module(f"compositional.models.{model}"),
+        model_parameters=defaults(f"models.{model}") | (model_options or {}),
+        regularizer=None,
+        regularizer_parameters={},
+        settings=defaults("training.settings") | base | settings,
+        device="cpu",
+    )
+
+
+def trained(case: training.Problem, seeds=(0,)) -> list[training.State]:
+    """Runs of all seeds, trained together."""
+    states = [training.start(case, seed, 0.0) for seed in seeds]
+    training.train(case, states, curves.measure)
+    return states
+
+
+def weights_of(case: training.Problem, states: list[training.State]) -> dict[str, torch.Tensor]:
+    return training.weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
+
+
+def fitted(task: str, task_options: dict | None = None, **options) -> dict[tuple[str, str], float]:
+    """The metrics of a fitted kernel machine, through the same steps as a run."""
+    case = problem(task, "kernel_machine", task_options, options, steps=1)
+    weights = weights_of(case, trained(case))
+    outputs = {}
+    for name, split in case.splits.items():
+        parts = [case.model.forward(case.model_parameters, weights, batch, None) for _, batch in split.evaluation_batches(1, 64)]
+        outputs[name] = torch.cat(parts, 1)[0]
+    return case.model.measure(case.model_parameters, case.about, case.splits, outputs)
+
+
+# Kernels.
+
+# Normalized saliences of networks of infinite width, computed independently (see docs/kernel_theory.md).
+SALIENCES = {
+    "step": {1: (0.216, 0.032, 0.255), 5: (0.019, 0.009, 0.917), 20: (0.000, 0.000, 1.00)},
+    "relu": {1: (0.271, 0.056, 0.020), 5: (0.166, 0.104, 0.192), 20: (0.073, 0.080, 0.543)},
+    "leaky_relu": {1: (0.287, 0.041, 0.015), 5: (0.193, 0.094, 0.141), 20: (0.092, 0.087, 0.465)},
+    "rectified_quadratic": {1: (0.217, 0.108, 0.023), 5: (0.049, 0.100, 0.553), 20: (0.000, 0.001, 0.997)},
+    "gaussian": {1: (0.075, 0.190, 0.204), 5: (0.034, 0.115, 0.556), 20: (0.025, 0.090, 0.657)},
+}
+
+
+def by_order(patterns: np.ndarray, components: int) -> np.ndarray:
+    """Means over the sets of each size: (..., 2, ..., 2) -> (..., C + 1)."""
+    sizes = np.indices((2,) * components).sum(0)
+    return np.stack([patterns[..., sizes == size].mean(-1) for size in range(components + 1)], -1)
+
+
+@pytest.mark.parametrize("activation", sorted(SALIENCES))
+def test_saliences_of_network_layers_equal_the_published_computation(activation):
+    layers = kernels.network_kernels([1 / 3] * 3, activation, 20)
+    found = by_order(kernels.salience(layers, 3), 3)
+    for layer, expected in SALIENCES[activation].items():
+        np.testing.assert_allclose(found[layer, 1:], expected, atol=6e-4)
+
+
+def test_saliences_of_two_and_four_components():
+    two = by_order(kernels.salience(kernels.network_kernels([1 / 2] * 2, "relu", 20), 2), 2)
+    np.testing.assert_allclose(two[[1, 5, 20], 1:], [(0.4264, 0.1472), (0.282, 0.436), (0.133, 0.735)], atol=6e-4)
+    four = by_order(kernels.salience(kernels.network_kernels([1 / 4] * 4, "relu", 20), 4), 4)
+    np.testing.assert_allclose(four[1, 1:], (0.198, 0.030, 0.004, 0.010), atol=6e-4)
+    np.testing.assert_allclose(four[20, 1:], (0.050, 0.032, 0.047, 0.417), atol=6e-4)
+
+
+def test_salience_of_unequal_components_by_its_formula():
+    none, first, second, both = 0.1, 0.3, 0.5, 0.9
+    found = kernels.salience(np.array([[none, second], [first, both]]), 2)
+    assert found[1, 0] == pytest.approx((first - none) / (both - none))
+    assert found[0, 1] == pytest.approx((second - none) / (both - none))
+    assert found[1, 1] == pytest.approx((both + none - first - second) / (both - none))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=5))
+def test_saliences_sum_to_one_and_rebuild_the_kernel(similarities):
+    values = np.concatenate([np.sort(similarities), [1.5]])
+    components = len(values) - 1
+    orders = by_order(kernels.salience(kernels.equivariant(values), components), components)
+    assert sum(comb(components, order) * orders[order] for order in range(1, components + 1)) == pytest.approx(1)
+    span = values[-1] - values[0]
+    for count in range(components + 1):
+        rebuilt = sum(comb(count, order) * orders[order] for order in range(count + 1)) * span
+        assert rebuilt == pytest.approx(values[count])
+
+
+def eigenvalue(saliences: np.ndarray, components: tuple[int, ...], items: int) -> float:
+    """Of the Gram matrix of all combinations, for functions that vary with exactly these components: sum over sets B that hold
+    them of S(B) items^(C - |B|)."""
+    count = saliences.ndim
+    sets = (place for place in product((0, 1), repeat=count) if all(place[index] for index in components))
+    return sum(saliences[place] * float(items) ** (count - sum(place)) for place in sets)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_positive_semidefinite_exactly_if_all_gram_matrices_are(first, second):
+    similarity = kernels.equivariant([0, first, second, 1])
+    saliences = kernels.salience(similarity, 3)
+    subsets = [(), (0,), (0, 1), (0, 1, 2)]
+    combinations_of_three = np.array(list(product(range(3), repeat=3)))
+    smallest = np.linalg.eigvalsh(kernels.gram(similarity, combinations_of_three, combinations_of_three)).min()
+    assert min(eigenvalue(saliences, own, 3) for own in subsets) == pytest.approx(smallest, abs=1e-9)
+    if np.abs(saliences[saliences != 0]).min(initial=1) > 1e-6:  # not at the very edge
+        many = min(eigenvalue(saliences, own, 10**8) for own in subsets)
+        assert kernels.is_positive_semidefinite(similarity, 3) == (many > -1e-8)
+
+
+def test_an_unknown_activation_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"'tanh' is not one of relu, .*gaussian"):
+        kernels.next_layer(np.zeros(1), "tanh")
+
+
+# Tasks.
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "train", "test"),
+    [
+        ("addition", {"trained_items": [4]}, 17, 64),
+        ("addition", {"trained_items": [0]}, 17, 64),
+        ("addition", {"trained_items": [0, 8]}, 32, 49),
+        ("addition", {"trained_items": [2, 6]}, 32, 49),
+        ("addition", {"trained_items": []}, 18, 63),
+        ("addition", {"trained_items": [], "sets": 3}, 54, 189),
+        ("context_dependence", {"level": 1}, 70, 2),
+        ("context_dependence", {"level": 2}, 64, 8),
+        ("context_dependence", {"level": 3}, 54, 18),
+        ("transitive_equivalence", {}, 12, 4),
+        ("transitive_equivalence", {"class_size": 5}, 36, 64),
+        ("transitive_equivalence", {"class_size": 5, "trained_per_class": 4}, 96, 4),
+        ("invariance", {}, 2, 2),
+        ("partial_exposure", {}, 3, 1),
+    ],
+)
+def test_symbolic_tasks_have_their_combinations(task, options, train, test):
+    members, about = import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | options)
+    assert (len(members["train"]), len(members["test"])) == (train, test)
+    assert all(count["in_training"] == 0 for count in splitting.audit(members, about["disjoint"]))
+
+
+def test_targets_of_symbolic_tasks():
+    def targets(design):
+        return dict(zip(map(tuple, design.combinations.tolist()), design.targets, strict=True))
+
+    addition = targets(symbolic.addition(defaults("tasks.addition")))
+    assert (addition[0, 0], addition[8, 3], addition[4, 4]) == (-8, 3, 0)
+    context = targets(symbolic.context_dependence(defaults("tasks.context_dependence")))
+    assert (context[0, 2, 5], context[1, 2, 5], context[0, 3, 0], context[1, 3, 0]) == (-1, 1, 1, -1)
+    same = targets(symbolic.transitive_equivalence(defaults("tasks.transitive_equivalence")))
+    assert (same[0, 1], same[1, 1], same[1, 2], same[3, 2]) == (1, 1, -1, 1)
+
+
+def test_dispersed_sets_hold_every_item_twice_in_either_place_and_differ():
+    matrices = [symbolic.dispersed(seed) for seed in range(6)]
+    assert all((matrix.sum(0) == 2).all() and (matrix.sum(1) == 2).all() for matrix in matrices)
+    assert len({matrix.tobytes() for matrix in matrices}) == 6
+
+
+def test_dispersed_sets_of_images_have_the_originals_seeds():
+    tasks = Configuration(read("config.yaml", *STUDIES, "paper.yaml"), SCHEMA).config["tasks"]
+    seeds = {task["shuffle"] for name, task in tasks.items() if name.startswith("mnist_dispersed_")}
+    assert seeds == {0, 1, 2}
+
+
+def test_tasks_refuse_options_that_make_no_sense():
+    with pytest.raises(ValueError, match="trained_per_class must be less than class_size"):
+        symbolic.transitive_equivalence({"class_size": 3, "trained_per_class": 3})
+    with pytest.raises(ValueError, match="sets is for the dispersed training set"):
+        import_module("compositional.tasks.addition").build(None, defaults("tasks.addition") | {"sets": 2})
+
+
+# Kernel machines.
+
+# Mean squared error on new combinations of support vector regression, computed independently, by single-component salience.
+ERRORS = {
+    "extrapolation": ([4], {0.1: 11.95, 0.3: 5.15, 0.4: 1.90, 0.45: 0.658, 0.5: 0.020}),
+    "asymmetric": ([0], {0.1: 28.35, 0.3: 15.43, 0.4: 6.94, 0.45: 2.68, 0.5: 0.033}),
+    "interpolation": ([0, 8], {0.1: 5.18, 0.3: 1.42, 0.4: 0.428, 0.45: 0.150, 0.5: 0.017}),
+    "both": ([2, 6], {0.1: 9.64, 0.3: 2.60, 0.4: 0.752, 0.45: 0.245, 0.5: 0.017}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_regression_on_addition_has_the_published_errors(name):
+    items, errors = ERRORS[name]
+    found = fitted("addition", {"trained_items": items}, similarities=[[salience] for salience in errors], values=True)
+    for salience, expected in errors.items():
+        assert found["test", f"squared_error at {salience:g}"] == pytest.approx(expected, rel=2e-3, abs=6e-4)
+        assert found["all", f"additivity at {salience:g}"] > 1 - 1e-6
+
+
+@pytest.mark.parametrize(("items", "count"), [([4], 1), ([2, 6], 2), ([0, 4, 8], 3), ([0, 2, 6, 8], 4), ([0, 2, 4, 6, 8], 5)])
+def test_ridge_regression_on_addition_has_the_closed_forms_slope(items, count):
+    saliences = [0.1, 0.3, 0.45]
+    found = fitted("addition", {"trained_items": items}, similarities=[[s] for s in saliences], machine="ridge", values=True)
+    for salience in saliences:
+        outputs = {metric: value for (split, metric), value in found.items() if split == "test" and f"at {salience:g}" in metric}
+        for metric, value in outputs.items():
+            if metric.startswith("output"):
+                total = sum(symbolic.VALUES[int(item)] for item in metric.split()[2:4])
+                assert value == pytest.approx(total * kernels.addition_slope(salience, count), abs=1e-4)
+
+
+def test_regression_on_dispersed_sets_has_the_published_errors():
+    expected = {0.0: (13.23, 1.2), 0.1: (9.64, None), 0.2: (7.17, None), 0.3: (5.21, 2.1), 0.4: (3.27, None), 0.5: (0.12, None)}
+    found = fitted("addition", {"trained_items": [], "sets": 50}, similarities=[[salience] for salience in expected])
+    for salience, (mean, spread) in expected.items():
+        errors = [found["test", f"squared_error at {salience:g} of set {number}"] for number in range(50)]
+        assert np.mean(errors) == pytest.approx(mean, abs=6e-3)
+        assert spread is None or np.std(errors, ddof=1) == pytest.approx(spread, abs=0.05)
+
+
+def test_representation_1_generalizes_on_all_levels_and_representation_2_not_on_the_third():
+    pair = CONFIG["models"]["classification_pair"]["similarities"]
+    for level, expected in ((1, (1, 1)), (2, (1, 1)), (3, (1, 0))):
+        found = fitted("context_dependence", {"level": level}, machine="svc", similarities=pair)
+        for (single, double), accuracy in zip(pair, expected, strict=True):
+            assert found["train", f"accuracy at {single:.8g} {double:.8g}"] == 1
+            assert found["test", f"accuracy at {single:.8g} {double:.8g}"] == accuracy
+
+
+def test_values_of_least_norm_and_the_machines_own_agree_on_what_dominates():
+    """A machine's own value of a conjunction: its salience times the dual coefficients of the examples that have it."""
+    case = problem(
+        "context_dependence", "kernel_machine", {"level": 3}, CONFIG["models"]["classification_pair"] | {"values": True}
+    )
+    weights = weights_of(case, trained(case))
+    split, second = case.splits["train"], 1  # Rep. 2
+    similarity = weights["similarity"][0, second].double().numpy().reshape(2, 2, 2)
+    dual = weights["dual"][0, 0, second].numpy()[np.ravel_multi_index(split.combinations.T, split.sizes)]
+    matrix, names = additivity.features(split.combinations, np.ones(len(dual), dtype=bool), case.about["components"])
+    orders = by_order(kernels.salience(similarity, 3), 3)
+    canonical = orders[[name.count("=") for name in names]] * (matrix.T @ dual)
+    values = pd.DataFrame({"seed": 0, "metric": [f"value of {name}" for name in names], "value": canonical})
+    means = conjunction_values.magnitudes(values).loc[0].round(2).to_dict()
+    expected = {"right conjunction": 0.29, "wrong conjunction": 0.04, "sensory": 0.21, "context": 0.47, "memorization": 0.07}
+    assert means == expected
+    kernel = "0.20350064 0.50123953"
+    found = fitted("context_dependence", {"level": 3}, machine="svc", similarities=[[0.20350064, 0.50123953]], values=True)
+    rows = pd.DataFrame(
+        [(0, metric, value) for (split, metric), value in found.items() if split == "all"], columns=["seed", "metric", "value"]
+    )
+    rows["metric"] = rows.metric.str.removesuffix(f" at {kernel}")
+    ridge = conjunction_values.magnitudes(rows).loc[0]
+    assert ridge.idxmax() == max(means, key=means.get) == "context"
+
+
+def test_the_phase_diagram_has_the_published_counts():
+    saliences = [(one, two) for one, two in product(np.linspace(0, 1 / 3, 15), repeat=2) if one + two <= 1 / 3 + 1e-9]
+    assert len(saliences) == 120
+    points = [[one, min(1.0, two + 2 * one)] for one, two in saliences]
+    right = []
+    for level in (1, 2, 3):
+        found = fitted("context_dependence", {"level": level}, machine="svc", similarities=points)
+        # At (1/3, 0) the kernel is singular and no machine fits: it generalizes on nothing, whatever it says on new combinations.
+        names = [f"accuracy at {one:.8g} {two:.8g}" for one, two in points]
+        right.append([found["train", name] == found["test", name] == 1 for name in names])
+    counts = np.bincount(kernel_context.region(np.array(right).T), minlength=5)
+    assert dict(zip(kernel_context.REGIONS, counts, strict=True)) == {
+        "none": 15,
+        "CD-1": 0,
+        "CD-2 and CD-1": 43,
+        "all three": 62,
+        "other": 0,
+    }
+
+
+def test_margins_of_invariance_and_partial_exposure_have_their_closed_forms():
+    saliences = [0.1, 0.25, 0.5]
+    for task, form in (("invariance", kernels.invariance_margin), ("partial_exposure", kernels.partial_exposure_margin)):
+        found = fitted(task, similarities=[[salience] for salience in saliences], machine="ridge", values=True)
+        for salience in saliences:
+            assert found["test", f"output of 1 1 at {salience:g}"] == pytest.approx(form(salience), abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"class_size": 5}, {"class_size": 5, "trained_per_class": 4}])
+def test_no_kernel_machine_infers_equivalence(options):
+    found = fitted("transitive_equivalence", options, machine="svc", similarities=[[0.1], [0.3], [0.45]])
+    assert all(found["train", f"accuracy at {salience}"] == 1 for salience in (0.1, 0.3, 0.45))
+    # Their outputs on new pairs are zero by symmetry; the sign of what the solver leaves over would be anything.
+    assert all(found["test", f"largest output at {salience}"] < 5e-4 for salience in (0.1, 0.3, 0.45))
+    assert all(found["test", f"accuracy at {salience}"] == 0.5 for salience in (0.1, 0.3, 0.45))
+
+
+def test_a_fit_is_kept_in_its_weights_and_recorded_once():
+    case = problem(
+        "context_dependence", "kernel_machine", {"level": 2}, {"machine": "svc", "similarities": [[0.1, 0.3]]}, steps=7
+    )
+    seen = []
+    (state,) = states = [training.start(case, 0, 0.0)]
+    training.train(case, states, curves.measure, seen.append)
+    assert (state.step, state.diverged_at, seen) == (7, None, [[state]])
+    (values,) = evaluation.measure(case, weights_of(case, states))
+    assert values["train", "accuracy"] == values["test", "accuracy"] == 1
+    assert {(step, *key) for step, *key, _ in state.history} == {(7, *key) for key in values}
+
+
+def test_a_fit_without_a_finite_solution_is_marked(monkeypatch):
+    case = problem(
+        "context_dependence", "kernel_machine", {"level": 2}, {"machine": "svc", "similarities": [[0.1, 0.3]]}, steps=7
+    )
+    fit = case.model.fit
+
+    def endless(*arguments):
+        weights = fit(*arguments)
+        return weights | {"bias": weights["bias"] + math.inf}
+
+    monkeypatch.setattr(case.model, "fit", endless)
+    states = [training.start(case, 0, 0.0)]
+    training.train(case, states, curves.measure)
+    assert states[0].diverged_at == 7
+    assert all(math.isnan(value) for *_, value in states[0].history)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs kernels"),
+        ({"similarities": [[0.1, 0.2]]}, "must be 1 numbers for a task of 2 components"),
+        ({"similarities": [[0.7]]}, "no kernel: a salience is negative"),
+        ({"activation": "relu", "shares": [1.0]}, "shares .* must be 2 numbers"),
+    ],
+)
+def test_a_kernel_machine_says_what_is_wrong_with_its_kernels(options, message):
+    with pytest.raises(ValueError, match=message):
+        kernel_machine.family(defaults("models.kernel_machine") | options, 2)
+
+
+# Additivity and geometry.
+
+GRID = np.array(list(product(range(3), repeat=2)))
+SEEN = (GRID == 0).any(1)
+
+
+def test_a_sum_of_values_is_additive_and_its_values_are_found():
+    outputs = (np.array([-1.0, 0, 1])[GRID[:, 0]] + np.array([-2.0, 0, 2])[GRID[:, 1]])[:, None]
+    found = additivity.describe(GRID, outputs, np.ones(9, dtype=bool), ("first", "second"))
+    assert found["additivity"] == pytest.approx(1)
+    # Of all ways to write the sum, the one of least norm: part of it goes to pairs.
+    total = (
+        found["value of intercept"] + found["value of first=2"] + found["value of second=2"] + found["value of first=2 second=2"]
+    )
+    assert total == pytest.approx(3)
+    assert found["value of first=0"] == pytest.approx(-found["value of first=2"])
+
+
+def test_only_conjunctions_seen_in_training_count():
+    matrix, names = additivity.features(GRID, SEEN, ("first", "second"))
+    assert matrix.shape == (9, 3 + 3 + 5)
+    assert "first=0 second=2" in names
+    assert "first=1 second=2" not in names
+    product_of = ((GRID[:, 0] - 1) * (GRID[:, 1] - 1))[:, None].astype(float)
+    assert additivity.describe(GRID, product_of, np.ones(9, dtype=bool), ("first", "second"))["additivity"] == pytest.approx(1)
+    # Unseen: (1, 1), (1, 2), (2, 1), (2, 2) with outputs 0, 0, 0, 1 as first=1,2 + second=1,2 leaves 4 (1/4)^2 of the square.
+    found = additivity.describe(GRID, product_of, SEEN, ("first", "second"))["additivity"]
+    assert found == pytest.approx(1 - 0.25 / ((product_of - product_of.mean()) ** 2).sum())
+
+
+def test_salience_of_known_representations():
+    one_hot = np.concatenate([np.eye(3)[GRID[:, 0]], np.eye(3)[GRID[:, 1]]], 1)
+    apart = additivity.geometry(GRID, one_hot @ one_hot.T, ("first", "second"))
+    assert (apart["salience of first"], apart["salience of second"]) == pytest.approx((0.5, 0.5))
+    assert apart["salience of first+second"] == pytest.approx(0)
+    entangled = additivity.geometry(GRID, np.eye(9), ("first", "second"))
+    assert (entangled["salience of first"], entangled["salience of first+second"]) == pytest.approx((0, 1))
+    left = np.eye(3)[GRID[:, 0]]
+    assert additivity.geometry(GRID, left @ left.T, ("first", "second"))["salience of first"] == pytest.approx(1)
+    assert additivity.geometry(GRID, np.ones((9, 9)), ("first", "second")) == {}  # tells nothing apart
+
+
+def test_similarities_and_their_spread_by_hand():
+    items = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    products = np.array([[4.0, 1, 2, 0], [1, 4, 2, 2], [2, 2, 4, 3], [0, 2, 3, 8]])
+    found = additivity.geometry(items, products, ("first", "second"))
+    # Identical: mean 5, variance 3; nothing shared: 0 and 2; first shared: 1 and 3; second shared: 2 and 2. Span 5 - 1.
+    expected = {"none": (0, 1 / 4), "first": (1 / 4, 1 / 4), "second": (1 / 4, 0), "first+second": (1, math.sqrt(3) / 4)}
+    for name, (similarity, spread) in expected.items():
+        assert found[f"similarity of {name}"] == pytest.approx(similarity)
+        assert found[f"similarity_spread of {name}"] == pytest.approx(spread)
+    assert found["salience of first+second"] == pytest.approx((5 - 2 - 2 + 1) / 4)
+
+
+def test_products_of_noisy_representations_are_unbiased():
+    source = np.random.default_rng(0)
+    means = source.standard_normal((4, 5))
+    places, found = torch.arange(4).repeat(2), []
+    for _ in range(2000):
+        kept = conjunctions._Means(4)
+        kept.add(places, torch.from_numpy(means[places] + 3 * source.standard_normal((8, 5))).to(torch.float32)[None])
+        found.append(kept.products(0, np.full(4, 2)))
+    # Standard error 0.5; squares of the means of two examples would be off by 9 * 5 / 2 on the diagonal.
+    np.testing.assert_allclose(np.mean(found, 0), means @ means.T, atol=2)
+    alone = conjunctions._Means(4)
+    alone.add(torch.arange(4), torch.from_numpy(means).to(torch.float32)[None])
+    np.testing.assert_allclose(alone.products(0, np.ones(4)), means @ means.T, rtol=1e-5)
+
+
+def test_pairs_of_two_noisy_examples_do_not_inflate_the_similarity_of_identical_inputs():
+    source = np.random.default_rng(1)
+    places = torch.arange(9).repeat(2)
+    values = np.repeat(np.eye(9)[None], 2, 0).reshape(18, 9) + 2 * source.standard_normal((18, 9))
+    kept, biased = conjunctions._Means(9), 0.0
+    kept.add(places, torch.from_numpy(values).to(torch.float32)[None])
+    means = values.reshape(2, 9, 9).mean(0)
+    biased = np.diag(means @ means.T).mean()
+    assert np.diag(kept.products(0, np.full(9, 2))).mean() == pytest.approx((values[:9] * values[9:]).sum() / 9, rel=1e-4)
+    assert biased > 10
+
+
+# Networks.
+
+
+def test_lazy_training_keeps_similarities_and_rich_training_infers_equivalence():
+    reached = {}
+    for scale, rate, steps in ((1e-6, 0.1, 1000), (1.0, 0.0005, 300)):
+        case = problem(
+            "transitive_equivalence",
+            "dense_network",
+            {},
+            {"scale": scale, "width": 10000},
+            learning_rate=rate,
+            steps=steps,
+            record_every=steps,
+        )
+        states = trained(case, (0, 1))
+        reached[scale] = evaluation.measure(case, weights_of(case, states))
+    assert all(run["train", "accuracy"] == 1 for runs in reached.values() for run in runs)
+    assert all(run["test", "accuracy"] == 1 for run in reached[1e-6])
+    assert all(run["test", "accuracy"] <= 0.5 for run in reached[1.0])
+
+
+def test_a_lazy_network_on_addition_is_nearly_additive_and_keeps_its_similarities():
+    case = problem("addition", "dense_network", {"trained_items": [0]}, {}, learning_rate=0.005, steps=600, record_every=600)
+    states = trained(case)
+    (after,) = conjunctions.measure(case, weights_of(case, states))
+    start = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    (before,) = conjunctions.measure(case, start, outputs=False)
+    assert after["all", "additivity"] > 0.99
+    key = ("all", "similarity of first in penultimate")
+    assert after[key] == pytest.approx(before[key], abs=0.01)
+    assert before[key] == pytest.approx(0.4264, abs=0.02)  # of infinite width
+    assert not any(metric.startswith(("value", "additivity")) for _, metric in before)
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "limit"),
+    [
+        ("addition_extrapolation", "dense_lazy", 0.016),
+        ("context_dependence_3", "context_lazy", 0.070),
+        ("equivalence", "wide_lazy", 0.0007),
+    ],
+)
+def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
+    """Below 2 over the largest eigenvalue of the loss's Gauss-Newton matrix at initialization: J J^T / n times its curvature."""
+    own, network = CONFIG["tasks"][task], CONFIG["models"][model]
+    options = {name: value for name, value in own.items() if name not in ("module", "training")}
+    case = problem(
+        own["module"], "dense_network", options, {name: network[name] for name in ("scale", "width") if name in network}
+    )
+    weights = {name: tensor.requires_grad_() for name, tensor in training.initial_weights(case, 0).items()}
+    split = case.splits["train"]
+    stacked = {name: tensor[None] for name, tensor in weights.items()}
+    outputs = case.model.forward(
+        case.model_parameters, stacked, split.batch(torch.arange(len(split))[None]), lambda name, values, mask: values
+    )
+    rows = [torch.autograd.grad(output, list(weights.values()), retain_graph=True) for output in outputs.flatten()]
+    jacobian = torch.stack([torch.cat([gradient.flatten() for gradient in row]) for row in rows])
+    curvature = 1 / 4 if own["training"]["loss"] == "logistic" else 2
+    found = 2 / (curvature * torch.linalg.eigvalsh(jacobian @ jacobian.T)[-1].item() / len(split))
+    rate = network.get("training", {}).get("learning_rate", own["training"]["learning_rate"])
+    assert rate < found == pytest.approx(limit, rel=0.04)
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "steps", "stop_loss"),
+    [
+        ("addition_asymmetric", "dense_rich", 100000, 1e-4),
+        ("addition_both", "dense_depth_1", 100000, 1e-4),
+        ("context_dependence_3", "context_lazy", 5000, 1e-4),
+        ("context_dependence_1", "dense_1em1_squared", 5000, 1e-4),
+        ("context_dependence_2", "dense_depth_4", 100000, 1e-4),
+        ("equivalence", "wide_rich", 10000, None),
+        ("equivalence", "wide_lazy", 10000, None),
+        ("equivalence", "wide_lazy_logistic", 10000, None),
+    ],
+)
+def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, steps, stop_loss):
+    settings = Configuration(read("config.yaml", *STUDIES, "paper.yaml"), SCHEMA).settings(task, model)
+    assert (settings["steps"], settings["stop_loss"]) == (steps, stop_loss)
+
+
+def test_initialization_of_dense_networks():
+    case = problem("addition", "dense_network", {}, {"scale": 0.1, "hidden_layers": 2})
+    weights = training.initial_weights(case, 0)
+    assert weights["hidden0.weight"].std().item() == pytest.approx(0.1 * np.sqrt(2 / 18), rel=0.05)
+    assert weights["hidden1.weight"].std().item() == pytest.approx(0.1 * np.sqrt(2 / 1000), rel=0.01)
+    assert weights["hidden1.bias"].abs().max().item() == pytest.approx(0.1 / np.sqrt(1000), rel=0.02)
+    with pytest.raises(ValueError, match="sets: 1"):
+        training.initial_weights(problem("addition", "dense_network", {"trained_items": [], "sets": 2}), 0)
+
+
+def test_full_batches_hold_every_example_once():
+    split = problem("addition", "dense_network").splits["train"]
+    assert (split.draw(5, range(3), len(split)) == np.arange(17)).all()
+    assert split.draw(5, range(3), 8).shape == (3, 8)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_losses_of_numbers_and_signs(loss):
+    batch = combinations.Batch(torch.zeros(1, 2, 1, dtype=torch.long), torch.tensor([[1.0, -1.0]]), torch.zeros(1, 2), (1,), True)
+    outputs = torch.tensor([[[0.5, -2.0], [0.5, -2.0]]])  # two columns
+    expected = {
+        "squared": [(0.25 + 9) / 2, (2.25 + 1) / 2],
+        "logistic": [np.log1p(np.exp([-0.5, 2.0])).mean(), np.log1p(np.exp([0.5, -2.0])).mean()],
+    }
+    torch.testing.assert_close(batch.losses(outputs, loss), torch.tensor([expected[loss]], dtype=torch.float32))
+    assert batch.correct(outputs).tolist() == [[0.5, 0.5]]
+    number = combinations.Batch(batch.items, torch.tensor([[3.0, -1.0]]), batch.sets, (1,), False)
+    assert number.correct(torch.tensor([[[2.6], [-0.4]]])).tolist() == [[1.0, 0.0]]
+    with pytest.raises(ValueError, match="'logistic' is for targets that are signs"):
+        number.losses(outputs, "logistic")
+
+
+def test_a_classifier_of_signs_is_given_no_numbers():
+    with pytest.raises(ValueError, match="machine: 'svc' tells signs apart"):
+        fitted("addition", machine="svc", similarities=[[0.3]])
+
+
+# Image tasks.
+
+SMALL = {"samples": 900, "pool": 40, "evaluation_samples": 6}
+NETWORKS = {
+    "batchnorm_cnn": {"channels": [4, 4, 8, 8], "kernel": 3, "padding": 1, "dense_widths": [16, 16]},
+    "resnet18": {"widths": [4, 8], "blocks": [1, 1], "stem": "small"},
+    "vision_transformer": {"patch": 4, "width": 16, "depth": 2, "heads": 2, "head_width": 8, "hidden_width": 16},
+}
+
+
+@cache
+def digits(folder: Path, options: tuple) -> tuple[dict, dict[str, composites.CompositeSplit]]:
+    target = folder / hashlib.sha256(repr(options).encode()).hexdigest()[:8]
+    splitting.make_split(
+        "task", "tasks.digits_composite", defaults("tasks.digits_composite") | SMALL | dict(options), folder / "no", target
+    )
+    return json.loads((target / "task.json").read_text()), composites.load(target, "cpu")
+
+
+@pytest.fixture(scope="module")
+def composite(tmp_path_factory):
+    """Factory of problems on pairs of digits: composite(model, distance=4, ...)."""
+    folder = tmp_path_factory.mktemp("composites")
+
+    def make(model: str, settings: dict | None = None, **options) -> training.Problem:
+        about, splits = digits(folder, tuple(sorted(options.items())))
+        base = {"loss": "squared", "batch_size": 32, "steps": 4, "record_every": 2, "clip": None, "curve_examples": 64}
+        return training.Problem(
+            task="task",
+            about=about,
+            splits=splits,
+            model_name=model,
+            model=import_module(f"compositional.models.{model}"),
+            model_parameters=defaults(f"models.{model}") | NETWORKS[model],
+            regularizer=None,
+            regularizer_parameters={},
+            settings=defaults("training.settings") | base | (settings or {}),
+            device="cpu",
+        )
+
+    return make
+
+
+def test_components_stand_in_their_own_channels_displaced_with_their_edges_continued(composite):
+    case = composite("batchnorm_cnn", distance=3)
+    split = case.splits["test"]
+    ((_, batch),) = split.evaluation_batches(1, 10**6)
+    assert batch.images.shape[2:] == (2, 8, 11) == tuple(case.about["image_shape"])
+    assert batch.noise is None
+    row = 17
+    first, second = ((split.pool[number, 0].float() / 255 - 0.3053) / 0.3760 for number in split.chosen[row])
+    torch.testing.assert_close(batch.images[0, row, 0, :, :8], first)
+    torch.testing.assert_close(batch.images[0, row, 1, :, 3:], second)
+    assert (batch.images[0, row, 0, :, 8:] == first[:, -1:]).all()
+    assert (batch.images[0, row, 1, :, :3] == second[:, :1]).all()
+
+
+def test_items_are_classes_by_permutation_and_evaluation_images_are_new(composite):
+    from sklearn.datasets import load_digits
+
+    case = composite("batchnorm_cnn", problem="context_dependence", level=2)
+    loaded = load_digits()
+    known = {
+        np.round(image * 255 / 16).astype(np.uint8).tobytes(): label
+        for image, label in zip(loaded.images, loaded.target, strict=True)
+    }
+    assert [len(permutation) for permutation in case.about["class_of_item"]] == [2, 6, 6]
+    for split in case.splits.values():
+        labels = np.array([known[image.numpy().tobytes()] for image in split.pool[:, 0]])[split.chosen.numpy()]
+        for component, permutation in enumerate(case.about["class_of_item"]):
+            assert (labels[:, component] == np.array(permutation)[split.combinations[:, component]]).all()
+    images = {name: set(split.chosen.flatten().tolist()) for name, split in case.splits.items()}
+    assert not images["train"] & (images["validation"] | images["test"])
+    combos = {name: set(map(tuple, split.combinations.tolist())) for name, split in case.splits.items()}
+    assert combos["train"] == combos["validation"]
+    assert len(combos["test"]) == 8
+    assert not combos["train"] & combos["test"]
+    assert len(case.splits["train"]) == 64 * (900 // 64)
+
+
+def test_image_tasks_refuse_numbers_that_do_not_fit():
+    blank, labels = np.zeros((40, 4, 4), dtype=np.uint8), np.arange(40) % 10
+    options = defaults("tasks.digits_composite")
+    with pytest.raises(ValueError, match="pool must be less than 4"):
+        composites.build(blank, labels, [0.0], [1.0], options | {"pool": 4})
+    with pytest.raises(ValueError, match="samples must be at least 17"):
+        composites.build(blank, labels, [0.0], [1.0], options | {"pool": 2, "samples": 16})
+
+
+def test_augmentation_shifts_and_mirrors_in_training_alone(composite):
+    case = composite("batchnorm_cnn", augment=True)
+    split = case.splits["train"]
+    plain = split._batch(torch.arange(8)[None], None).images
+    rows = torch.arange(8)[None] + len(split) * torch.arange(1, 9)
+    once, again = split.batch(rows).images, split.batch(rows).images
+    assert torch.equal(once, again)
+    assert not torch.equal(once, plain)
+    black = (0 - 0.3053) / 0.3760
+    for image, shifted in zip(plain[0].flatten(0, 1), once[0].flatten(0, 1), strict=True):
+        padded = functional.pad(image - black, (4, 4, 4, 4)) + black
+        windows = [padded[down : down + 8, across : across + 8] for down, across in product(range(9), repeat=2)]
+        assert any(torch.allclose(shifted, side, atol=1e-6) for window in windows for side in (window, window.flip(1)))
+
+
+def test_noise_is_uniform_and_each_examples_own():
+    keys = torch.arange(2000)[None] * 7919
+    noise = composites.uniform_noise(keys, 3, (50,))
+    assert noise.min() >= 0
+    assert noise.max() < 1
+    assert noise.mean().item() == pytest.approx(0.5, abs=0.005)
+    assert noise.var().item() == pytest.approx(1 / 12, abs=0.001)
+    counts = torch.histc(noise, 20, 0, 1)
+    assert (counts / 5000 - 1).abs().max() < 0.08
+    assert np.abs(np.corrcoef(noise[0, ::40].numpy()) - np.eye(50)).max() < 0.6
+    assert np.abs(np.corrcoef(noise[0].numpy().T) - np.eye(50)).max() < 0.12
+    assert torch.equal(composites.uniform_noise(keys[:, 5:6], 3, (50,))[0, 0], noise[0, 5])
+    assert not torch.equal(composites.uniform_noise(keys, 4, (50,)), noise)
+
+
+@pytest.mark.parametrize("model", sorted(NETWORKS))
+def test_a_run_of_an_image_network_does_not_depend_on_its_neighbors(composite, model):
+    case = composite(model, augment=True, distance=4)
+    together = trained(case, range(4))
+    (alone,) = trained(case, [2])
+    assert torch.equal(alone.tensors["weights"], together[2].tensors["weights"])
+    assert repr(alone.history) == repr(together[2].history)
+    assert not torch.equal(together[1].tensors["weights"], together[2].tensors["weights"])
+    analyzed = conjunctions.measure(case, weights_of(case, together))
+    (one,) = conjunctions.measure(case, weights_of(case, [alone]))
+    assert one == analyzed[2]
+    assert 0 < one["all", "additivity"] <= 1
+    sums = sum(one["all", f"salience of {name} in penultimate"] for name in ("first", "second", "first+second"))
+    assert sums == pytest.approx(1)
+
+
+def test_a_dense_run_does_not_depend_on_its_neighbors():
+    case = problem("context_dependence", "dense_network", {}, {"width": 50}, loss="logistic", learning_rate=0.1, steps=20)
+    together = trained(case, range(5))
+    (alone,) = trained(case, [3])
+    assert torch.equal(alone.tensors["weights"], together[3].tensors["weights"])
+    assert repr(alone.history) == repr(together[3].history)
+
+
+def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composite):
+    case = composite("batchnorm_cnn")
+    weights = evaluation.calibrated(case, weights_of(case, trained(case)))
+    ((_, whole),) = case.splits["test"].evaluation_batches(1, 10**6)
+    (_, part), *_ = case.splits["test"].evaluation_batches(1, 5)
+    outputs = [
+        case.model.forward(case.model_parameters, weights, batch, lambda name, values, mask: values) for batch in (whole, part)
+    ]
+    torch.testing.assert_close(outputs[0][:, :5], outputs[1], rtol=1e-4, atol=1e-4)
+
+
+def test_the_convolutional_network_against_pytorch(composite):
+    case = composite("batchnorm_cnn")
+    weights = training.initial_weights(case, 0)
+    layers: list[torch.nn.Module] = []
+    widths = [2, *NETWORKS["batchnorm_cnn"]["channels"]]
+    for index, (inputs, outputs) in enumerate(pairwise(widths)):
+        convolution = torch.nn.Conv2d(inputs, outputs, 3, padding=1)
+        convolution.weight.data, convolution.bias.data = (weights[f"convolution{index}.{name}"] for name in ("weight", "bias"))
+        layers += [convolution, torch.nn.ReLU(), torch.nn.BatchNorm2d(outputs)]
+    layers += [torch.nn.MaxPool2d(2), torch.nn.Flatten()]
+    for name in ("dense0", "dense1", "output"):
+        dense = torch.nn.Linear(*weights[f"{name}.weight"].shape)
+        dense.weight.data, dense.bias.data = weights[f"{name}.weight"].T, weights[f"{name}.bias"]
+        layers += [dense, torch.nn.ReLU()]
+    batch = case.splits["train"].batch(torch.arange(32)[None])
+    stacked = {name: tensor[None] for name, tensor in weights.items()}
+    ours = case.model.forward(case.model_parameters, stacked, batch, lambda name, values, mask: values)
+    torch.testing.assert_close(ours[0], torch.nn.Sequential(*layers[:-1])(batch.images[0]), rtol=1e-4, atol=1e-4)
+
+
+def test_an_attention_block_against_pytorch(composite):
+    case = composite("vision_transformer", distance=4)
+    model, options = case.model, case.model_parameters | {"depth": 1}
+    weights = model.initialize(options, case.about, np.random.default_rng(0))
+    images = case.splits["test"].evaluation_batches(1, 8)[0][1].images
+    ours = model.forward(
+        options,
+        {name: tensor[None] for name, tensor in weights.items()},
+        composites.Batch(images, torch.zeros(1, 8), False, None),
+        lambda name, values, mask: values,
+    )
+
+    def norm(name: str, values: torch.Tensor) -> torch.Tensor:
+        return functional.layer_norm(values, values.shape[-1:], weights[f"{name}.scale"], weights[f"{name}.shift"])
+
+    patches = torch.stack(
+        [images[0, :, :, 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] for row in range(2) for column in range(3)], 1
+    )
+    tokens = patches.permute(0, 1, 3, 4, 2).flatten(2) @ weights["embedding.weight"] + weights["embedding.bias"]
+    tokens = torch.cat([weights["class_token"].expand(8, 1, -1), tokens], 1) + weights["position"]
+    attention = torch.nn.MultiheadAttention(16, 2, bias=True, batch_first=True)
+    attention.in_proj_weight.data = weights["block0.attention.queries_keys_values.weight"].T
+    attention.in_proj_bias.data.zero_()
+    attention.out_proj.weight.data = weights["block0.attention.output.weight"].T
+    attention.out_proj.bias.data = weights["block0.attention.output.bias"]
+    normal = norm("block0.attention.norm", tokens)
+    tokens = tokens + attention(normal, normal, normal)[0]
+    name = "block0.network"
+    hidden = functional.gelu(norm(f"{name}.norm", tokens) @ weights[f"{name}.hidden.weight"] + weights[f"{name}.hidden.bias"])
+    tokens = tokens + hidden @ weights[f"{name}.output.weight"] + weights[f"{name}.output.bias"]
+    outputs = norm("norm", tokens)[:, 0] @ weights["output.weight"] + weights["output.bias"]
+    torch.testing.assert_close(ours[0], outputs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "expected"), [("batchnorm_cnn", (2, 28, 28), 1_887_873), ("vision_transformer", (6, 32, 32), 2_208_257)]
+)
+def test_networks_at_their_default_size_have_the_originals_parameters(model, shape, expected):
+    module = import_module(f"compositional.models.{model}")
+    weights = module.initialize(defaults(f"models.{model}"), {"image_shape": shape, "classes": 1}, np.random.default_rng(0))
+    assert sum(tensor.numel() for tensor in weights.values()) == expected
+
+
+def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
+    options = defaults("tasks.digits_concat") | {"train_pairs": 300, "test_pairs": 600}
+    splitting.make_split("pairs", "tasks.digits_concat", options, tmp_path / "no", tmp_path / "split")
+    case = training.Problem(
+        task="pairs",
+        about=json.loads((tmp_path / "split" / "task.json").read_text()),
+        splits=images.load(tmp_path / "split", "cpu"),
+        model_name="cnn",
+        model=import_module("compositional.models.cnn"),
+        model_parameters=defaults("models.cnn"),
+        regularizer=None,
+        regularizer_parameters={},
+        settings=defaults("training.settings") | {"loss": "hinge", "batch_size": 32, "steps": 60, "learning_rate": 0.003},
+        device="cpu",
+    )
+    split = case.splits["test"]
+    assert (split.combinations[:, 0] == split.labels.numpy()).all()
+    (before,) = conjunctions.measure(case, {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()})
+    (after,) = conjunctions.measure(case, weights_of(case, trained(case)))
+    for found in (before, after):
+        names = ("left", "right", "left+right")
+        assert sum(found["all", f"salience of {name} in penultimate"] for name in names) == pytest.approx(1)
+        assert 0 < found["all", "additivity"] < 1
+    # The left digit is the label: training makes it more salient than the right one.
+    assert after["all", "salience of left in penultimate"] > after["all", "salience of right in penultimate"] + 0.1
+
+
+# The configuration and the figures.
+
+
+def small_table(figure: dict) -> pd.DataFrame:
+    """A table for a figure of the study with two seeds at most: kernel machines really fitted, networks' numbers made up."""
+    (source,) = figure["sources"]
+    numbers, rows = np.random.default_rng(0), []
+    for grid in figure["grids"]:
+        task, model = CONFIG["tasks"].get(grid["task"], {}), CONFIG["models"].get(grid["model"], {})
+        key = (grid["task"], grid["model"], "none", 0.0)
+        if model.get("module") == "kernel_machine":
+            options = {name: value for name, value in model.items() if name not in ("module", "training")} | {"layers": 20}
+            options |= {"grid": 4} if options.get("grid") else {}
+            asked = {name: value for name, value in task.items() if name not in ("module", "training")}
+            asked |= {"sets": 5} if "sets" in asked else {}
+            for (split, metric), value in fitted(task.get("module", grid["task"]), asked, **options).items():
+                rows.append((*key, 0, split, metric, value))
+            continue
+        parameters = {name: value for name, value in task.items() if name not in ("module", "training", "problem")}
+        kind = task.get("problem", task.get("module", "pair" if grid["model"] == "cnn" else grid["task"]))
+        runs = [(*key, seed) for seed in grid["seeds"][:2]]
+        for name, strengths in grid["regularizers"].items():
+            runs += [(*key[:2], name, strength, seed) for strength in strengths for seed in grid["seeds"][:2]]
+        for run, step in product(runs, [None] if source == "metrics.csv" else [0, 50, 100]):
+            found = {
+                (split, metric): numbers.random() / 1000
+                for split in ("train", "validation", "test")
+                for metric in ("accuracy", "loss")
+            }
+            components = {"pair": ("left", "right"), "scan_jump": ("verb", "template")}.get(kind, ("first", "second"))
+            if kind not in ("pair", "scan_jump") and source == "metrics.csv":
+                design = getattr(symbolic, kind)(defaults(f"tasks.{kind}") | {"class_size": 5} | parameters)
+                components = design.components
+                described = additivity.describe(
+                    design.combinations, numbers.normal(size=(len(design.combinations), 1)), design.trained, components
+                )
+                found |= {("all", metric): value for metric, value in described.items()}
+            if kind != "scan_jump":
+                found["all", "additivity"] = numbers.random()
+            for split, name, where, quantity in product(
+                ("all", "initialization"),
+                additivity.patterns(components),
+                ("penultimate", "convolution", "encoder_states"),
+                ("salience", "similarity", "similarity_spread"),
+            ):
+                found[split, f"{quantity} of {name} in {where}"] = numbers.random()
+            rows += [(*run, *([] if step is None else [step]), split, metric, value) for (split, metric), value in found.items()]
+    step = ["step"] if source == "history.csv" else []
+    return pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", *step, "split", "metric", "value"])
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_figures_draw_from_a_small_table(name, tmp_path):
+    figure = FIGURES[name]
+    small_table(figure).to_csv(tmp_path / "table.csv", index=False)
+    options = figure["options"]
+    paths = {kind: tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "rst")}
+    plot(figure["module"], tmp_path / "table.csv", options, **dict(zip(("pdf", "png", "caption"), paths.values(), strict=True)))
+    assert paths["pdf"].read_bytes().startswith(b"%PDF")
+    caption = paths["rst"].read_text()
+    assert caption.count("\n* ") >= 1
+    assert "nan" not in caption
+
+
+def test_a_network_that_was_left_out_leaves_its_place_empty():
+    figure = FIGURES["network_addition_depth"]
+    table = small_table(figure)
+    failed = (table.task == "addition_asymmetric") & (table.model == "dense_depth_1")
+    table.loc[failed & (table.split == "train") & (table.metric == "loss"), "value"] = 1.0
+    drawn, caption = import_module("compositional.figures.network_addition").draw(table, figure["options"])
+    index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
+    places = {line.get_label(): list(line.get_xdata()) for line in index.lines}
+    assert places == {"extrapolation": [0, 1, 2, 3], "asymmetric": [1, 2, 3], "interpolation": [0, 1, 2, 3], "both": [0, 1, 2, 3]}
+    assert [label.get_text() for label in index.get_xticklabels()] == ["1", "2", "3", "4"]
+    assert "* 2 of 32 runs end" in caption
+    table.loc[(table.task == "addition_asymmetric") & (table.split == "train") & (table.metric == "loss"), "value"] = 1.0
+    drawn, caption = import_module("compositional.figures.network_addition").draw(table, figure["options"])
+    index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
+    assert [line.get_label() for line in index.lines] == ["extrapolation", "interpolation", "both"]
+    assert "* 8 of 32 runs end" in caption
+
+
+@pytest.mark.parametrize("name", ["images_addition", "images_context", "images_equivalence"])
+def test_a_diverged_run_is_counted_and_leaves_the_others_their_interval(name):
+    figure = FIGURES[name]
+    table = small_table(figure)
+    table = pd.concat([table, table.assign(seed=table.seed + 2)], ignore_index=True)
+    first = next(iter(next(iter(figure["options"]["columns"].values())).values()))
+    table.loc[(table.task == first) & (table.seed == 0), "value"] = np.nan
+    drawn, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
+    bars = [part for part in drawn.axes[0].collections if isinstance(part, LineCollection)]
+    assert np.isfinite([segment for part in bars for segment in part.get_segments()]).all()
+    assert ", 4 seeds, 1 of 12 runs diverged, distances" in caption
+    assert ("Bottom: additivity index" in caption) == (name == "images_equivalence")
+    table.loc[table.task == first, "value"] = np.nan
+    _, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
+    assert "compositional all diverged, 0.00" in caption
+    assert "nan" not in caption
+
+
+METRICS = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+
+
+def test_the_caption_of_image_networks_states_means_by_distance():
+    rows = []
+    for seed, change in enumerate((-0.1, 0.1)):
+        key = ("far", "m", "none", 0.0, seed)
+        rows += [
+            (*key, split, "accuracy", value) for split, value in (("train", 1.0), ("validation", 0.9), ("test", 0.6 + change))
+        ]
+        rows.append((*key, "all", "additivity", 0.8))
+        for name, value in (("none", 0.9), ("first", 0.2), ("second", 0.4), ("first+second", 0.5)):
+            rows.append((*key, "initialization", f"salience of {name} in convolution", value))
+    options = {"problem": "transitive_equivalence", "columns": {"digits": {"4": "far"}}, "model": "m"}
+    _, caption = import_module("compositional.figures.composites").draw(
+        pd.DataFrame(rows, columns=METRICS), defaults("figures.composites") | options
+    )
+    assert "  - training set 1.000\n  - in distribution 0.900\n  - compositional 0.600\n  - additivity 0.800\n" in caption
+    assert "salience of a component before training 0.300" in caption
+
+
+def test_the_caption_of_equivalence_says_when_all_is_right():
+    curves = {"train": ([0.5, 0.75, 0.6], [0.5, 0.95, 0.8]), "test": ([0.5, 1.0, 1.0], [0.5, 0.9, 1.0])}
+    rows = [
+        ("t", "m", "none", 0.0, seed, step, split, "accuracy", value)
+        for split, of in curves.items()
+        for seed, own in enumerate(of)
+        for step, value in zip((0, 10, 20), own, strict=True)
+    ]
+    panel = {"title": "two", "task": "t", "models": {"m": "rich"}}
+    _, caption = import_module("compositional.figures.network_equivalence").draw(
+        pd.DataFrame(rows, columns=[*METRICS[:5], "step", *METRICS[5:]]),
+        defaults("figures.network_equivalence") | {"panels": [panel]},
+    )
+    # 0.6 and 0.8: standard error 0.1, t(0.975, 1) = 12.706.
+    assert (
+        "* two, rich (2 seeds): training pairs 0.700 ± 1.271 at step 20 (at most 0.850, at step 10; least 0.500), "
+        "new pairs 1.000 ± 0.000 at step 20 (all right first at 20)"
+    ) in caption
+    for lost, said in (
+        (1, "two, rich (1 seed, 1 diverged): training pairs 0.800 (1 seed) at step 20 (at most 0.950"),
+        (2, "two, rich (0 seeds, 2 diverged): training pairs unknown (no seed) at step 20, new pairs unknown"),
+    ):
+        damaged = [(*row[:-1], np.nan) if row[4] < lost else row for row in rows]
+        _, caption = import_module("compositional.figures.network_equivalence").draw(
+            pd.DataFrame(damaged, columns=[*METRICS[:5], "step", *METRICS[5:]]),
+            defaults("figures.network_equivalence") | {"panels": [panel]},
+        )
+        assert said in caption
+
+
+def test_an_items_value_and_the_slope_of_predictions():
+    names = {
+        "intercept": 1.0,
+        "first=0": 2.0,
+        "second=0": 4.0,
+        "first=1": 9.0,
+        "second=1": 9.0,
+        "first=2": -3.0,
+        "second=2": -1.0,
+    }
+    names |= {f"first={one} second={two}": 0.5 for one, two in ((1, 0), (1, 1), (1, 2), (0, 1), (2, 1))}
+    rows = [("t", "m", "none", 0.0, 0, "all", f"value of {name} at 0.3", value) for name, value in names.items()]
+    rows += [
+        ("t", "m", "none", 0.0, 0, "test", f"output of {item} {item} at 0.3", value) for item, value in ((0, -3.0), (8, 5.0))
+    ]
+    table, figure = pd.DataFrame(rows, columns=METRICS), import_module("compositional.figures.kernel_addition")
+    # Both components' mean and half the intercept; item 1 was seen with all others.
+    assert item_values.by_kernel(table)["0.3"].to_dict() == {0: 3.5, 2: -1.5}
+    # From -8 to 8 the predictions rise by 8.
+    assert figure.slope(table, "0.3") == pytest.approx(0.5)
+
+
+def test_the_rank_correlations_of_a_grid_are_no_tests():
+    figure = FIGURES["regularized_salience"]
+    _, caption = import_module("compositional.figures.regularized_salience").draw(small_table(figure), figure["options"])
+    assert "p = " not in caption
+    assert "it describes this grid and is no test" in caption
+    assert "a lambda that was chosen on these very runs" in caption
+
+
+def test_tasks_whose_accuracies_coincide_are_all_seen():
+    figure = FIGURES["kernel_margins"]
+    drawn, caption = import_module("compositional.figures.kernel_margins").draw(small_table(figure), figure["options"])
+    sizes = [line.get_markersize() for line in drawn.axes[1].lines if line.get_label().endswith("new pairs")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 3
+    assert "the least over new combinations" in caption
+
+
+def test_conjunction_values_count_the_seeds_that_did_not_diverge():
+    figure = FIGURES["network_context"]
+    table = small_table(figure)
+    own = (table.task == "context_dependence_3") & (table.model == "dense_rich")
+    table.loc[own & (table.seed == 0), "value"] = np.nan
+    _, caption = conjunction_values.draw(table, figure["options"])
+    assert "* CD-3, 1e-6 (rich) (1 seed, 1 diverged): accuracy" in caption
+    table.loc[own, "value"] = np.nan
+    _, caption = conjunction_values.draw(table, figure["options"])
+    assert "* CD-3, 1e-6 (rich): all 2 runs diverged" in caption
+    assert "nan" not in caption
+
+
+def test_conjunctions_of_context_dependence_have_their_types():
+    kinds = {
+        "context=0": "context",
+        "feature1=3": "sensory",
+        "feature1=3 feature2=1": "sensory",
+        "context=0 feature1=3": "right conjunction",
+        "context=0 feature2=3": "wrong conjunction",
+        "context=1 feature2=3": "right conjunction",
+        "context=1 feature1=3": "wrong conjunction",
+        "context=1 feature1=3 feature2=0": "memorization",
+    }
+    assert {name: conjunction_values.type_of(name) for name in kinds} == kinds
+
+
+def test_the_caption_states_the_saliences_of_the_table(tmp_path):
+    rows = [
+        ("factorial", "infinite_relu", "none", 0.0, 0, "kernel", f"salience of {name} at layer {layer}", value)
+        for layer, values in enumerate(((0.5, 0.5, 0.0), (0.43, 0.43, 0.14)))
+        for name, value in zip(("component1", "component2", "component1+component2"), values, strict=True)
+    ]
+    write_csv(tmp_path / "table.csv", ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"), rows)
+    options = defaults("figures.salience_layers") | {"models": {"infinite_relu": "ReLU"}, "stated_layers": [1]}
+    _, caption = import_module("compositional.figures.salience_layers").draw(pd.read_csv(tmp_path / "table.csv"), options)
+    assert "ReLU, layer 1: Sal(1) 0.430, Sal(2) 0.140" in caption
+    _, unequal = import_module("compositional.figures.salience_layers").draw(
+        pd.read_csv(tmp_path / "table.csv"),
+        options | {"columns": {"ReLU": {"infinite_relu": "q = 0.5", "no_such": "q = 1"}, "step": {"nor_such": "q = 1"}}},
+    )
+    assert "ReLU, q = 0.5, layer 1: component1 0.430, component2 0.430, component1+component2 0.140\n" in unequal
+    assert "every network: full conjunction rises" in unequal
+    assert "single components fall with every layer: holds" in caption
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "message"),
+    [
+        (
+            "digits_concat",
+            "interpolation",
+            "model 'interpolation' is for combination tasks, 'digits_concat' is a task of kind 'image'",
+        ),
+        (
+            "addition",
+            "dense_lazy",
+            "training.loss 'cross_entropy' is not for 'addition', a task of kind 'combination', which takes squared, logistic",
+        ),
+        (
+            "digits_extrapolation_0",
+            "cnn",
+            "model 'cnn' is for image tasks, 'digits_extrapolation_0' is a task of kind 'composite'",
+        ),
+    ],
+)
+def test_combinations_that_cannot_be_trained_are_refused(task, model, message):
+    assert CONFIGURATION.impossible(task, model, "none") == [message]
+
+
+@pytest.mark.workflow
+def test_a_fit_is_a_run_of_the_workflow(tmp_path):
+    project = Project(tmp_path)
+    grids = [{"task": "factorial_two", "model": "infinite_relu_10", "regularizers": {}, "seeds": [0]}]
+    change = {
+        "models": {"infinite_relu_10": {"layers": 3}},
+        "studies": {
+            "kernel_theory": {"figures": {"kernel_salience_unequal": {"grids": grids, "options": {"stated_layers": [3]}}}}
+        },
+    }
+    figure, overlay = "results/figures/kernel_salience_unequal.pdf", project.overlay(change)
+    project.snakemake(figure, overlay=overlay)
+    table = pd.read_csv(tmp_path / "results/tables/kernel_salience_unequal.csv")
+    assert list(table) == ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+    found = table[table.metric == "salience of component1 at layer 3"].value.item()
+    expected = kernels.salience(kernels.network_kernels([0.1, 0.9], "relu", 3), 2)[3, 1, 0]
+    assert found == pytest.approx(expected)
+    run = json.loads((tmp_path / "results/runs/factorial_two/infinite_relu_10/none/lambda=0/seed=0/run.json").read_text())
+    assert (run["status"], run["family"]["model_parameters"]["layers"]) == ("done", 3)
+    caption = (tmp_path / "results/figures/kernel_salience_unequal.rst").read_text()
+    assert f"ReLU, q = 0.1, layer 3: component1 {found:.3f}" in caption
+    assert "Nothing to be done" in project.snakemake(figure, overlay=overlay)
+    change["models"]["infinite_relu_10"]["layers"] = 4
+    jobs = project.jobs(figure, overlay=project.overlay(change))
+    assert jobs["train_factorial_two__infinite_relu_10__none"] == 1

@@ -1,0 +1,333 @@
+"""The figures of representations and methods, drawn from small tables: numbers of their captions, bytes, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+
+from compositional.figures import comparison, embeddings, metrics, per_category, tradeoff
+from compositional.figures.shared import style
+from compositional.files import write_csv
+from compositional.plugins import defaults
+from compositional.stages.plot import plot
+
+HEADER = ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value")
+
+
+def options(figure: str, **given) -> dict:
+    return defaults(f"figures.{figure}") | given
+
+
+def table(rows: list[tuple]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=HEADER)
+
+
+@pytest.fixture
+def runs() -> pd.DataFrame:
+    """Entropy gains at 0.1 and loses everything at 10, where a run diverged; three seeds; 20 steps."""
+    rows = []
+    for seed in range(3):
+        for regularizer, strength, test, own, seconds in (
+            ("none", 0.0, 0.1, 1.0, 2.0),
+            ("entropy", 0.1, 0.9, 0.98, 3.0),
+            ("entropy", 10.0, 0.0, 0.0, 5.0),
+        ):
+            key = ("scan_jump", "lstm_attention", regularizer, strength, seed)
+            lost = strength == 10 and seed == 2
+            rows += [
+                (*key, "test", "accuracy", np.nan if lost else test + 0.01 * seed),
+                (*key, "train", "accuracy", np.nan if lost else own),
+                (*key, "train", "steps", 20),
+                (*key, "train", "wall_seconds", seconds),
+                (*key, "probe", "ccgp in encoder_states", np.nan if lost else test / 2),
+                (*key, "probe", "ccgp in encoder_states (shuffled)", 0.25),
+                (*key, "probe", "ccgp in encoder_states (2.5 %)", 0.2),
+                (*key, "probe", "ccgp in encoder_states (97.5 %)", 0.3),
+            ]
+    return table(rows)
+
+
+def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
+    _, caption = tradeoff.draw(runs, options("tradeoff"))
+    assert "* scan_jump, lstm_attention" in caption
+    # Gain 0.8 in every seed, loss 0.02; times 3 / 2 and 5 / 2, all seeds alike.
+    assert "entropy: largest gain +0.800 ± 0.000 at lambda 0.1, with a loss of +0.020" in caption
+    assert "a step takes 2.00 times the plain run's" in caption
+    assert "entropy: 1 runs diverged" in caption
+    assert "plain:" not in caption
+    # Nothing else is in the table.
+    assert "* scan_jump, lstm_attention\n  - nothing of its distribution is held out" in caption
+    figure, caption = tradeoff.draw(runs.replace({"split": {"train": "validation"}}), options("tradeoff"))
+    assert "held out" not in caption
+    assert figure.axes[0].get_xlabel() == "loss in distribution"
+
+
+def test_tradeoff_has_intervals_of_gain_and_loss_and_none_of_time(runs):
+    runs.loc[(runs.metric == "wall_seconds") & (runs.regularizer == "entropy"), "value"] += runs.seed  # three packs
+    figure, caption = tradeoff.draw(runs, options("tradeoff"))
+    bars = [[part for part in axes.collections if isinstance(part, LineCollection)] for axes in figure.axes]
+    assert [len(own) for own in bars] == [2, 1]  # both directions, and the vertical one alone
+    assert all(np.ptp(segment[:, 0]) == 0 for segment in bars[1][0].get_segments())
+    assert "gain and loss with 95 % intervals" in caption
+    assert "it has no interval" in caption
+
+
+def test_tradeoff_shows_every_seed_of_gain_and_loss(runs):
+    figure, _ = tradeoff.draw(runs, options("tradeoff"))
+    dots, none = ([part.get_offsets() for part in axes.collections if isinstance(part, PathCollection)] for axes in figure.axes)
+    assert not none
+    # Three seeds at 0.1, two at 10 and one that diverged.
+    np.testing.assert_allclose(dots[0], [[0.02, 0.8], [1, -0.1], [0.02, 0.8], [1, -0.1], [0.02, 0.8], [np.nan] * 2])
+
+
+def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
+    runs.loc[(runs.regularizer == "none") & (runs.seed == 2) & (runs.metric == "accuracy"), "value"] = np.nan
+    _, caption = tradeoff.draw(runs, options("tradeoff"))
+    assert "entropy: 1 runs diverged" in caption
+    assert "plain: 1 runs diverged" in caption
+    _, caption = tradeoff.draw(runs[runs.seed == 0], options("tradeoff"))
+    assert "entropy: largest gain +0.800 (1 seed) at lambda 0.1" in caption
+
+
+def test_comparison_of_another_metric_names_it_and_refuses_one_that_is_not_there(runs):
+    translated = runs[runs.metric == "accuracy"].assign(metric="bleu", value=lambda rows: 30 * rows.value)
+    figure, caption = comparison.draw(translated, options("comparison", metric="bleu"))
+    assert caption.startswith("bleu on the test set")
+    assert "lstm_attention + entropy 0.1: 27.300" in caption
+    assert figure.axes[0].get_xlim()[1] > 27
+    assert "lstm_attention + entropy 10: 0.150, median 0.150, from 0.000 to 0.300 (2 seeds, 1 diverged)" in caption
+    best = np.array([27.0, 27.3, 27.6])
+    bars = [bar.get_segments()[0][:, 0] for axes in figure.axes for bar in axes.collections if isinstance(bar, LineCollection)]
+    half = style.interval(best)
+    assert any(np.allclose(bar, [best.mean() - half, best.mean() + half]) for bar in bars)  # not cut at 1, as shares are
+    with pytest.raises(ValueError, match="no run has 'bleu' on its test set"):
+        comparison.draw(runs, options("comparison", metric="bleu"))
+
+
+def test_comparison_has_every_method_in_the_order_asked_for_and_published_numbers(runs):
+    published = {"scan_jump": {"CGPS": {"mean": 0.988, "deviation": 0.014, "median": 0.99, "source": "Li et al. 2019"}}}
+    methods = {"LSTM + entropy": "lstm_attention/entropy/lambda=0.1", "LSTM": "lstm_attention/none/lambda=0"}
+    figure, caption = comparison.draw(runs, options("comparison", methods=methods, published=published))
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["LSTM + entropy", "LSTM", "CGPS (published)"]
+    half = style.interval(np.array([0.9, 0.91, 0.92]))
+    assert f"LSTM + entropy: 0.910 +- {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
+    assert "published, CGPS: 0.988 +- 0.014, median 0.990 (Li et al. 2019)" in caption
+    # The deviation ends at 1: 0.974 to 1.002 would leave the axes.
+    bars = [bar.get_segments()[0][:, 0] for bar in figure.axes[0].collections if isinstance(bar, LineCollection)]
+    np.testing.assert_allclose(bars[-1], [0.974, 1])
+    assert "drawn only as far as 0 and 1" in caption
+    _, everything = comparison.draw(runs, options("comparison"))
+    assert "lstm_attention + entropy 10: 0.005" in everything
+    assert "(2 seeds, 1 diverged)" in everything
+
+
+def test_a_method_without_a_path_is_left_out(runs):
+    methods = {"LSTM + entropy": None, "LSTM": "lstm_attention/none/lambda=0"}
+    figure, caption = comparison.draw(runs, options("comparison", methods=methods))
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["LSTM"]
+    assert "entropy" not in caption
+
+
+def test_methods_of_tiny_lambdas_are_told_apart(runs):
+    tiny = pd.concat([runs[runs["lambda"] == 0.1].assign(**{"lambda": strength}) for strength in (1e-10, 1e-9)])
+    assert {name: rows["lambda"].unique().tolist() for name, rows in style.methods(tiny, {}).items()} == {
+        "lstm_attention + entropy 1e-10": [1e-10],
+        "lstm_attention + entropy 1e-09": [1e-9],
+    }
+
+
+def test_metrics_caption_has_values_null_and_correlation(runs):
+    wanted = {"CCGP": ["ccgp in penultimate", "ccgp in encoder_states"]}
+    figure, caption = metrics.draw(runs, options("metrics", measures=wanted))
+    assert "0.050 at lambda = 0, shuffled 0.250" in caption
+    assert "entropy 0.450 at 0.1, its most accurate lambda (range 0.000 to 0.450)" in caption
+    assert "rho with accuracy +0.9" in caption
+    assert "(8 runs)" in caption
+    assert "  - scan_jump, lstm_attention, ccgp in encoder_states: 0.050" in caption
+    assert "after shuffling which vector belongs to which input; its mean" in caption
+    assert figure.axes[0].get_title() == "CCGP"
+
+
+def test_metrics_caption_says_what_each_model_is_measured_in_and_what_its_null_is(runs):
+    """Where a panel mixes representations, and of a measure that shuffles no inputs."""
+    measured = runs.metric.str.startswith("ccgp")
+    ours = "relative_distance of jump in word_embedding"
+    runs.loc[measured, "metric"] = runs.metric.str.replace("ccgp in encoder_states", ours)
+    second = runs.assign(model="primitive_attention", metric=runs.metric.str.replace("word_embedding", "word_embedding_2"))
+    wanted = {"distance": [f"{ours}_2", ours]}
+    _, caption = metrics.draw(pd.concat([runs, second]), options("metrics", measures=wanted))
+    assert "lstm_attention, relative_distance of jump in word_embedding: 0.050" in caption
+    assert "primitive_attention, relative_distance of jump in word_embedding_2: 0.050" in caption
+    assert "which input; of relative_distance the distance to as many other words drawn at random; its mean" in caption
+
+
+def test_the_null_of_a_measure_is_its_own_lines(runs):
+    measured = runs.metric.str.startswith("ccgp")
+    more = runs[runs.regularizer == "entropy"].assign(regularizer="recombination")
+    runs.loc[measured & (runs.regularizer == "entropy") & (runs.metric != "ccgp in encoder_states"), "value"] += 0.5
+    figure, caption = metrics.draw(pd.concat([runs, more]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
+    assert "0.050 at lambda = 0, shuffled 0.250" in caption  # of the plain runs, not of all
+    dotted = {line.get_color(): list(line.get_ydata()) for line in figure.axes[0].lines if line.get_linestyle() == ":"}
+    assert dotted[style.color("entropy")] == pytest.approx([0.25, 0.75, 0.75])
+    assert dotted[style.color("recombination")] == pytest.approx([0.25, 0.25, 0.25])
+    bands = [part.get_paths()[0].vertices[:, 1] for part in figure.axes[0].collections if isinstance(part, PolyCollection)]
+    assert [(band.min(), band.max()) for band in bands] == [pytest.approx((0.2, 0.8)), pytest.approx((0.2, 0.3))]
+
+
+def test_metrics_shows_trained_networks_alone(runs):
+    measured = runs[runs.metric == "ccgp in encoder_states"]
+    before = measured.assign(split="initialization", value=0.9)
+    wanted = {"CCGP": ["ccgp in encoder_states"]}
+    _, caption = metrics.draw(pd.concat([runs, before]), options("metrics", measures=wanted))
+    assert "0.050 at lambda = 0" in caption
+
+
+def test_metrics_marks_and_counts_runs_without_a_value(runs):
+    wanted = {"CCGP": ["ccgp in encoder_states"]}
+    figure, caption = metrics.draw(runs, options("metrics", measures=wanted))
+    assert "(8 runs); 1 of 9 runs without a value" in caption
+    top = figure.axes[0]
+    at_bottom = [part for part in top.collections if part.get_offset_transform() == top.get_xaxis_transform()]
+    assert np.concatenate([part.get_offsets() for part in at_bottom]).tolist() == [[10, 0]]
+    # One seed has no other to compare with: nothing to show, and no fault.
+    none = runs[runs.seed == 0].copy()
+    none.loc[none.metric == "ccgp in encoder_states", "value"] = np.nan
+    _, caption = metrics.draw(none, options("metrics", measures=wanted))
+    assert "ccgp in encoder_states: rho undefined; 3 of 3 runs without a value" in caption
+
+
+def test_metrics_refuses_what_is_not_there(runs):
+    with pytest.raises(ValueError, match="no run has 'salience'"):
+        metrics.draw(runs, options("metrics", measures={"salience": ["salience"]}))
+    other = runs.assign(task="digits_concat")
+    with pytest.raises(ValueError, match=r"'accuracy' stands in several splits \(test, train\)"):
+        metrics.draw(runs, options("metrics", measures={"accuracy": ["accuracy"]}))
+    with pytest.raises(ValueError, match="digits_concat, scan_jump; make one figure a task"):
+        metrics.draw(pd.concat([runs, other]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
+
+
+@pytest.fixture
+def vectors() -> pd.DataFrame:
+    """Four words on a rectangle in three dimensions; the regularized model's vary along the plain model's third axis alone."""
+    plain = np.array([[-2.0, -1.0, 0.0], [-2.0, 1.0, 0.0], [2.0, -1.0, 0.0], [2.0, 1.0, 0.0]])
+    other = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+    rows = []
+    for regularizer, strength, values in (("none", 0.0, plain), ("entropy", 0.1, other), ("entropy", 1.0, plain / 10 + 5)):
+        for item, vector in zip(("jump", "walk", "look", "run"), values, strict=True):
+            rows += [
+                ("scan_jump", "lstm_attention", regularizer, strength, 0, "word_embedding", item, dimension, value)
+                for dimension, value in enumerate(vector)
+            ]
+    return pd.DataFrame(
+        rows, columns=["task", "model", "regularizer", "lambda", "seed", "representation", "item", "dimension", "value"]
+    )
+
+
+def test_embeddings_have_the_plain_models_axes(vectors):
+    figure, caption = embeddings.draw(vectors, options("embeddings", groups={"jump": ["jump"]}))
+    assert "plain, lambda 0: share 1.000, root mean square distance from the center 2.236" in caption
+    assert "entropy, lambda 0.1: share 0.000" in caption
+    assert "entropy, lambda 1: share 1.000, root mean square distance from the center 0.224" in caption
+    drawn = [np.concatenate([part.get_offsets() for part in axes.collections]) for axes in figure.axes]
+    # The same shape, ten times smaller, whatever the constant in front.
+    np.testing.assert_allclose(drawn[2], drawn[0] / 10, atol=1e-9)
+    assert sorted(np.abs(drawn[0][:, 0])) == pytest.approx([2, 2, 2, 2])
+
+
+def test_embeddings_say_what_their_axes_are(vectors):
+    figure, caption = embeddings.draw(vectors, options("embeddings"))
+    assert figure.axes[0].get_ylabel() == "word_embedding\nPC 2 of the plain model"
+    assert {axes.get_xlabel() for axes in figure.axes} == {"PC 1 of the plain model"}
+    assert "each panel has its own scale" in caption
+    assert "Commands" not in caption
+    commands = vectors.assign(representation="encoder_states")
+    assert "Commands are shown by the mean" in embeddings.draw(commands, options("embeddings"))[1]
+
+
+def test_embeddings_needs_one_seed_and_the_plain_run(vectors):
+    with pytest.raises(ValueError, match="lacks the plain run"):
+        embeddings.draw(vectors[vectors.regularizer != "none"], options("embeddings"))
+    with pytest.raises(ValueError, match="one task, model and seed"):
+        embeddings.draw(pd.concat([vectors, vectors.assign(seed=1)]), options("embeddings"))
+    with pytest.raises(ValueError, match="no representation 'penultimate'"):
+        embeddings.draw(vectors, options("embeddings", representations={"penultimate": "last"}))
+    lost = vectors.assign(value=vectors.value.where(vectors.regularizer != "none"))
+    with pytest.raises(ValueError, match="the plain run of scan_jump, lstm_attention, seed 0 diverged"):
+        embeddings.draw(lost, options("embeddings"))
+
+
+@pytest.fixture
+def categories() -> pd.DataFrame:
+    rows = []
+    for regularizer, strength, gain in (("none", 0.0, 0.0), ("consistency", 1.0, 0.2)):
+        for seed in range(2):
+            key = ("cogs", "transformer", regularizer, strength, seed, "test")
+            rows += [
+                (*key, "accuracy", 0.5),
+                (*key, "accuracy of lexical/active_to_passive", 0.7 + gain + 0.02 * seed),
+                (*key, "accuracy of structural/cp_recursion", 0.0),
+                (*key, "accuracy of length 9", 0.4),
+                (*key, "accuracy of length 10", 0.3),
+            ]
+    return table(rows)
+
+
+def test_per_category_finds_categories_in_the_names_of_metrics(categories):
+    groups = {"first": ["structural/cp_recursion"]}
+    figure, caption = per_category.draw(categories, options("per_category", groups=groups))
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    # Groups first; numbers in names in the order of numbers.
+    assert labels == ["structural/cp_recursion", "length 9", "length 10", "lexical/active_to_passive"]
+    expected = "structural/cp_recursion 0.000, length 9 0.400, length 10 0.300, lexical/active_to_passive 0.710"
+    assert f"transformer (2 seeds): {expected}" in caption
+    assert "transformer + consistency 1 (2 seeds): structural/cp_recursion 0.000, length 9 0.400" in caption
+    assert figure.legends[0].get_texts()[0].get_text() == "transformer (2 seeds)"
+    other = categories[categories.seed == 0].assign(task="cogs_100")
+    lost = categories.assign(value=categories.value.where((categories.seed == 0) | (categories.regularizer != "none")))
+    figure, caption = per_category.draw(pd.concat([lost, other]), options("per_category"))
+    assert "transformer (1 seed, 1 diverged): length 9 0.400" in caption
+    assert figure.legends[0].get_texts()[0].get_text() == "transformer (1 to 2 seeds)"
+    with pytest.raises(ValueError, match="no metric of the test set begins with 'accuracy of '"):
+        per_category.draw(categories.assign(split="validation"), options("per_category"))
+
+
+def test_categories_stand_in_blocks():
+    names, begins = per_category._order(["b/y", "b", "length 10", "a/x", "length 9", "b/x"], {"first": ["b/x"]})
+    assert names == ["b/x", "a/x", "b", "b/y", "length 9", "length 10"]
+    assert begins == [1, 2, 4]
+
+
+def test_in_distribution_is_the_member_of_that_name_then_validation_then_train():
+    rows = [("a", name) for name in ("train", "validation", "in_distribution", "test")] + [("b", "train"), ("b", "test")]
+    own = table([(task, "m", "none", 0.0, 0, split, "accuracy", 0.5) for task, split in rows])
+    found = style.accuracies(own, "in_distribution")
+    assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
+
+
+@pytest.mark.parametrize("module", ["tradeoff", "comparison", "metrics", "per_category"])
+def test_drawn_twice_they_have_the_same_bytes(module, runs, categories, tmp_path):
+    source = categories if module == "per_category" else runs
+    given = {"measures": {"CCGP": ["ccgp in encoder_states"]}} if module == "metrics" else {}
+    write_csv(tmp_path / "table.csv", HEADER, source.itertuples(index=False))
+    read = []
+    for name in ("one", "two"):
+        paths = {kind: tmp_path / f"{name}.{kind}" for kind in ("pdf", "png", "caption")}
+        plot(module, tmp_path / "table.csv", options(module, **given), **paths)
+        read.append([path.read_bytes() for path in paths.values()])
+    assert read[0] == read[1]
+
+
+def test_every_caption_that_shows_swaps_of_words_says_what_they_are(runs, categories):
+    drawn = {
+        "metrics": (metrics, runs, {"measures": {"CCGP": ["ccgp in encoder_states"]}}),
+        "per_category": (per_category, categories, {}),
+        "tradeoff": (tradeoff, runs, {}),
+    }
+    for name, (module, rows, given) in drawn.items():
+        swapped = rows.replace({"regularizer": dict.fromkeys(("entropy", "consistency"), "recombination")})
+        images = pd.concat([swapped, swapped[swapped.metric == "accuracy"].assign(split="all", metric="additivity")])
+        said = ["augmentation in disguise" in module.draw(own, options(name, **given))[1] for own in (rows, swapped, images)]
+        assert said == [False, True, False], name

@@ -1,0 +1,37 @@
+"""The shipped configuration, merged as Snakemake merges it, and changed."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "config" / "schema.yaml"
+
+
+def merged(*overlays: dict) -> dict:
+    """Snakemake's way to merge configurations: dictionaries recursively, everything else replaced."""
+    result: dict = {}
+    for overlay in overlays:
+        for key, value in overlay.items():
+            both = isinstance(value, dict) and isinstance(result.get(key), dict)
+            result[key] = merged(result[key], value) if both else copy.deepcopy(value)
+    return result
+
+
+def read(*names: str) -> dict:
+    return merged(*(yaml.safe_load((ROOT / "config" / name).read_text()) for name in names))
+
+
+STUDIES = [f"studies/{path.name}" for path in sorted((ROOT / "config" / "studies").glob("*.yaml"))]
+
+
+def change(config: dict, path: list, value: Any) -> dict:
+    inner = config
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return config

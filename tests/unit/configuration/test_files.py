@@ -1,0 +1,75 @@
+"""Files of the configuration that cannot be read, or that change one another in silence, are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compositional.configuration import files as config_files
+from compositional.configuration.configuration import ConfigurationError
+
+CONFIG = Path(__file__).parents[3] / "config"
+FIGURE = b"{studies: {s: {figures: {f: {grids: [{task: a}]}}}}, tasks: {t: {size: 1}}}"
+
+
+@pytest.mark.parametrize("loader", [config_files._Loader, yaml.SafeLoader])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", " has no keys at its top level.*delete the file"),
+        (b"# nothing yet\n", " has no keys at its top level"),
+        (b"- a\n", " has no keys at its top level"),
+        (b"tasks:\n  a: {}\n b: {}\n", ", line 3, column 2: .*indentation"),
+        (b"tasks:\n\ta: {}\n", ", line 2, column 1: .*spaces"),
+        (b"tasks: \x01\n", ": .*characters are not allowed"),
+        (b"tasks: !unknown {}\n", ", line 1, column 8: could not determine a constructor"),
+        (b"# one\n# \xe9\ntasks: {}\n", ", line 2: this is not UTF-8"),
+        (b"device: cpu\ndevice: cuda\n", ", line 2, column 1: the key 'device' stands in line 1 already"),
+        (b"tasks:\n  - a: {b: 1, c: 2, b: 1}\n", ", line 2, column 21: the key 'b' stands in line 2 already"),
+        (b'models: {5: {}, "5": {}}\n', ", line 1, column 17: the key '5' stands"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path, monkeypatch, loader, content, message):
+    monkeypatch.setattr(config_files, "_Loader", loader)
+    path = tmp_path / "study.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=re.escape(str(path)) + message) as caught:
+        config_files.check([], [path])
+    assert "\n" not in str(caught.value)
+
+
+def test_merge_keys_and_the_shipped_files_are_read_as_ever(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, y: 3}\nc: {<<: *b, <<: *a, x: 4}\n")
+    assert config_files.read(path) == yaml.safe_load(path.read_text())
+    shipped = [CONFIG / "config.yaml", *CONFIG.glob("studies/*.yaml")]
+    config_files.check(shipped, [CONFIG / "paper.yaml"])
+    assert [config_files.read(file) for file in shipped] == [yaml.safe_load(file.read_text()) for file in shipped]
+
+
+def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_bytes(FIGURE)
+    second.write_bytes(FIGURE)
+    config_files.check([first], [second])
+    with pytest.raises(ConfigurationError, match=r"studies\.s\.figures\.f is in .*a\.yaml and again in .*b\.yaml: rename it"):
+        config_files.check([first, second], [])
+    second.write_bytes(FIGURE.replace(b"f:", b"g:"))
+    config_files.check([first, second], [])
+    second.write_bytes(FIGURE.replace(b"f:", b"g:").replace(b"size: 1", b"size: 2"))
+    with pytest.raises(ConfigurationError, match=r"tasks\.t is in .*a\.yaml and again in .*b\.yaml"):
+        config_files.check([first, second], [])
+    first.write_bytes(b"device: cpu\npack_size: {default: 5, t: 1}\n")
+    second.write_bytes(b"device: cpu\npack_size: {default: 5, u: 2}\n")
+    config_files.check([first, second], [])
+    for content, name in ((b"device: cuda", "device"), (b"pack_size: {t: 2}", r"pack_size\.t")):
+        second.write_bytes(content)
+        config_files.check([first], [second])
+        with pytest.raises(ConfigurationError, match=rf"^{name} is in .*a\.yaml and again in .*b\.yaml: leave it in one"):
+            config_files.check([first, second], [])
+    for content in (b"studies: 5", b"studies: {s: [f]}", b"tasks: [t]", b"studies: {s: {figures: }}"):
+        second.write_bytes(content)
+        config_files.check([first, second], [])  # left to the schema, which names the key

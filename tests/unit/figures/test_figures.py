@@ -1,0 +1,210 @@
+"""Figures: drawn from a table alone, the same bytes every time, captions with the table's numbers."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection
+
+from compositional.figures import ablation, comparison, regularized_salience
+from compositional.figures.shared import style
+from compositional.files import write_csv
+from compositional.plugins import defaults
+from compositional.stages.aggregate import aggregate
+from compositional.stages.plot import plot
+
+HEADER = ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two tasks; entropy helps at 0.1; one run diverged."""
+    rows = []
+    for seed in range(3):
+        for regularizer, strength, value in (("none", 0.0, 0.2), ("entropy", 0.1, 0.9), ("entropy", 1.0, 0.5)):
+            for split in ("train", "test"):
+                reached = value + 0.01 * seed if split == "test" else 1.0
+                lost = split == "test" and strength == 1.0 and seed == 2
+                rows.append(
+                    ("scan_jump", "lstm_attention", regularizer, strength, seed, split, "accuracy", "nan" if lost else reached)
+                )
+        rows.append(("digits_concat", "cnn", "none", 0.0, seed, "test", "accuracy", 0.7))
+        rows.append(("digits_concat", "cnn", "none", 0.0, seed, "validation", "accuracy", 0.8))
+        rows.append(("digits_b", "cnn", "none", 0.0, seed, "test", "accuracy", 0.95))
+        rows.append(("digits_b", "cnn", "entropy", 1.0, seed, "test", "accuracy", 0.15))  # is no ceiling
+    write_csv(tmp_path / "table.csv", HEADER, rows)
+    return tmp_path / "table.csv"
+
+
+OPTIONS = {"ceilings": {"digits_concat": "digits_b"}, "anchors": {"scan_jump": {"published": 0.98}}}
+
+
+def draw(table, folder):
+    paths = {name: folder / f"figure.{name}" for name in ("pdf", "png", "caption")}
+    plot("ablation", table, OPTIONS, **paths)
+    return paths
+
+
+def test_a_figure_drawn_twice_has_the_same_bytes(table, tmp_path):
+    digests = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths = draw(table, tmp_path / name)
+        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in paths.values()])
+    assert digests[0] == digests[1]
+
+
+def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
+    text = draw(table, tmp_path)["caption"].read_text()
+    assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds)" in text
+    assert "entropy: 0.910 at its best lambda, 0.1" in text
+    # The diverged run is marked and not averaged: (0.50 + 0.51) / 2.
+    assert "entropy: 0.505 at its largest lambda, 1" in text
+    noise = defaults("regularizers.entropy")
+    powers = f"{noise['word_noise']:g} to word embeddings and {noise['feature_noise']:g} to the penultimate layer"
+    assert f"by default of standard deviation {powers}" in text
+    assert "1 runs diverged (crosses), not averaged" in text
+    assert "ceiling (digits_b): 0.950" in text
+    rows = pd.read_csv(table)
+    rows[rows.task != "digits_b"].to_csv(table, index=False)
+    assert "ceiling" not in draw(table, tmp_path)["caption"].read_text()
+
+
+def test_each_model_has_a_ceiling_of_its_own(table):
+    rows = pd.read_csv(table)
+    more = rows[rows.task == "digits_b"].assign(model="resnet18")
+    more["value"] -= 0.25
+    shown = rows[(rows.task == "digits_b") & (rows.regularizer == "entropy")].assign(task="digits_concat")
+    figure, caption = ablation.draw(pd.concat([rows, more, shown]), OPTIONS)
+    assert "  - ceiling (digits_b, cnn): 0.950" in caption
+    assert "  - ceiling (digits_b, resnet18): 0.700" in caption
+    drawn = {line.get_label(): line.get_ydata()[0] for line in figure.axes[0].lines if "ceiling" in str(line.get_label())}
+    assert drawn == {
+        f"ceiling: nothing redundant in training ({model})": pytest.approx(height)
+        for model, height in (("cnn", 0.95), ("resnet18", 0.7))
+    }
+
+
+def test_where_nothing_is_held_out_the_figure_says_that_training_examples_are_shown(table):
+    rows = pd.read_csv(table)
+    figure, caption = ablation.draw(rows, OPTIONS)
+    assert "bottom: training examples" in caption.split("* scan_jump")[1]
+    assert "bottom: training examples" not in caption.split("* scan_jump")[0]
+    assert [axes.get_title() for axes in figure.axes[2:]] == ["", "training examples (nothing is held out)"]
+
+
+def test_a_task_whose_runs_all_diverged_is_drawn_empty_and_named():
+    rows = [("train", "diverged", 1.0), *((split, "accuracy", np.nan) for split in ("train", "test"))]
+    runs = [("digits_concat", "cnn", *method, seed) for method in (("none", 0.0), ("entropy", 1.0)) for seed in (0, 1)]
+    table = pd.DataFrame([(*run, *row) for run in runs for row in rows], columns=HEADER)
+    figure, caption = regularized_salience.draw(table, defaults("figures.regularized_salience"))
+    assert "* digits_concat: every run diverged, so that nothing is drawn" in caption
+    assert not any(axes.lines or axes.collections for axes in figure.axes)
+
+
+def test_the_ablation_says_where_all_runs_diverged(table):
+    rows = pd.read_csv(table)
+    rows.loc[rows["lambda"] == 1, "value"] = np.nan
+    _, caption = ablation.draw(rows, OPTIONS)
+    assert "entropy: all 3 runs diverged at its largest lambda, 1" in caption
+    rows["value"] = np.nan
+    _, caption = ablation.draw(rows, OPTIONS)
+    assert "scan_jump, lstm_attention: all 3 runs diverged at lambda = 0" in caption
+    assert "ceiling (digits_b): all 3 runs diverged" in caption
+    assert "nan" not in caption
+
+
+def test_the_ablation_draws_intervals_from_three_seeds_on(table):
+    figure, caption = ablation.draw(pd.read_csv(table), OPTIONS)
+    (bars,) = (part for part in figure.axes[1].collections if isinstance(part, LineCollection))  # at lambda 0, 0.1 and 1
+    lengths = [end - begin for begin, end in (segment[:, 1] for segment in bars.get_segments())]
+    assert lengths == pytest.approx([2 * style.interval(np.array([0.2, 0.21, 0.22]))] * 2 + [0])  # one run of the last diverged
+    assert "from three seeds on, drawn only as far as 0 and 1" in caption
+
+
+def test_the_legend_lies_below_the_panels_and_has_every_line_once(table):
+    rows = pd.read_csv(table)
+    more = rows[(rows.task == "digits_b") & (rows.regularizer == "entropy")].assign(task="digits_concat")
+    figure, caption = ablation.draw(pd.concat([rows, more]), OPTIONS)
+    assert all(axes.get_legend() is None for axes in figure.axes)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(labels) == ["ceiling: nothing redundant in training", "entropy"]
+    assert "  - dotted: published 0.980" in caption
+
+
+def test_captions_speak_of_swapped_words_where_words_are_swapped(table):
+    rows = pd.read_csv(table)
+    images = rows[rows.task == "digits_concat"]
+    images = pd.concat([images, images.assign(metric="additivity"), images.assign(regularizer="recombination")])
+    words = rows[rows.task == "scan_jump"].replace({"regularizer": {"entropy": "recombination_virtual"}})
+    assert "augmentation" not in ablation.draw(pd.concat([rows, images]), OPTIONS)[1]
+    assert "augmentation" not in comparison.draw(pd.concat([rows, images]), defaults("figures.comparison"))[1]
+    assert "augmentation" in ablation.draw(pd.concat([rows, words]), OPTIONS)[1]
+    assert "augmentation" in comparison.draw(pd.concat([rows, words]), defaults("figures.comparison"))[1]
+
+
+def test_interval_is_students():
+    # Mean of 1, 2, 3: standard error 1/sqrt(3), t(0.975, 2) = 4.3027.
+    assert style.interval(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)
+    assert style.interval(np.array([1.0])) == 0
+
+
+def test_error_bars_end_at_0_and_1():
+    np.testing.assert_allclose(style.inside([0.1, 0.9], [0.3, 0.3]), [[0.1, 0.3], [0.3, 0.1]])
+
+
+def test_what_a_regularizer_does_to_salience_is_stated_and_judged():
+    gains = {"entropy": (0.1, 0.11, 0.12), "recombination": (0.3, 0.0, 0.0)}
+    rows = []
+    for seed in range(3):
+        for name, strength in (("none", 0.0), ("entropy", 1.0), ("recombination", 1.0)):
+            key = ("digits_concat", "cnn", name, strength, seed)
+            gain = gains[name][seed] if strength else 0
+            rows += [(*key, "test", "accuracy", 0.5 + gain), (*key, "train", "diverged", 0)]
+            for component, value in (("left", 0.3 + gain), ("right", 0.2), ("left+right", 0.5 - gain)):
+                rows.append((*key, "all", f"salience of {component} in penultimate", value))
+            rows.append((*key, "initialization", "salience of left in penultimate", 0.25))
+    _, caption = regularized_salience.draw(pd.DataFrame(rows, columns=HEADER), defaults("figures.regularized_salience"))
+    # t(0.975, 2) = 4.3027 times 0.01 / sqrt(3), and times 0.1732 / sqrt(3).
+    assert "entropy, at its best lambda (of these runs), 1: accuracy 0.610 (+0.110 ± 0.025, helps)" in caption
+    assert "accuracy 0.600 (+0.100 ± 0.430, does not help beyond the seeds' spread)" in caption
+    assert "relevant 0.410 (+0.110 ± 0.025); redundant 0.200 (+0.000 ± 0.000); conjunction 0.390 (-0.110 ± 0.025)" in caption
+    assert "mean of both components 0.305 (+0.055)" in caption
+    assert "before training 0.250 (left)" in caption
+
+
+def test_a_mean_is_stated_with_its_interval_or_as_one_value():
+    assert style.summary(pd.Series([1.0, 2.0, 3.0, np.nan])) == "2.000 ± 2.484"
+    assert style.summary(pd.Series([0.25, np.nan]), "+") == "+0.250 (1 seed)"
+    assert style.summary(pd.Series([np.nan]), of="loop") == "unknown (no loop)"
+
+
+def test_models_of_one_panel_are_told_apart_by_their_lines(table):
+    rows = pd.read_csv(table)
+    scan = rows[rows.task == "scan_jump"]
+    figure, _ = ablation.draw(pd.concat([scan, scan.assign(model="primitive_attention")]), defaults("figures.ablation"))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    looks = {
+        label: (handle.lines[0].get_color(), handle.lines[0].get_linestyle())
+        for handle, label in zip(handles, labels, strict=True)
+    }
+    assert looks["entropy (lstm_attention)"][0] == looks["entropy (primitive_attention)"][0]
+    assert looks["entropy (lstm_attention)"][1] != looks["entropy (primitive_attention)"][1]
+
+
+def test_aggregate_refuses_a_grid_with_a_missing_run(tmp_path):
+    folder = tmp_path / "scan_jump/lstm_attention/none/lambda=0/seed=0"
+    folder.mkdir(parents=True)
+    write_csv(folder / "metrics.csv", ("split", "metric", "value"), [("test", "accuracy", 0.5)])
+    missing = folder.parent / "seed=1" / "metrics.csv"
+    with pytest.raises(FileNotFoundError, match=r"seed=1/metrics\.csv"):
+        aggregate([folder / "metrics.csv", missing], tmp_path / "table.csv")
+    assert not (tmp_path / "table.csv").exists()
+    aggregate([folder / "metrics.csv"], tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text().splitlines() == [
+        ",".join(HEADER),
+        "scan_jump,lstm_attention,none,0.0,0,test,accuracy,0.5",
+    ]

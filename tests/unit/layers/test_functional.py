@@ -1,0 +1,149 @@
+"""The packed layers against PyTorch's own, and the claim that a run's numbers do not depend on its neighbors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from compositional.layers import compiled, lstm_compiled
+from compositional.layers import functional as packed
+from compositional.layers import lstm as lstm_module
+from compositional.layers.lstm import lstm
+from compositional.layers.pooling import max_pool
+
+
+def _reordered(weight: torch.Tensor) -> torch.Tensor:
+    """PyTorch's gates (input, forget, candidate, output) in our order (input, forget, output, candidate), transposed."""
+    into, keep, candidate, out = weight.chunk(4)
+    return torch.cat([into, keep, out, candidate]).T
+
+
+def test_lstm_equals_pytorch_on_sequences_of_different_lengths():
+    torch.manual_seed(0)
+    lengths, width, features = [5, 5, 3, 2], 6, 4
+    reference = nn.LSTM(features, width, batch_first=True)
+    inputs = torch.randn(4, 5, features)
+    packed_inputs = nn.utils.rnn.pack_padded_sequence(inputs, lengths, batch_first=True)
+    hidden, cell = torch.randn(1, 4, width), torch.randn(1, 4, width)
+    expected, _ = reference(packed_inputs, (hidden, cell))
+    bias = (reference.bias_ih_l0 + reference.bias_hh_l0).unsqueeze(1)
+    weight = torch.cat([_reordered(part) for part in (reference.weight_ih_l0, bias, reference.weight_hh_l0)])
+    sizes = [sum(length > step for length in lengths) for step in range(5)]
+    ours = lstm(packed_inputs.data.unsqueeze(0), hidden, cell, weight.unsqueeze(0), sizes)
+    torch.testing.assert_close(ours[0], expected.data, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("features", [0, 4])
+def test_lstm_gradient(features):
+    torch.manual_seed(0)
+    sizes = (5, 4, 4, 2)
+    shapes = [(2, 5, 3), (2, 5, 3), (2, features + 1 + 3, 12)] + ([(2, 15, features)] if features else [])
+    hidden, cell, weight, *inputs = (torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes)
+
+    point = [hidden, cell, weight, *inputs]
+
+    def value(hidden, cell, weight, inputs=None):
+        return (lstm(inputs, hidden, cell, weight, sizes) * torch.linspace(-1, 1, 15 * 3).view(1, 15, 3)).sum()
+
+    gradients = torch.autograd.grad(value(*point), point)
+    for index, gradient in enumerate(gradients):
+        for _ in range(5):
+            move = torch.randn_like(point[index]) * 1e-6
+            ahead, behind = (value(*point[:index], point[index] + sign * move, *point[index + 1 :]) for sign in (1, -1))
+            torch.testing.assert_close((ahead - behind) / 2, (gradient * move).sum(), rtol=1e-6, atol=1e-14)
+
+
+def test_lstm_gradient_is_taken_once():
+    tensors = [torch.zeros(shape, requires_grad=True) for shape in [(1, 2, 3), (1, 2, 3), (1, 4, 12)]]
+    total = lstm(None, *tensors, (2, 1)).sum()
+    torch.autograd.grad(total, tensors, retain_graph=True)
+    with pytest.raises(RuntimeError, match="once"):
+        torch.autograd.grad(total, tensors)
+
+
+def test_compiled_functions_have_caches_of_their_own_that_one_process_fills_at_a_time(monkeypatch):
+    ends = []
+    for width in (3, 5):
+        lstm_compiled._compiled.cache_clear()
+        ends += [function.__qualname__ for function in lstm_compiled._compiled(width)]
+    assert len(set(ends)) == 6
+    locked = []
+    monkeypatch.setattr(compiled.fcntl, "lockf", lambda file, how: locked.append((file.name, how)))
+
+    def double(values):
+        return values * 2
+
+    function = compiled.compiled(double, "_of_a_test")
+    assert function(3) == 6
+    assert function(4) == 8
+    assert function(0.5) == 1
+    ((first, how), second) = locked  # one signature each, and none for what is compiled already
+    assert how == compiled.fcntl.LOCK_EX
+    assert second == (first, how)
+
+
+def test_compiled_step_and_its_gradient_equal_the_library_s(monkeypatch):
+    """The library's is what runs on CUDA."""
+    torch.manual_seed(0)
+    sizes = (6, 6, 5, 2)
+    tensors = [torch.randn(shape, requires_grad=True) for shape in [(3, 19, 4), (3, 6, 8), (3, 6, 8), (3, 13, 32)]]
+
+    def results():
+        outputs = lstm(*tensors, sizes)
+        return outputs, *torch.autograd.grad(outputs.square().sum(), tensors)
+
+    compiled = results()
+    monkeypatch.setattr(lstm_compiled, "step", lstm_module.step)
+    monkeypatch.setattr(lstm_compiled, "step_gradient", lstm_module.step_gradient)
+    for ours, expected in zip(compiled, results(), strict=True):
+        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_linear_embedding_and_convolution_equal_pytorch():
+    torch.manual_seed(0)
+    layer, table, convolution = nn.Linear(5, 3), nn.Embedding(7, 4), nn.Conv2d(2, 6, 3, stride=2, padding=1)
+    rows, tokens, image = torch.randn(8, 5), torch.randint(7, (8, 3)), torch.randn(8, 2, 9, 9)
+    torch.testing.assert_close(packed.linear(rows[None], layer.weight.T[None], layer.bias[None])[0], layer(rows))
+    torch.testing.assert_close(packed.embedding(tokens[None], table.weight[None])[0], table(tokens))
+    ours = packed.conv2d(image[None], convolution.weight[None], convolution.bias[None], stride=2, padding=1)
+    torch.testing.assert_close(ours[0], convolution(image))
+
+
+@pytest.mark.parametrize("rows", [16, 48, 256, 3984])
+def test_batched_products_equal_single_ones_bit_for_bit(rows):
+    torch.manual_seed(rows)
+    left, right = torch.randn(7, rows, 64), torch.randn(7, 64, 256)
+    together = torch.bmm(left, right)
+    for run in range(7):
+        assert torch.equal(together[run], torch.bmm(left[run : run + 1].clone(), right[run : run + 1].clone())[0])
+
+
+def test_reorder_and_its_gradient_are_inverse_gathers():
+    rows = torch.arange(12.0).view(1, 6, 2).requires_grad_()
+    order = torch.tensor([3, 1, 5, 0, 4, 2])
+    moved = packed.reorder(rows, order, order.argsort())
+    assert torch.equal(moved, rows[:, order])
+    moved.backward(gradient := torch.randn(1, 6, 2))
+    assert torch.equal(rows.grad[:, order], gradient)
+
+
+@pytest.mark.parametrize("size", [(6, 14), (7, 9)])
+def test_max_pool_equals_the_library_s(size):
+    torch.manual_seed(0)
+    values = torch.randint(-3, 4, (2, 3, 2, *size)).float()  # with equals in a square
+    values[1, 2, 1, 3, 4] = float("nan")
+    ours, theirs = (values.clone().requires_grad_() for _ in range(2))
+    pooled = max_pool(ours)
+    expected = nn.functional.max_pool2d(theirs.flatten(0, 1), 2).unflatten(0, (2, 3))
+    assert pooled.isnan().sum() == 1
+    assert torch.equal(pooled.nan_to_num(99), expected.nan_to_num(99))
+    weights = torch.randn(pooled.shape)
+    weights.requires_grad_()
+    gradients = []
+    for found, point in ((pooled, ours), (expected, theirs)):
+        (gradient,) = torch.autograd.grad((found * weights).sum(), point, create_graph=True)
+        (again,) = torch.autograd.grad((gradient * torch.linspace(0, 1, gradient.numel()).view_as(gradient)).sum(), weights)
+        gradients.append((gradient, again))
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)

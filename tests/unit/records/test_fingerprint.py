@@ -1,0 +1,178 @@
+"""A fingerprint follows the code, the whole code that is imported, and nothing but the code."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from support.configurations import SCHEMA, STUDIES, read
+
+from compositional.configuration.configuration import Configuration
+from compositional.plugins import declarations, module_path
+from compositional.records import fingerprint as module
+from compositional.runs import figure_runs
+from compositional.stages.shared import job
+
+# What versions of Python see differently: text of f-strings, fields that stay empty, characters new in Unicode; and much else.
+EVERYTHING = r'''
+from functools import cache
+
+@cache
+def describe(value, *rest, width: int = 8, **options) -> str:
+    """Docstring."""
+    if (found := options.get("found", {**options, None: ...})) and value is not None:
+        print("both" f" {found!r:>{width}} {{braces}} " 'and' f'{value:.3f}{width}' f"{value = }" "")
+    match value:
+        case {"a": [1, *_], **others} | {"b": others}:
+            return f"{others}"
+        case None | True | -1.5:
+            return f""
+        case str(real=x) if x:
+            pass
+    try:
+        return lambda a, /, b=1, *, c, d=2: [a for b in c if d]
+    except* (ValueError, OSError) as errors:
+        raise SystemExit from errors
+    finally:
+        del value
+
+
+class Empty(Exception, metaclass=type):
+    """Nothing else."""
+
+
+async def go():
+    async with a as b, c:
+        yield b"\0\xff", "é\U0001fae8", 1_000j
+'''
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package with script -> middle -> deep, and an unrelated module."""
+    root = tmp_path / "package"
+    root.mkdir()
+    (root / "__init__.py").write_text("")
+    (root / "middle.py").write_text('"""Doc."""\nfrom package import deep\n\ndef f(x):\n    """Doc."""\n    return deep.g(x)\n')
+    (root / "deep.py").write_text("def g(x):\n    return x + 1\n")
+    (root / "unrelated.py").write_text("value = 1\n")
+    (tmp_path / "script.py").write_text("from package.middle import f\nprint(f(1))\n")
+
+    def compute() -> str:
+        module._read.cache_clear()
+        module.fingerprint.cache_clear()
+        return module.fingerprint(tmp_path / "script.py", root=root)
+
+    return tmp_path, root, compute
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("deep.py", "x + 1", "x + 2", True),
+        ("middle.py", "deep.g(x)", "deep.g(-x)", True),
+        ("__init__.py", "", "import os", True),
+        ("__init__.py", "", '"""Doc."""\n', False),
+        ("deep.py", "x + 1", "x + 1  # why", False),
+        ("middle.py", '    """Doc."""', '    """Another text."""', False),
+        ("middle.py", '"""Doc."""\n', "", False),
+        ("deep.py", "return x + 1", "return (x\n        + 1)", False),
+        ("unrelated.py", "1", "2", False),
+    ],
+)
+def test_changes_when_and_only_when_imported_code_does(package, file, old, new, changes):
+    _, root, compute = package
+    before = compute()
+    path = root / file
+    path.write_text(path.read_text().replace(old, new, 1) if old else new)
+    assert (compute() != before) == changes
+
+
+@pytest.mark.parametrize("line", ["from . import deep", "from .deep import g", "from ..package import deep"])
+def test_relative_imports_count(package, line):
+    _, root, compute = package
+    (root / "middle.py").write_text(f"{line}\n")
+    before = compute()
+    (root / "deep.py").write_text("def g(x):\n    return x + 2\n")
+    assert compute() != before
+
+
+def test_the_same_code_elsewhere_has_the_same_fingerprint(package, tmp_path_factory):
+    import shutil
+
+    folder, root, compute = package
+    other = tmp_path_factory.mktemp("other") / "clone"
+    shutil.copytree(folder, other)
+    assert compute() == module.fingerprint(other / "script.py", root=other / root.name)
+
+
+def test_every_python_gives_the_same_fingerprint(tmp_path):
+    path = tmp_path / "everything.py"
+    path.write_text(EVERYTHING)
+    assert module.fingerprint(path) == "929f44f3db573f6f7be3a1915a799c66cda1b6ad9d310243111784fcc2a7bb8c"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("f'a{b}' 'c'", "f'a' f'{b}c'", True),
+        ("f'a{b}c'", "f'ac{b}'", False),
+        ("f'{a}{b}'", "f'{a}b'", False),
+        ("f'{a:b}'", "f'{a:{b}}'", False),
+        ("{**a}", "{None: a}", False),
+        ("lambda: (yield)", "lambda: (yield None)", False),
+        ("a[b:]", "a[:b]", False),
+        ("print(0)", "print()", False),
+        ("0", "False", False),
+        ("'é'", r"'\xe9'", True),
+    ],
+)
+def test_text_in_pieces_is_the_same_and_what_is_left_out_is_not(one, other, same):
+    assert (module._dump(ast.parse(one)) == module._dump(ast.parse(other))) == same
+
+
+def modules_behind(*names):
+    """Files of the package that modules are made of."""
+    seen, pending = set(), [module_path(name) for name in names]
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            pending += module._read(path, module.PACKAGE)[1]
+    return {path.relative_to(module.PACKAGE).as_posix() for path in seen}
+
+
+@pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
+def test_every_run_depends_on_the_code_that_reads_its_task(overlay):
+    configuration = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)
+    families = {run.family for figure in configuration.figures.values() for run in figure_runs(figure)}
+    kinds = {}
+    for family in families:
+        behind = modules_behind("training.pack", "evaluation.learning_curves", *configuration.modules(family))
+        kinds[family] = declarations(configuration.module("tasks", family[0]))["KIND"]
+        assert f"kinds/{kinds[family]}.py" in behind, family
+        assert f"{configuration.module('models', family[1]).replace('.', '/')}.py" in behind
+    assert len(set(kinds.values())) >= 6
+
+
+def test_the_projects_runs_depend_on_their_own_regularizer_alone():
+    numerics = modules_behind("training.pack", "evaluation.metrics", "models.cnn", "regularizers.entropy")
+    assert {"training/pack.py", "layers/functional.py", "kinds/image.py", "regularizers/entropy.py"} <= numerics
+    assert not {"regularizers/recombination.py", "kinds/sequence.py", "records/store.py", "figures/ablation.py"} & numerics
+
+
+def test_kernel_machines_do_not_depend_on_what_measures_networks():
+    training = ("training.pack", "evaluation.learning_curves", "stages.shared.devices")
+    numerics = modules_behind(*training, "models.kernel_machine", "kinds.combination")
+    assert {"measures/kernels.py", "measures/additivity.py", "kinds/combination.py"} <= numerics
+    measuring = {f"evaluation/{name}.py" for name in ("conjunctions", "stimuli", "activations")}
+    assert not (measuring | {"kinds/sequence.py", "datasets/scan.py"}) & numerics
+
+
+def test_a_job_whose_code_has_changed_ends_at_once(tmp_path, capsys):
+    code = {"script": "plot", "modules": ["figures.ablation"], "fingerprint": module.of_script("plot", ["figures.ablation"])}
+    with job.logged(str(tmp_path / "log"), code):
+        pass
+    with pytest.raises(SystemExit), job.logged(str(tmp_path / "log"), code | {"fingerprint": "another"}):
+        pytest.fail("the job began")
+    assert "the code has changed since this build began" in capsys.readouterr().err

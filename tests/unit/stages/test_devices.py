@@ -1,0 +1,118 @@
+"""Which GPU a job takes, with devices that do not exist."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from compositional.stages.shared import devices
+
+CLAIM = """
+import os, sys, time
+import torch
+from compositional.stages.shared import devices
+torch.cuda.device_count = lambda: 1
+print("ready", flush=True)
+print(devices.claim(int(sys.argv[1])), os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+time.sleep(600)
+"""
+Start = Callable[..., subprocess.Popen]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """start(jobs_per_gpu, **environment): a process that claims one of the GPUs a and b and keeps it; ended after the test."""
+    started = []
+    inherited = {name: value for name, value in os.environ.items() if name != "SLURM_JOB_ID"}
+
+    def begin(jobs_per_gpu: int = 1, **environment: str) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLAIM, str(jobs_per_gpu)],
+            env=inherited | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "a,b", "PYTHONPATH": "src"} | environment,
+            cwd=Path(__file__).parents[3],
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        started.append(process)
+        assert process.stdout.readline() == b"ready\n"
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def claimed(process: subprocess.Popen) -> str:
+    """The device that a process got, once it has one; it sees no other."""
+    name, visible = process.stdout.readline().decode().split()
+    assert name == visible
+    return name
+
+
+def test_no_two_jobs_on_one_gpu(start: Start) -> None:
+    first, second = start(), start()
+    names = {claimed(first), claimed(second)}
+    assert names == {"a", "b"}
+    third = start()
+    assert not select.select([third.stdout], [], [], 2)[0], "the third job took a GPU that another one has"
+    # However a job ends, its GPU is free again.
+    first.send_signal(signal.SIGKILL)
+    assert claimed(third) in names
+
+
+def test_two_jobs_on_one_gpu_if_configured(start: Start) -> None:
+    names = [claimed(start(2)) for _ in range(4)]
+    assert sorted(names[:2]) == ["a", "b"], "a GPU got its second job before the other had its first"
+    assert sorted(names) == ["a", "a", "b", "b"]
+
+
+def test_slurm_jobs_keep_what_they_were_given(start: Start) -> None:
+    """On one node two jobs may know different GPUs by one number: neither waits for the other."""
+    jobs = [start(SLURM_JOB_ID=number, CUDA_VISIBLE_DEVICES="0") for number in ("1", "2")]
+    assert [claimed(job) for job in jobs] == ["0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("1,0", ["1", "0"]),
+        ("1,-1,0", ["1"]),
+        ("0,2,1", ["0"]),
+        ("-1", []),
+        ("GPU-5ebe9f43,GPU-ac33420d", ["GPU-5ebe9f43", "GPU-ac33420d"]),
+        ("MIG-5ebe9f43,MIG-ac33420d", ["MIG-5ebe9f43", "MIG-ac33420d"]),
+    ],
+)
+def test_indices_end_where_one_does_not_exist(monkeypatch: pytest.MonkeyPatch, given: str, expected: list[str]) -> None:
+    """As PyTorch counts on a machine with two GPUs."""
+    machine = {"_is_compiled": lambda: True, "_raw_device_count_nvml": lambda: 2}
+    for name, value in (machine | {"_initialized": False, "_cached_device_count": None}).items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert devices.visible() == expected
+
+
+@pytest.mark.parametrize("given", ["", "-1", "99"])
+def test_without_gpu(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert devices.claim(1) is None
+    assert devices.resolve("auto") == "cpu"
+    with pytest.raises(RuntimeError, match=r"device: cuda was asked for.*CUDA_VISIBLE_DEVICES=.*or set device: cpu"):
+        devices.resolve("cuda")
+
+
+def test_the_cpu_takes_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def claim(jobs_per_gpu: int) -> None:
+        raise AssertionError("a job for the CPU took a GPU")
+
+    monkeypatch.setattr(devices, "claim", claim)
+    assert devices.resolve("cpu") == "cpu"

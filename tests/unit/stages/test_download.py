@@ -1,0 +1,142 @@
+"""Downloads: every source, and every way in which one can fail."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from compositional.datasets import mnist
+from compositional.stages import download as sources
+
+NAME = "t10k-labels-idx1-ubyte"
+PAYLOAD = struct.pack(">II", 0x801, 5) + bytes([1, 2, 3, 4, 5])
+
+
+@pytest.fixture(autouse=True)
+def no_mirror(monkeypatch):
+    monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
+
+
+@pytest.fixture
+def entry(monkeypatch):
+    """MNIST's label file, replaced by five labels."""
+    entry = dict(mnist.FILES[NAME], sha256=hashlib.sha256(PAYLOAD).hexdigest())
+    monkeypatch.setitem(mnist.FILES, NAME, entry)
+    return entry
+
+
+@pytest.fixture
+def server(tmp_path, entry):
+    """A web server on this machine; entry["url"] points to it."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    web = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    entry["url"] = f"http://127.0.0.1:{web.server_port}/file.gz"
+    yield folder
+    web.shutdown()
+
+
+def fetch(tmp_path, order, mirror=None):
+    return sources.fetch("mnist", NAME, tmp_path / "raw" / NAME, order, mirror)
+
+
+def left_over(tmp_path):
+    return [path for path in (tmp_path / "raw").glob("**/*") if path.is_file()]
+
+
+def put_in_mirror(tmp_path, payload: bytes):
+    (tmp_path / "mirror/mnist").mkdir(parents=True)
+    (tmp_path / "mirror/mnist" / f"{NAME}.gz").write_bytes(payload)
+    return str(tmp_path / "mirror")
+
+
+def test_mirror_folder_by_key_and_by_environment(tmp_path, entry, monkeypatch):
+    mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
+    assert fetch(tmp_path, ["mirror"], mirror) == "mirror"
+    assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
+    monkeypatch.setenv(sources.MIRROR_VARIABLE, mirror)
+    for key in (None, str(tmp_path / "nowhere")):  # the environment wins
+        (tmp_path / "raw" / NAME).unlink()
+        assert fetch(tmp_path, ["mirror"], key) == "mirror"
+
+
+def test_url(tmp_path, server):
+    (server / "file.gz").write_bytes(gzip.compress(PAYLOAD))
+    assert fetch(tmp_path, ["mirror", "url"]) == "url"
+    assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
+
+
+def test_hub_rebuilds_the_canonical_bytes(tmp_path, entry, monkeypatch):
+    """A parquet folder of the hub's form stands in for the hub."""
+    from datasets import ClassLabel, Dataset, Features, Image
+
+    rows = {"image": [np.full((2, 2), digit, np.uint8) for digit in (1, 2, 3, 4, 5)], "label": [1, 2, 3, 4, 5]}
+    features = Features({"image": Image(), "label": ClassLabel(10)})
+    (tmp_path / "hub").mkdir()
+    Dataset.from_dict(rows, features=features).to_parquet(tmp_path / "hub" / "test-00000.parquet")
+    monkeypatch.setattr(mnist, "HUB", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    assert fetch(tmp_path, ["hub"]) == "hub"
+    assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
+    images = mnist.from_hub("t10k-images-idx3-ubyte")
+    assert images == struct.pack(">IIII", 0x803, 5, 2, 2) + b"".join(bytes([digit] * 4) for digit in (1, 2, 3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (gzip.compress(PAYLOAD + b"x"), "wrong content: sha256"),
+        (gzip.compress(PAYLOAD)[:-6], "damaged or cut off"),
+        (b"<html>not a file</html>", "damaged or cut off"),
+    ],
+    ids=["other content", "cut off", "another file"],
+)
+def test_wrong_or_cut_off_files_leave_nothing_behind(tmp_path, entry, content, reason):
+    mirror = put_in_mirror(tmp_path, content)
+    with pytest.raises(sources.DownloadError, match=reason):
+        fetch(tmp_path, ["mirror"], mirror)
+    assert left_over(tmp_path) == []
+
+
+def test_no_source_says_which_failed_how_and_what_to_do(tmp_path, entry):
+    entry["url"] = "http://127.0.0.1:9/none"
+    with pytest.raises(sources.DownloadError) as caught:
+        fetch(tmp_path, ["mirror", "url"])
+    message = str(caught.value)
+    for part in ("mirror: LookupError: no mirror folder", "url: ConnectionError", "Without network", entry["mirror"]):
+        assert part in message
+    assert left_over(tmp_path) == []
+
+
+def test_the_next_source_is_tried_after_a_bad_one(tmp_path, server):
+    mirror = put_in_mirror(tmp_path, b"rubbish")
+    (server / "file.gz").write_bytes(gzip.compress(PAYLOAD))
+    assert fetch(tmp_path, ["mirror", "url"], mirror) == "url"
+
+
+def test_idx_files_are_read_as_arrays(tmp_path):
+    (tmp_path / "x-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, 2, 1, 3) + bytes(range(6)))
+    assert mnist._read(tmp_path / "x-images-idx3-ubyte").tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
+
+
+def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
+    path = tmp_path / NAME
+    path.write_bytes(PAYLOAD)
+    sources.verify("mnist", path)
+    path.write_bytes(PAYLOAD[:-1])
+    with pytest.raises(ValueError, match=r"was altered or damaged after it was fetched .*wrong content: sha256"):
+        sources.verify("mnist", path)
+    assert not path.exists()

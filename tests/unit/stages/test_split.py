@@ -1,0 +1,185 @@
+"""Tasks: contents, distributions, audits and bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from datasets import Array2D, Dataset, DatasetDict, Features, Value
+
+from compositional import files
+from compositional.datasets import digits, scan
+from compositional.language import lexicon
+from compositional.plugins import defaults
+from compositional.records import integrity, provenance
+from compositional.stages import split as splitting
+from compositional.tasks import digits_concat, scan_jump
+from compositional.tasks.shared import side_by_side as pairs
+
+# sha256 of the sorted lines of the published files (github brendenlake/SCAN, c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f).
+PUBLISHED = {
+    "all": (20910, "345bff3c25864652f326ba1960aa515d156b63f45067ea57268f71d7362a2440"),
+    "train": (14670, "1e5ab3357dc958267480a6012d3970953f35bb098a115b1754a1ad36d371b7cb"),
+    "test": (7706, "48956239771e67ded4d090164919ab79d21756218a3e94f9abc2cbe346c0cd1c"),
+}
+
+
+def digest(pairs_of_text) -> tuple[int, str]:
+    lines = sorted(f"IN: {command} OUT: {actions}" for command, actions in pairs_of_text)
+    return len(lines), hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_generated_scan_equals_the_published_files_as_multisets():
+    assert digest(scan.commands()) == PUBLISHED["all"]
+    members, _ = scan_jump.build(None, defaults("tasks.scan_jump"))
+    for name, member in members.items():
+        assert digest(zip(member["input"], member["output"], strict=True)) == PUBLISHED[name]
+
+
+def test_deduplicated_scan_jump_shows_the_primitive_once():
+    members, _ = scan_jump.build(None, defaults("tasks.scan_jump") | {"deduplicate": True})
+    assert Counter(members["train"]["input"])["jump"] == 1
+    assert len(members["train"]) == 13204
+
+
+@pytest.mark.parametrize("setting", ["A", "B"])
+def test_pairs_have_the_distribution_of_their_setting(setting):
+    members, about = pairs.build(digits.load(None), {"setting": setting, "train_pairs": 4000, "test_pairs": 3000})
+    offsets = {name: Counter(((np.array(m["right_label"]) - np.array(m["label"])) % 10).tolist()) for name, m in members.items()}
+    seen = {0, 1} if setting == "A" else set(range(10))
+    assert set(offsets["train"]) == set(offsets["validation"]) == seen
+    assert set(offsets["test"]) == set(range(2, 10))
+    for name, counts in offsets.items():
+        expected = len(members[name]) / len(counts)
+        assert max(abs(count - expected) for count in counts.values()) < 5 * np.sqrt(expected)
+    source = digits.load(None)
+    row = members["test"][17]
+    left, right = (source["test"][0][row[key]] for key in ("left_index", "right_index"))
+    assert np.array_equal(np.array(row["image"]), np.concatenate([left, right], 1))
+    assert source["test"][1][row["left_index"]] == row["label"]
+    assert about["component_width"] == 8
+
+
+def test_audit_counts_and_refuses_overlap():
+    members = DatasetDict(train=Dataset.from_dict({"input": ["a", "b"]}), test=Dataset.from_dict({"input": ["b", "c", "b"]}))
+    with pytest.raises(splitting.OverlapError, match="2 of 3 items of test"):
+        splitting.audit(members, [{"columns": ["input"], "members": ["test"]}])
+    clean = splitting.audit(members, [{"columns": ["input"], "members": []}])
+    assert clean == []
+
+
+def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
+    """The members of a task may be the same: a canvas, a distance, words that occur nowhere are applied when they are read."""
+
+    def content(module, **parameters):
+        folder = tmp_path / "split"
+        splitting.make_split("task", f"tasks.{module}", defaults(f"tasks.{module}") | parameters, tmp_path, folder)
+        about = json.loads((folder / "task.json").read_text())
+        return about["content_sha256"]
+
+    small = {"train_pairs": 20, "test_pairs": 20, "canvas_height": 32, "canvas_width": 64}
+    assert content("is_same_digit", **small) == content("is_same_digit", **small)
+    assert content("is_same_digit", **small) != content("is_same_digit", **small, distance=4)
+    assert content("scan_jump") != content("scan_jump", virtual_words=6)
+
+
+def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
+    leaking = DatasetDict(
+        train=Dataset.from_dict({"input": ["a"], "output": ["A"]}), test=Dataset.from_dict({"input": ["a"], "output": ["A"]})
+    )
+    rule = {"in_distribution": "train", "disjoint": [{"columns": ["input"], "members": ["test"]}]}
+    monkeypatch.setattr(scan_jump, "build", lambda raw, parameters: (leaking, dict(rule)))
+    with pytest.raises(splitting.OverlapError):
+        splitting.make_split("leak", "tasks.scan_jump", {}, tmp_path / "raw", tmp_path / "split")
+    assert list(tmp_path.iterdir()) == []
+
+
+RULE = {"columns": ["image"], "members": ["test"]}
+BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"in_distribution": None}, "in_distribution is None, must be 'validation', the first of its members among"),
+        ({"in_distribution": "validaton"}, "in_distribution is 'validaton', must be 'validation'"),
+        ({"in_distribution": "train"}, "in_distribution is 'train', must be 'validation'"),
+        ({"disjoint": None}, "disjoint is None, must be a list of"),
+        ({"disjoint": RULE}, "disjoint is {.*must be a list of"),
+        ({"disjoint": ["test"]}, r"disjoint is \['test'\], must be"),
+        ({"disjoint": [RULE | {"members": ["tset"]}]}, r"'tset'.*some of \['train', 'validation', 'test'\]"),
+        ({"disjoint": [RULE | {"columns": ["images"]}]}, r"'images'.*some of \['image', 'label'\]"),
+        ({"disjoint": [RULE | {"members": "test"}]}, "'members': 'test'"),
+        ({"disjoint": [RULE | {"by_desing": "why"}]}, "'by_desing'"),
+        ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
+        ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
+        ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
+    ],
+)
+def test_what_a_task_returns_is_checked(tmp_path, monkeypatch, change, message):
+    good = {"features": BLANK, "members": DatasetDict, "names": ["train", "validation", "test"]}
+    good |= {"in_distribution": "validation", "disjoint": [RULE | {"by_design": "one image"}], "classes": 2}
+
+    def build(raw, parameters):
+        about = good | parameters
+        rows, make = {"image": [[[0, 1], [2, 3]]], "label": [1]}, about.pop("members")
+        return make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")}), {
+            key: value for key, value in about.items() if key != "features"
+        }
+
+    monkeypatch.setattr(digits_concat, "build", build)
+    splitting.make_split("good", "tasks.digits_concat", {}, tmp_path, tmp_path / "good")
+    with pytest.raises(ValueError, match=f"^task 'mine': .*{message}"):
+        splitting.make_split("mine", "tasks.digits_concat", change, tmp_path, tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_virtual_words_join_both_vocabularies_and_no_sentence(tmp_path):
+    options = defaults("tasks.scan_jump") | {"virtual_words": 6, "deduplicate": True}
+    splitting.make_split("scan", "tasks.scan_jump", options, tmp_path / "none", tmp_path / "scan")
+    about = json.loads((tmp_path / "scan" / "task.json").read_text())
+    words = set(lexicon.virtual_words(6))
+    assert words < set(about["source_words"])
+    assert words < set(about["target_words"])
+    assert len(about["source_words"]) == 3 + 13 + 6  # with <pad>, <start> and <end>
+    sentences = DatasetDict.load_from_disk(str(tmp_path / "scan"))["train"]["input"]
+    assert not words & {word for sentence in sentences for word in sentence.split()}
+
+
+def test_a_split_made_twice_has_the_same_bytes(tmp_path):
+    options = {"setting": "A", "train_pairs": 50, "test_pairs": 20}
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "of another task").touch()
+    for name in ("one", "two"):
+        splitting.make_split("digits", "tasks.digits_concat", options, tmp_path / "raw", tmp_path / name)
+    made = [
+        {path.relative_to(folder): files.sha256(path) for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "one", tmp_path / "two")
+    ]
+    assert made[0] == made[1]
+    about = json.loads((tmp_path / "one" / "task.json").read_text())
+    assert about["items"] == {"train": 50, "validation": 20, "test": 20}
+    assert about["raw_sha256"] == {}
+    assert {count["in_training"] for count in about["audit"]} == {0}
+    assert DatasetDict.load_from_disk(str(tmp_path / "one"))["train"].num_rows == 50
+
+
+def test_a_task_is_not_built_from_files_that_were_damaged(tmp_path):
+    """Another task's folder, and metrics of runs, each with the record beside it."""
+    split, run = tmp_path / "splits" / "puzzles", tmp_path / "runs" / "seed=0"
+    for folder, name in ((split, "task.json"), (run, "metrics.csv")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("as it was made")
+    with provenance.recording(tmp_path / "splits" / "puzzles.provenance.json", [split]):
+        pass
+    files.write_json(run / "evaluation.json", {"files": provenance.digests(run, [run / "metrics.csv"])})
+    for damaged, given in ((split / "task.json", {"splits": [split]}), (run / "metrics.csv", {"metrics": [run / "metrics.csv"]})):
+        damaged.write_text("something else")
+        with pytest.raises(integrity.DamagedFileError, match=re.escape(str(damaged))):
+            splitting.make_split("mine", "tasks.digits_concat", {}, tmp_path, tmp_path / "mine", **given)
+        damaged.write_text("as it was made")
+    assert not (tmp_path / "mine").exists()

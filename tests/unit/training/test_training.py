@@ -1,0 +1,274 @@
+"""Properties of training that every model and regularizer must have."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from io import StringIO
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.combinations import COMBINATIONS, MODELS
+
+from compositional.evaluation import metrics as evaluation
+from compositional.stages import train as stage
+from compositional.training import pack as training
+from compositional.training.step import silent_tap
+
+
+def train(problem, runs, **kwargs):
+    """Train (seed, lambda) pairs together and return their states."""
+    states = [training.start(problem, seed, strength) for seed, strength in runs]
+    training.train(problem, states, evaluation.measure, **kwargs)
+    return states
+
+
+def same(left: training.State, right: training.State) -> bool:
+    """Equal to the bit in weights, optimizer state and curves."""
+    tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
+    return tensors and repr(left.history) == repr(right.history)
+
+
+def assert_independent(case, runs):
+    """Every run, trained alone, is what it is in a pack of all."""
+    for run, packed_run in zip(runs, train(case, runs), strict=True):
+        (alone,) = train(case, [run])
+        assert same(alone, packed_run)
+
+
+@pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
+def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
+    case = problem(model, regularizer)
+    runs = [(0, 0.1), (1, 0.1), (0, 1.0), (2, 0.3), (5, 10.0)]
+    together = train(case, runs)
+    assert not torch.equal(together[0].tensors["weights"], together[1].tensors["weights"])
+    for index in (0, 3):
+        (alone,) = train(case, [runs[index]])
+        assert same(alone, together[index])
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("primitive_attention", {"primitive_width": 12, "function_width": 4, "encoder_width": 20}),
+        ("lstm_attention", {"embedding_width": 20, "encoder_width": 12, "copying": True}),
+        ("lstm_input_feeding", {"embedding_width": 20, "width": 12}),
+        ("syntactic_attention", {"semantic_width": 4, "width": 24}),
+        ("meta_sequence_to_sequence", {"width": 24}),
+    ],
+)
+def test_nor_does_a_run_of_a_network_of_uneven_width(problem, model, options):
+    """Multiples of 4 are the widths that are allowed; others lie in memory differently from run to run."""
+    case = problem(model, "entropy")
+    case = replace(case, model_parameters=case.model_parameters | options)
+    assert_independent(case, [(seed, 0.1) for seed in range(5)])
+
+
+def copying(problem, model, regularizer=None):
+    """A model with dropout and copying, on a task some of whose words are symbols, too."""
+    case = problem(model, regularizer)
+    about = case.about | {"target_words": [*case.about["target_words"][:5], *case.about["source_words"][5:9]]}
+    options = {"dropout": 0.3} | ({"copying": True} if model == "lstm_attention" else {})
+    return replace(case, about=about, model_parameters=case.model_parameters | options)
+
+
+@pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
+def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem, model):
+    case = copying(problem, model, "recombination")
+    assert_independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
+
+
+@pytest.mark.parametrize("model", ["lstm_input_feeding", "transformer"])
+def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, question_splits, model):
+    case = problem(model, "recombination", {"exchange": "terms"}, question_splits)
+    assert_independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
+
+
+@pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
+def test_copying_writes_the_words_looked_at(problem, model):
+    """With weights of zero all words are looked at alike; with one bias of log 3 copying is 3 times as likely as ...
+
+    writing anything at all, in a mixture; as any other symbol, where what stands in the input can only be copied.
+    """
+    case = copying(problem, model)
+    batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
+    weights = {name: torch.zeros_like(tensor)[None] for name, tensor in training.initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    weights["copied.bias" if model == "lstm_attention" else "output.bias"][..., -1] = math.log(3)
+    logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
+    symbols = case.about["target_words"]
+    seen = set()
+    beginnings = torch.cat([chunk[0, :, 0] for chunk in batch.layout.chunks(logits)])
+    for row, (words, first) in enumerate(zip(batch.inputs[0], beginnings, strict=True)):
+        words = [case.about["source_words"][word] for word in words[: batch.input_lengths[0, row]]]
+        copied = set(words[:-1]) & set(symbols)  # the end symbol is always written
+        looked_at = torch.tensor([words.count(symbol) / len(words) if symbol in copied else 0.0 for symbol in symbols])
+        if model == "lstm_attention":
+            expected = 0.25 / len(symbols) + 0.75 * looked_at
+        else:
+            written = torch.tensor([float(symbol not in copied) for symbol in symbols])
+            written[0] = 0
+            looked_at[0] = 1 - looked_at.sum()  # words that are no symbols stand for padding, which cannot be written
+            expected = (written + 3 * looked_at) / (written.sum() + 3)
+        torch.testing.assert_close(first.exp(), expected)
+        seen |= copied
+    assert seen
+
+
+def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
+    """Where what is looked at decides nothing else, the gradient of attention is multiplied, and the loss is the same."""
+    case = copying(problem, "lstm_input_feeding")
+    batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
+    tensors = training.initial_weights(case, 0) | training.buffers(case, 0)
+    tensors["combined.weight"] = torch.zeros_like(tensors["combined.weight"])
+    symbols, row = case.about["target_words"], batch.layout.positions[:, 0]
+
+    def loss_and_gradient(weight, word):
+        """Of writing a source word wherever its row has it."""
+        weights = {name: tensor[None] for name, tensor in tensors.items()}
+        key = weights["key.weight"].requires_grad_()
+        logits = case.model.forward(case.model_parameters | {"copying_weight": weight}, weights, batch, silent_tap)
+        here = (batch.inputs == word).any(2)[:, row]
+        assert here.any()
+        targets = torch.full_like(batch.targets, symbols.index(case.about["source_words"][word]))
+        loss = (replace(batch, targets=targets).losses(logits, "cross_entropy") * here).sum()
+        return loss.detach(), torch.autograd.grad(loss, key)[0]
+
+    (loss, gradient), (same_loss, larger) = loss_and_gradient(1, 5), loss_and_gradient(3, 5)
+    assert loss == same_loss
+    assert gradient.abs().max() > 1e-3
+    torch.testing.assert_close(larger, 3 * gradient)
+
+
+@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
+def test_lambda_zero_of_any_regularizer_equals_none_bit_for_bit(problem, model, regularizer):
+    (plain,) = train(problem(model), [(0, 0.0)])
+    zero, _ = train(problem(model, regularizer), [(0, 0.0), (0, 0.5)])
+    assert torch.equal(zero.tensors["weights"], plain.tensors["weights"])
+
+
+@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
+def test_a_positive_lambda_changes_the_weights(problem, model, regularizer):
+    (plain,) = train(problem(model), [(0, 0.0)])
+    (regularized,) = train(problem(model, regularizer), [(0, 0.5)])
+    assert not torch.equal(regularized.tensors["weights"], plain.tensors["weights"])
+
+
+def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
+    case = problem("cnn", "additivity", steps=12)
+    healthy, sick = train(case, [(0, 0.1), (1, 1e39)])  # infinite in float32
+    assert sick.diverged_at == 0
+    assert torch.isfinite(sick.tensors["weights"]).all()
+    assert {step for step, *_ in sick.history} == {4}  # it leaves the pack at the record after it diverged
+    assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
+    assert healthy.diverged_at is None
+    assert healthy.step == 12
+    (alone,) = train(case, [(0, 0.1)])
+    assert same(alone, healthy)
+
+
+def test_a_run_that_its_last_step_breaks_is_marked_as_a_further_step_would(problem):
+    cases = [problem("cnn", "additivity", steps=steps, optimizer="sgd", clip=None) for steps in (1, 2)]
+    runs = [(0, 0.1), (1, 1e18)]
+    for healthy, sick in (train(case, runs) for case in cases):
+        assert (healthy.diverged_at, sick.diverged_at) == (None, 1)
+        assert torch.isfinite(sick.tensors["weights"]).all()  # what they give is not
+        assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
+    assert same(train(cases[1], runs[:1])[0], healthy)
+
+
+def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
+    case = problem("primitive_attention", "entropy", steps=12)
+    whole = train(case, [(0, 0.1), (1, 0.1)])
+
+    class KilledError(Exception):
+        pass
+
+    states = [training.start(case, seed, 0.1) for seed in (0, 1)]
+
+    def kill(members):
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        training.train(case, states[:1], evaluation.measure, kill)
+    assert [state.step for state in states] == [4, 0]
+    # One run stands at step 4, the other at 0: the second catches up, then both go on together.
+    training.train(case, states, evaluation.measure)
+    assert all(same(left, right) for left, right in zip(whole, states, strict=True))
+
+
+def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem, monkeypatch, tmp_path):
+    """Runs that take turns on the device; a checkpoint is due after every other segment."""
+    case = problem("cnn", steps=16, record_every=4)
+    case.about |= {"content_sha256": "", "raw_sha256": {}}
+    segments, advance = [], training.Pack.advance
+
+    class KilledError(Exception):
+        pass
+
+    def killed(pack, stop):
+        if len(segments) == 9:
+            raise KilledError
+        advance(pack, stop)
+        segments.append(stop)
+
+    monkeypatch.setitem(training.WIDTH, "cpu", 1)
+    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
+    monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: 40 * len(segments)))
+    monkeypatch.setattr(training.Pack, "advance", killed)
+    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(4)]
+    options = {"family": {}, "numerics": "", "name": "pack", "device": "cpu", "jobs_per_gpu": 1, "checkpoint_seconds": 60}
+    with pytest.raises(KilledError):
+        stage.train_pack(tmp_path, folders, results=tmp_path, log=StringIO(), **options)
+    assert segments == [4, 4, 4, 4, 8, 8, 8, 8, 12]
+    segments.clear()
+    stage.train_pack(tmp_path, folders, results=tmp_path, log=StringIO(), **options)
+    assert segments == [12, 12, 12, 12, 16, 16, 16, 16]
+    assert all((folder / "run.json").exists() for folder in folders)
+
+
+def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):
+    case = problem("cnn", "entropy")
+    runs = [(seed, 0.1) for seed in range(5)]
+    free = train(case, runs)
+    monkeypatch.setitem(training.WIDTH, "cpu", 3)
+    seen = []
+    fixed = train(case, runs, on_record=seen.append)
+    assert all(same(left, right) for left, right in zip(free, fixed, strict=True))
+    assert {len(members) for members in seen} == {3, 2}
+
+
+def test_adam_with_decay_and_clipping_against_pytorch(problem):
+    case = problem("cnn", steps=4, record_every=4, clip=0.5, decay=0.5, loss="cross_entropy", learning_rate=0.01)
+    (state,) = train(case, [(3, 0.0)])
+    layout = training.weight_layout(case)
+    parameters = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    optimizer = torch.optim.Adam(parameters.values(), lr=0.01)
+    rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
+    for step in range(4):
+        batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])
+        weights = {name: tensor[None] for name, tensor in parameters.items()}
+        outputs = case.model.forward(case.model_parameters, weights, batch, lambda name, values, mask: values)
+        loss = torch.nn.functional.cross_entropy(outputs[0], batch.labels[0])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters.values(), 0.5)
+        optimizer.param_groups[0]["lr"] = 0.01 * 0.5 ** (step / 100)
+        optimizer.step()
+    ours = layout.views(state.tensors["weights"][None])
+    for name, tensor in parameters.items():
+        torch.testing.assert_close(ours[name][0], tensor.detach(), atol=2e-6, rtol=2e-4)
+
+
+def test_curves_are_recorded_at_the_steps_asked_for(problem):
+    (state,) = train(problem("cnn", steps=10, record_every=4), [(0, 0.0)])
+    assert sorted({step for step, *_ in state.history}) == [4, 8, 10]
+    assert {(split, metric) for _, split, metric, _ in state.history} >= {("batches", "loss"), ("test", "accuracy")}
+    assert all(math.isfinite(value) for *_, value in state.history)
+
+
+def test_plain_training_learns(problem):
+    (state,) = train(problem("cnn", steps=150, record_every=150, learning_rate=0.003, decay=1.0, clip=None), [(0, 0.0)])
+    accuracy = {split: value for _, split, metric, value in state.history if metric == "accuracy"}
+    assert accuracy["train"] > 0.9

@@ -1,0 +1,119 @@
+"""The report, looked at in a real browser: everything is there, nothing is fetched, nothing goes wrong."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from support.project import Project
+
+from compositional.stages import report
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+
+@pytest.fixture(scope="module")
+def opened(archived_project):
+    """The page, open in a browser; what it wrote to the console and what it asked for."""
+    from support import browser
+
+    try:
+        with browser.browser() as started:
+            page = started.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
+            page.set_default_timeout(180_000)  # a picture of the whole page takes long on a busy machine
+            heard: list[str] = []
+            asked: list[str] = []
+            page.on("console", lambda message: heard.append(message.text))
+            page.on("pageerror", lambda error: heard.append(str(error)))
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto((archived_project.folder / "results/report.html").as_uri())
+            yield page, heard, asked
+    except browser.UnavailableError as error:
+        pytest.skip(f"no browser: {error}")
+
+
+@pytest.mark.workflow
+def test_nothing_is_fetched_and_the_console_is_silent(opened, archived_project):
+    page, heard, asked = opened
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.mouse.wheel(0, 5000)
+    page.wait_for_load_state("networkidle")
+    assert heard == []
+    assert [url for url in asked if not url.startswith("data:")] == [(archived_project.folder / "results/report.html").as_uri()]
+
+
+@pytest.mark.workflow
+def test_figure_caption_table_and_runs_are_seen(opened):
+    page, _, _ = opened
+    widths = page.evaluate("[...document.images].map(image => image.complete && image.naturalWidth)")
+    assert len(widths) == 1
+    assert widths[0] > 500
+    shown = page.inner_text("body")
+    assert "Every seed is a dot" in shown
+    assert "2 diverged" in page.inner_text("header")
+    assert "snakemake results/figures/ablation.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
+    assert "snakemake results/figures/resists_mnist.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert page.locator(".seed.diverged").count() == 2
+    assert page.locator(".seed.done").count() == 4
+    assert page.locator(".seed.missing").first.is_visible()
+    assert "at step" in page.locator(".seed.diverged").first.get_attribute("title")
+    assert re.split(r"\s+", page.locator("tr", has_text="1e+39").first.inner_text())[:5] == [
+        "digits_concat",
+        "cnn",
+        "additivity",
+        "1e+39",
+        "diverged",
+    ]
+    with page.expect_download() as saved:
+        page.get_by_text("Every number, as CSV").click()
+    assert {"accuracy", "loss", "diverged"} <= set(pd.read_csv(saved.value.path()).metric)
+
+
+@pytest.mark.workflow
+def test_the_screenshot_shows_a_page(opened):
+    page, _, _ = opened
+    image = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("L"))
+    assert image.shape[1] == 1100
+    assert image.shape[0] > 900
+    # Ink all the way down: no third of the page is blank.
+    assert all(part.std() > 5 for part in np.array_split(image, 3))
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.workflow
+def test_the_command_of_a_figure_can_be_pasted_whatever_its_files_are_called(tmp_path):
+    """And there is a page where git knows nothing of the folder."""
+    project = Project(tmp_path)
+    (tmp_path / "my overlay.yaml").write_text("archive: {figures: []}")
+    project.snakemake("results/report.html", overlay="my overlay.yaml")
+    page = html.unescape((tmp_path / "results/report.html").read_text())
+    assert "snakemake results/figures/ablation.pdf --configfile tests/support/tiny.yaml 'my overlay.yaml'<" in page
+    assert "This page: commit <code>unknown</code>, Python" in page
+
+
+def test_summaries_of_tables_by_hand():
+    rows = [("t", "m", "none", 0.0, seed, step, "test", "accuracy", seed + step) for seed in (1, 3) for step in (0, 10)]
+    columns = ["task", "model", "regularizer", "lambda", "seed", "step", "split", "metric", "value"]
+    shown, cells, note = report.summarize(pd.DataFrame(rows, columns=columns))
+    assert shown == ["task", "model", "regularizer", "lambda", "test accuracy"]
+    # 11 and 13: mean 12, standard error 1, t(0.975, 1) = 12.706.
+    assert cells == [["t", "m", "none", "0", "12.000 ± 12.706"]]
+    assert note == "at the last step"
+    lost = pd.DataFrame([(*rows[0][:5], "test", "accuracy", float("nan"))], columns=[c for c in columns if c != "step"])
+    assert report.summarize(lost)[1] == [["t", "m", "none", "0", "diverged"]]
+
+
+def test_captions_run_nothing_and_include_nothing():
+    text = report._html(".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/hostname\n\nAnd **bold**.")
+    assert "<script" not in text
+    assert "<strong>bold</strong>" in text
+
+
+def test_durations():
+    assert [report.duration(seconds) for seconds in (0.42, 35, 470, 7380)] == ["0.4 s", "35 s", "7 min 50 s", "2 h 3 min"]

@@ -1,0 +1,324 @@
+"""The tiny ablation on a real Slurm (support/slurm/cluster.py), disturbed in every way, against an undisturbed local run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compositional.records import provenance
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support" / "slurm"))
+import cluster  # noqa: E402
+
+FIGURE = "results/figures/ablation.pdf"
+TRAINING = {"steps": 150, "record_every": 5, "curve_examples": 64}
+TINY = {
+    "device": "auto",  # asks for GPUs, computes without
+    "checkpoint_seconds": 0,
+    "tasks": {
+        name: {"train_pairs": 300, "test_pairs": 100, "training": TRAINING} for name in ("digits_concat", "digits_concat_b")
+    },
+}
+GRIDS = [
+    {"task": "digits_concat_b", "model": "cnn", "regularizers": {}, "seeds": [0, 1]},
+    {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1], "recombination": [0.1]}, "seeds": [0, 1]},
+]
+FEWER_GRIDS = [{"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1]}, "seeds": [0, 1]}]
+PACKS = 5  # of two runs each
+
+
+def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list = GRIDS) -> Path:
+    """The project in `folder`, at tiny scale, its Slurm profile edited as a person would: {key: value, or values to merge}."""
+    folder.mkdir()
+    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("rules", "envs", "workflow", "config", "src", "slurm", "local-gpu"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
+    (folder / "config" / "paper.yaml").write_text(
+        yaml.safe_dump(TINY | {"pack_size": {"default": pack_size}, "studies": studies})
+    )
+    path = folder / "slurm" / "config.v9+.yaml"
+    settings = yaml.safe_load(path.read_text())
+    for key, value in profile.items():
+        settings[key] = settings[key] | value if isinstance(value, dict) else value
+    path.write_text(yaml.safe_dump(settings))
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """A home directory without anything in it, and no network inside jobs."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    return os.environ | {"HOME": str(home), "PYTHONPATH": str(ROOT / "tests" / "support" / "slurm" / "offline")}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "snakemake", *arguments]
+
+
+@contextmanager
+def snakemake(folder: Path, *arguments: str) -> Iterator[subprocess.Popen]:
+    """Snakemake running in a project; its output goes to output.txt there. Killed at the end if it still runs."""
+    with (folder / "output.txt").open("a") as output:
+        process = subprocess.Popen(
+            command(*arguments), cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def finish(process: subprocess.Popen, folder: Path) -> None:
+    assert process.wait(400) == 0, (folder / "output.txt").read_text()[-6000:]
+
+
+def slurm(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+
+def jobs() -> list[dict[str, str]]:
+    """All of Slurm's jobs that Snakemake submitted, as scontrol shows them; "rule" is the rule's name."""
+    shown = slurm("scontrol", "show", "job", "--oneliner", "--details")
+    found = [dict(re.findall(r"(\S+?)=(\S*)", line)) for line in shown.splitlines() if "Comment=rule_" in line]
+    return [job | {"rule": job["Comment"].removeprefix("rule_")} for job in found]
+
+
+def wait_for(condition: Callable[[], object], what: str, process: subprocess.Popen, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, f"Snakemake ended before: {what}"
+        assert time.monotonic() < deadline, f"in vain waited for: {what}"
+        time.sleep(0.1)
+
+
+def seconds_of(duration: str) -> float:
+    """Seconds of sacct's [[days-]hours:]minutes:seconds."""
+    parts = [float(part) for part in duration.replace("-", ":").split(":")]
+    return sum(part * unit for part, unit in zip(reversed(parts), (1, 60, 3600, 86400), strict=False))
+
+
+def log_of(folder: Path, job: dict[str, str]) -> str:
+    stage, _, pack = job["rule"].partition("_")
+    path = folder / "results" / "logs" / stage / f"{pack}.log"
+    return path.read_text() if path.exists() else ""
+
+
+def stop_in_the_middle(folder: Path, process: subprocess.Popen, packs: int) -> list[dict[str, str]]:
+    """Stop every training (SIGSTOP) after its first checkpoints, and return the jobs."""
+    stopped: set[str] = set()
+
+    def stop() -> bool:
+        for job in jobs():
+            if job["JobId"] not in stopped and " step " in log_of(folder, job):
+                slurm("scancel", "--signal=STOP", job["JobId"])
+                stopped.add(job["JobId"])
+        return len(stopped) == packs
+
+    wait_for(stop, f"{packs} trainings begun", process)
+    return [job for job in jobs() if job["JobId"] in stopped]
+
+
+def assert_same_results(folder: Path, reference: Path, *stages: str) -> None:
+    """All that was made has the bytes that the reference has; records too, apart from the time that it took."""
+    compared = 0
+    for path in sorted(path for stage in stages for path in (folder / "results" / stage).rglob("*.*") if path.is_file()):
+        other = reference / path.relative_to(folder)
+        if path.suffix == ".json":
+            one, two = provenance.read(path), provenance.read(other)
+            assert one["wall_seconds"] > 0
+            assert two["wall_seconds"] > 0
+            assert provenance.lasting(one) == provenance.lasting(two)
+        else:
+            assert path.read_bytes() == other.read_bytes(), path
+        compared += 1
+    assert compared >= 4 * len(list((folder / "results").rglob("seed=*"))) >= 4 * 6
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny ablation by the local profile, on two devices that do not exist."""
+    folder = copy_of_project(tmp_path_factory.mktemp("local") / "project", {})
+    done = subprocess.run(
+        command("--profile", "local-gpu", FIGURE),
+        cwd=folder,
+        env=environment(folder) | {"CUDA_VISIBLE_DEVICES": "first,second"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    return folder
+
+
+@contextmanager
+def cluster_or_skip(accounting: bool) -> Iterator[cluster.Cluster]:
+    try:
+        running = cluster.running(accounting)
+        one = running.__enter__()
+    except cluster.UnavailableError as reason:
+        pytest.skip(f"no Slurm here: {reason}")
+    try:
+        yield one
+    finally:
+        running.__exit__(None, None, None)
+
+
+SITE = {
+    "default-resources": {"mem_mb": "1000 * attempt", "runtime": "10 * attempt"},
+    "slurm-init-seconds-before-status-checks": 1,
+    "latency-wait": 5,
+}
+
+
+def test_the_local_profile_spreads_jobs_over_gpus(reference: Path) -> None:
+    used = [
+        re.search("CUDA_VISIBLE_DEVICES=(.*)", path.read_text())[1] for path in (reference / "results/logs/train").glob("*.log")
+    ]
+    assert len(used) == PACKS
+    assert set(used) == {"first", "second"}
+
+
+def test_jobs_of_the_tests_have_no_network(tmp_path: Path) -> None:
+    code = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
+    tried = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path) | {"SLURM_JOB_ID": "1"}, capture_output=True, text=True
+    )
+    assert "a compute node has no network" in tried.stderr
+
+
+def test_the_test_cluster_leaves_no_process_behind(tmp_path: Path) -> None:
+    one = cluster.Cluster(tmp_path, accounting=False)
+    left = subprocess.Popen(["sleep", "100"], env=os.environ | {"SLURM_CONF": f"{tmp_path}/slurm.conf"})
+    other = subprocess.Popen(["sleep", "100"], env=os.environ | {"SLURM_CONF": "/elsewhere/slurm.conf"})
+    try:
+        one.stop()
+        assert left.wait(10) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        for process in (left, other):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slurm
+def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+    """Without accounting: a canceled job, one over its time limit, preemption, a drained node that then fails."""
+    folder = copy_of_project(tmp_path / "project", SITE)
+    with cluster_or_skip(accounting=False), snakemake(folder, "--profile", "slurm", FIGURE) as process:
+        trainings = stop_in_the_middle(folder, process, PACKS)
+        on = {node: [job for job in trainings if job["NodeList"] == node] for node in cluster.NODES}
+        assert [len(on[node]) for node in cluster.NODES] == [2, 2, 1]
+
+        # Each job uses the GPU it was given, and no two have the same.
+        for node, (first, *second) in on.items():
+            for job in (first, *second):
+                given = re.search(r"CUDA_VISIBLE_DEVICES=(\d+)\n", log_of(folder, job))[1]
+                assert f"IDX:{given}" in slurm("scontrol", "show", "job", "--details", job["JobId"])
+                assert f"host {node}" in log_of(folder, job)
+            if second:
+                assert len({re.search(r"DEVICES=(.*)", log_of(folder, job))[1] for job in (first, *second)}) == 2
+
+        canceled, late = on["node1"]
+        preempted, failed = on["node2"], on["node3"][0]
+        slurm("scontrol", "update", f"jobid={late['JobId']}", "timelimit=1")
+        slurm("scancel", canceled["JobId"])
+        slurm("scontrol", "update", "nodename=node3", "state=drain", "reason=test")
+        slurm("scontrol", "update", "nodename=node3", "state=down", "reason=test")
+        slurm("sbatch", "--partition=urgent", "--nodelist=node2", "--exclusive", "--output=/dev/null", "--wrap=sleep 3")
+        finish(process, folder)
+
+        ended = jobs()
+        by_id = {job["JobId"]: job for job in ended}
+        assert by_id[canceled["JobId"]]["JobState"] == "CANCELLED"
+        assert by_id[late["JobId"]]["JobState"] == "TIMEOUT"
+        for job in (*preempted, failed):
+            assert by_id[job["JobId"]]["JobState"] == "COMPLETED"
+            assert int(by_id[job["JobId"]]["Restarts"]) == 1
+        assert "host node3" not in log_of(folder, failed)
+        for job in (canceled, late):
+            again = [other for other in ended if other["rule"] == job["rule"] and other is not by_id[job["JobId"]]]
+            assert [other["JobState"] for other in again] == ["COMPLETED"]
+            assert (again[0]["MinMemoryNode"], again[0]["TimeLimit"]) == ("2000M", "00:20:00")
+        for job in trainings:
+            steps = re.search(r"going on from checkpoints, (\d+) steps", log_of(folder, job))
+            assert 0 < int(steps[1]) < 2 * TRAINING["steps"]
+        # Nothing but packs was submitted: one job for training and one for evaluation, and the two that were replaced.
+        assert all(job["rule"].startswith(("train_", "evaluate_")) for job in ended)
+        assert len(ended) == 2 * PACKS + 2
+    assert_same_results(folder, reference, "runs", "tables", "figures")
+
+
+@pytest.mark.slurm
+def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> None:
+    """With accounting, which enforces accounts; in larger packs than the reference; and what the jobs cost."""
+    site = SITE | {
+        "default-resources": SITE["default-resources"] | {"slurm_account": "study", "slurm_partition": "main"},
+        "slurm-status-command": "sacct",
+    }
+    packs, runs = 2, 6
+    folder = copy_of_project(tmp_path / "project", site, pack_size=30, grids=FEWER_GRIDS)
+    with cluster_or_skip(accounting=True):
+        with snakemake(folder, "--profile", "slurm", FIGURE) as process:
+            stop_in_the_middle(folder, process, packs)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert not (folder / FIGURE).exists()
+        # As docs/slurm.md says: the jobs left over are canceled, and the folder is unlocked.
+        slurm("scancel", "--user=root")
+        subprocess.run(
+            command("--profile", "slurm", "--unlock"), cwd=folder, env=environment(folder), check=True, capture_output=True
+        )
+        with snakemake(folder, "--profile", "slurm", FIGURE) as process:
+            finish(process, folder)
+        submitted = jobs()
+        assert {job["Account"] for job in submitted} == {"study"}
+        for job in submitted:
+            assert job["rule"].startswith("evaluate_") or "going on from checkpoints" in log_of(folder, job)
+        last_call = submitted[-1]["JobName"]
+        # What the last call's jobs cost, for docs/slurm.md.
+        listed = slurm("sacct", "--noheader", "--parsable2", f"--name={last_call}", "--format=JobID,TotalCPU,ElapsedRaw")
+        rows = [line.split("|") for line in listed.splitlines()]
+        elapsed = [float(seconds) for number, _, seconds in rows if "." not in number]
+        cpu = [seconds_of(duration) for number, duration, _ in rows if "." in number]
+        assert len(elapsed) == 2 * packs
+        assert sum(cpu) > 0
+        print(
+            f"\n{len(elapsed)} jobs trained and evaluated {runs} runs (once more, from checkpoints): "
+            f"{sum(cpu):.0f} CPU-seconds, {sum(elapsed):.0f} seconds of jobs"
+        )
+    assert_same_results(folder, reference, "runs")
+
+
+@pytest.mark.slurm
+def test_a_node_without_cuda(tmp_path: Path) -> None:
+    """A job that needs CUDA says that there is none; one that is told to use the CPU asks for no GPU."""
+    folder = copy_of_project(tmp_path / "project", SITE | {"retries": 0})
+    target = "results/runs/digits_concat_b/cnn/none/lambda=0/seed=0/run.json"
+    with cluster_or_skip(accounting=False):
+        with snakemake(folder, target, "--profile", "slurm", "--config", "device=cuda") as process:
+            assert process.wait(200) != 0
+        (failed,) = jobs()
+        assert failed["JobState"] == "FAILED"
+        assert "gpu:1" in failed["TresPerJob"]
+        for log in (log_of(folder, failed), Path(failed["StdOut"]).read_text()):
+            assert "device: cuda was asked for, but PyTorch sees no CUDA device" in log
+        with snakemake(folder, target, "--profile", "slurm", "--config", "device=cpu") as process:
+            finish(process, folder)
+        done = jobs()[-1]
+        assert done["JobState"] == "COMPLETED"
+        assert "gpu" not in done.get("TresPerJob", "")
+        assert json.loads((folder / target).read_text())["status"] == "done"

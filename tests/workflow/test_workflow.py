@@ -1,0 +1,369 @@
+"""The real workflow, end to end, on a tiny configuration in a copy of the project."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from support.project import FIGURE, ROOT, RUN, Project, numbers_of
+
+pytestmark = pytest.mark.workflow
+
+
+def grids(**changes) -> dict:
+    """An overlay with the digits grid changed."""
+    grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1], "additivity": [1]}, "seeds": [0, 1]}
+    scan = {"task": "scan_jump", "model": "primitive_attention", "regularizers": {"entropy": [0.1]}, "seeds": [0]}
+    ceiling = {"task": "digits_concat_b", "model": "cnn", "regularizers": {}, "seeds": [0]}
+    return {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [scan, grid | changes, ceiling]}}}}}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Project:
+    """The figure, built from nothing."""
+    project = Project(tmp_path_factory.mktemp("built"))
+    project.snakemake(FIGURE)
+    return project
+
+
+@pytest.fixture
+def edited(built):
+    """Append or replace text in the built project; undone afterwards, times included."""
+    kept = {}
+
+    def edit(name: str, old: str, new: str) -> None:
+        path = built.folder / name
+        kept.setdefault(path, (path.read_text(), path.stat()))
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+    yield edit
+    for path, (text, status) in kept.items():
+        path.write_text(text)
+        os.utime(path, (status.st_atime, status.st_mtime))
+
+
+def test_every_stage_leaves_its_files(built):
+    results = built.folder / "results"
+    for name in (
+        "splits/scan_jump/task.json",
+        "splits/digits_concat/dataset_dict.json",
+        "tables/ablation.csv",
+        "figures/ablation.png",
+    ):
+        assert (results / name).is_file()
+    assert {path.name for path in (built.folder / RUN).iterdir()} == {
+        "weights.safetensors",
+        "history.csv",
+        "run.json",
+        "metrics.csv",
+        "evaluation.json",
+    }
+    table = pd.read_csv(results / "tables/ablation.csv")
+    assert list(table) == ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+    assert len(table.groupby(["task", "model", "regularizer", "lambda", "seed"])) == 11
+    predictions = pd.read_csv(results / "runs/scan_jump/primitive_attention/none/lambda=0/seed=0/predictions.csv")
+    assert list(predictions) == ["input", "target", "prediction", "correct", "mistake"]
+    assert len(predictions) == 200
+
+
+def test_an_unchanged_project_does_nothing(built):
+    assert "Nothing to be done" in built.snakemake(FIGURE)
+
+
+def test_without_cores_all_cores_are_used_and_no_more(built):
+    (built.folder / FIGURE).unlink()
+    command = [argument for argument in built.command(FIGURE) if argument not in ("--cores", "2")]
+    done = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True)
+    assert f"Provided cores: {len(os.sched_getaffinity(0))}\n" in done.stdout + done.stderr
+
+
+def test_figures_rebuilt_have_the_same_bytes(built):
+    names = [FIGURE, "results/figures/ablation.png", "results/figures/ablation.rst", "results/tables/ablation.csv"]
+    before = built.read(*names)
+    for name in names:
+        (built.folder / name).unlink()
+    built.snakemake(FIGURE)
+    assert built.read(*names) == before
+
+
+def test_a_run_asked_for_alone_trains_alone_and_has_the_same_bytes(built, tmp_path):
+    fresh = Project(tmp_path)
+    assert fresh.jobs(f"{RUN}/metrics.csv") == {
+        "split": 1,
+        "train_digits_concat__cnn__entropy": 1,
+        "evaluate_digits_concat__cnn__entropy": 1,
+    }
+    fresh.snakemake(f"{RUN}/metrics.csv")
+    assert [path.name for path in (tmp_path / "results/runs").glob("*/*/*/*/*")] == ["seed=0"]
+    assert fresh.read(*numbers_of(RUN)) == built.read(*numbers_of(RUN))
+
+
+def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
+    rest = {"aggregate": 1, "plot": 1}
+    seeds = built.overlay(grids(seeds=[0, 1, 2]))
+    new = {
+        f"{stage}_digits_concat__cnn__{name}": 1 for stage in ("train", "evaluate") for name in ("none", "entropy", "additivity")
+    }
+    assert built.jobs(FIGURE, overlay=seeds) == new | rest
+    strengths = built.overlay(grids(regularizers={"entropy": [0.1, 1, 10], "additivity": [1]}))
+    assert built.jobs(FIGURE, overlay=strengths) == rest | {
+        f"{stage}_digits_concat__cnn__entropy": 1 for stage in ("train", "evaluate")
+    }
+    output = built.snakemake(f"{RUN.replace('0.1', '10')}/run.json")
+    assert "1 of 1 steps" in output
+
+
+def test_a_call_that_only_looks_or_is_refused_leaves_the_plan_of_a_build_alone(built):
+    plan = built.folder / "results/plan.json"
+    before = plan.read_bytes()
+    more = built.overlay(grids(seeds=[0, 1, 2]))
+    table = built.folder / "results/tables/ablation.csv"
+    shown, times = table.read_bytes(), table.stat()
+    table.write_bytes(shown + b"damaged")
+    for look in (["-nF"], ["-nc1"], ["--summary"], ["--rulegraph"], ["-l"]):
+        built.snakemake(FIGURE, *look, overlay=more)
+        assert plan.read_bytes() == before, look
+        assert table.exists(), look
+    table.write_bytes(shown)
+    os.utime(table, ns=(times.st_atime_ns, times.st_mtime_ns))
+    lock = built.folder / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(exist_ok=True)
+    lock.write_text(FIGURE)
+    try:
+        assert "LockException" in built.snakemake(FIGURE, "--force", overlay=more, succeeds=False)
+    finally:
+        lock.unlink()
+    assert plan.read_bytes() == before
+
+
+@pytest.mark.parametrize("call", [["results/figures/ablation.dpf"], [FIGURE, "-e", "dryrun"]])
+def test_a_call_that_does_not_come_to_a_result_leaves_what_was_made_with_other_options(built, call):
+    made = sorted(path for path in (built.folder / "results").rglob("*") if path.is_file() and "logs" not in path.parts)
+    more = built.overlay({"regularizers": {"entropy": {"feature_noise": 0.5}}, "tasks": {"digits_concat": {"test_pairs": 61}}})
+    built.snakemake(*call, overlay=more, succeeds="ablation.dpf" not in call[0])
+    gone = [path for path in made if not path.exists()]
+    assert gone == []
+
+
+def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
+    """The second one begins and ends after the first has read its files and before it locks."""
+    (built.folder / "waiting.smk").write_text(
+        'include: "Snakefile"\n\nimport time\n\nPath("waits").touch()\nwhile not Path("goes").exists():\n    time.sleep(0.1)\n'
+    )
+    names = [f"{RUN.removesuffix('0')}{seed}" for seed in (5, 6)]
+    command = [*built.command(f"{names[0]}/run.json"), "--snakefile", "waiting.smk"]
+    first = subprocess.Popen(command, cwd=built.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        deadline = time.monotonic() + 100
+        while not (built.folder / "waits").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        built.snakemake(f"{names[1]}/run.json")
+    finally:
+        (built.folder / "goes").touch()
+    output, _ = first.communicate(timeout=300)
+    assert first.returncode == 0, output
+    planned = {run for pack in json.loads((built.folder / "results/plan.json").read_text()) for run in pack}
+    assert {name.removeprefix("results/runs/") for name in names} < planned
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        ("src/compositional/figures/shared/style.py", '"font.size": 9', '"font.size": 8', {"plot"}),
+        ("src/compositional/figures/ablation.py", "capsize=2", "capsize=3", {"plot"}),
+        ("src/compositional/stages/aggregate.py", "rows: list[list] = []", "rows: list[list] = list()", {"aggregate", "plot"}),
+        (
+            "src/compositional/regularizers/additivity.py",
+            ".square().sum(-1).mean(-1)",
+            ".square().sum(-1).mean(-1) * 1",
+            {"train_digits_concat__cnn__additivity", "evaluate_digits_concat__cnn__additivity", "aggregate", "plot"},
+        ),
+        ("src/compositional/regularizers/entropy.py", "from __future__", "# a comment\nfrom __future__", set()),
+        # The first docstring of the file, whatever it says.
+        ("src/compositional/training/pack.py", '"""', '"""One more sentence. ', set()),
+        ("src/compositional/layers/functional.py", '"""', '"""One more sentence. ', set()),
+        ("src/compositional/regularizers/smoothness.py", ".square()", ".abs()", set()),
+    ],
+)
+def test_an_edit_reruns_exactly_what_it_touches(built, edited, file, old, new, expected):
+    edited(file, old, new)
+    assert set(built.jobs(FIGURE)) == expected
+
+
+def test_a_changed_option_reruns_exactly_what_it_touches(built):
+    overlay = built.overlay({"regularizers": {"entropy": {"feature_noise": 0.5}}})
+    assert set(built.jobs(FIGURE, overlay=overlay)) == {
+        *(
+            f"{stage}_{task}__entropy"
+            for stage in ("train", "evaluate")
+            for task in ("digits_concat__cnn", "scan_jump__primitive_attention")
+        ),
+        "aggregate",
+        "plot",
+    }
+    for key, value in (("device", "auto"), ("checkpoint_seconds", 5), ("pack_size", {"default": 1}), ("mirror", "/nowhere")):
+        assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
+
+
+def test_without_snakemakes_records_a_changed_option_still_counts(tmp_path):
+    """Snakemake's folder was deleted, or results copied without it."""
+    project = Project(tmp_path)
+    metrics = "results/runs/digits_concat/cnn/none/lambda=0/seed=0/metrics.csv"
+    for training in ({"steps": 4}, {"steps": 8}):
+        project.snakemake(metrics, overlay=project.overlay({"tasks": {"digits_concat": {"training": training}}}))
+        shutil.rmtree(tmp_path / ".snakemake")
+    assert json.loads((tmp_path / metrics).with_name("run.json").read_text())["steps"] == 8
+    project.snakemake(metrics, overlay=project.overlay({"tasks": {"digits_concat": {"test_pairs": 40, "training": training}}}))
+    split = json.loads((tmp_path / "results/splits/digits_concat/task.json").read_text())
+    assert split["items"]["test"] == 40
+    assert json.loads((tmp_path / metrics).with_name("run.json").read_text())["data"] == split["content_sha256"]
+
+
+def test_files_that_editors_hide_among_the_studies_are_not_read(built):
+    lock = built.folder / "config/studies/.#language.yaml"
+    lock.symlink_to("nowhere")
+    try:
+        assert "Nothing to be done" in built.snakemake(FIGURE, "--dryrun")
+    finally:
+        lock.unlink()
+
+
+def test_a_touched_script_reruns_its_jobs_but_trains_nothing(built, edited):
+    entries = built.folder / "results/store/entries"
+    before = {path: path.stat().st_mtime_ns for path in entries.rglob("*")}
+    kept = built.read(*numbers_of(RUN))
+    edited("workflow/scripts/train.py", '"""Train the runs', '"""Train all runs')
+    output = built.snakemake(FIGURE)
+    assert "Training 4 runs of digits_concat/cnn/entropy" in output
+    assert {path: path.stat().st_mtime_ns for path in entries.rglob("*")} == before
+    assert built.read(*numbers_of(RUN)) == kept
+
+
+def test_a_wrong_configuration_stops_before_any_job(tmp_path):
+    project = Project(tmp_path)
+    overlay = project.overlay(grids(regularizers={"entropie": [1]}))
+    output = project.snakemake(FIGURE, overlay=overlay, succeeds=False)
+    assert "unknown regularizer 'entropie'; did you mean 'entropy'?" in output
+    study = tmp_path / "config/studies/compositional_regularization.yaml"
+    shutil.copy(study, study.with_name("my_copy.yaml"))
+    copied = project.snakemake(FIGURE, succeeds=False)
+    assert f"figures.ablation is in {study} and again in {study.with_name('my_copy.yaml')}: rename it" in copied
+    assert "Traceback" not in output + copied
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_path_that_snakemake_would_read_as_a_wildcard_is_refused(tmp_path):
+    output = Project(tmp_path / "a{b}").snakemake(FIGURE, succeeds=False)
+    assert "a{b}: Snakemake takes braces" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "a{b}/results").exists()
+
+
+def test_a_diverged_run_is_marked_in_table_and_caption(tmp_path):
+    project = Project(tmp_path)
+    overlay = project.overlay(grids(regularizers={"additivity": [1, 1e39]}, seeds=[0]))
+    project.snakemake("results/figures/ablation.png", overlay=overlay)
+    table = pd.read_csv(tmp_path / "results/tables/ablation.csv")
+    lost = table[table["lambda"] == 1e39]
+    assert lost[lost.metric == "diverged"].value.tolist() == [1]
+    assert lost[lost.metric == "accuracy"].value.isna().all()
+    assert table[(table["lambda"] == 1) & (table.metric == "accuracy")].value.notna().all()
+    assert "1 runs diverged" in (tmp_path / "results/figures/ablation.rst").read_text()
+
+
+def test_a_killed_training_goes_on_from_its_checkpoint_to_the_same_bytes(tmp_path):
+    long = {"tasks": {"digits_concat": {"training": {"steps": 3000, "record_every": 50}}}}
+    undisturbed, disturbed = Project(tmp_path / "one"), Project(tmp_path / "two")
+    overlays = [project.overlay(long) for project in (undisturbed, disturbed)]
+    undisturbed.snakemake(f"{RUN}/run.json", overlay=overlays[0])
+    command = disturbed.command(f"{RUN}/run.json", overlay=overlays[1])
+    process = subprocess.Popen(
+        command, cwd=disturbed.folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    checkpoints = disturbed.folder / "results/store/checkpoints"
+    deadline = time.monotonic() + 100
+    while not list(checkpoints.glob("*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert list(checkpoints.glob("*.safetensors"))
+    assert not (disturbed.folder / RUN / "weights.safetensors").exists()
+    disturbed.snakemake("--unlock")
+    disturbed.snakemake(f"{RUN}/run.json", "--rerun-incomplete", overlay=overlays[1])
+    (log,) = (disturbed.folder / "results/logs/train").glob("*.log")
+    assert "going on from checkpoints" in log.read_text()
+    assert disturbed.read(*numbers_of(RUN)[:2]) == undisturbed.read(*numbers_of(RUN)[:2])
+    assert list(checkpoints.glob("*")) == []
+
+
+def test_a_damaged_store_entry_is_trained_again(built):
+    before = built.read(*numbers_of(RUN)[:2])
+    for path in (built.folder / "results/store/entries").rglob("weights.safetensors"):
+        path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    (built.folder / RUN / "weights.safetensors").unlink()
+    built.snakemake(f"{RUN}/weights.safetensors")
+    assert built.read(*numbers_of(RUN)[:2]) == before
+    built.snakemake(FIGURE)
+
+
+def test_no_network_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv("COMPOSITIONAL_MIRROR", raising=False)
+    project = Project(tmp_path)
+    overlay = project.overlay({"sources": ["mirror"]})
+    output = project.snakemake("results/splits/mnist_concat", overlay=overlay, succeeds=False)
+    assert "mirror: LookupError: no mirror folder configured" in output
+    assert "COMPOSITIONAL_MIRROR=<folder>" in output
+    assert [path for path in (tmp_path / "results").rglob("*ubyte*") if path.suffix != ".log"] == []
+
+
+def test_a_full_or_read_only_disk_is_a_clear_error_and_the_next_call_goes_on(tmp_path):
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("needs root to mount a small file system")
+    project = Project(tmp_path)
+    results = tmp_path / "results"
+    results.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(results)], check=False)
+    if mounted.returncode:
+        pytest.skip("this machine does not let us mount a file system")
+    try:
+        output = project.snakemake(f"{RUN}/run.json", succeeds=False)
+        assert "No space left on device" in output
+        assert not (tmp_path / RUN / "run.json").exists()
+        subprocess.run(["mount", "-o", "remount,ro", str(results)], check=True)
+        output = project.snakemake(f"{RUN}/run.json", "--nolock", succeeds=False)
+        assert re.search("Read-only file system: .*Nothing can be written to results/: make room", output)
+        assert "Traceback" not in output
+        subprocess.run(["mount", "-o", "remount,rw,size=50m", str(results)], check=True)
+        project.snakemake(f"{RUN}/run.json", "--rerun-incomplete")
+        assert (tmp_path / RUN / "run.json").exists()
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+
+
+def test_the_report_carries_figure_and_caption(built):
+    built.snakemake("--report", "report.html", FIGURE)
+    page = (built.folder / "report.html").read_text()
+    assert "ablation.png" in page
+    assert "Accuracy against the strength lambda" in page
+
+
+def test_lint_and_format(built):
+    assert "Congratulations" in built.snakemake("--lint")
+    binaries = Path(sys.executable).parent
+    for command in (["ruff", "check", "src", "tests", "benchmarks"], ["ruff", "format", "--check", "src", "tests", "benchmarks"]):
+        done = subprocess.run([binaries / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+    done = subprocess.run(
+        [binaries / "snakefmt", "--check", "Snakefile", "rules"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
