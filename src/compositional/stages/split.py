@@ -38,7 +38,10 @@ def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
 
 
 def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Count, for every member that must be disjoint from training, its items that occur in training.
+    """Count, for every member that must be disjoint from training, its items that occur in training, and the distinct ones.
+
+    The two shares differ where a member repeats items: of 200 draws from 162 inputs, nearly all can be known to training while
+    those that are known are 115 inputs.
 
     disjoint: columns to compare, members to compare with training and, where a task overlaps on purpose, the reason under
     "by_design": then the count is stated and not refused.
@@ -50,8 +53,11 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
     for rule in disjoint:
         trained = set(_digests(members["train"], rule["columns"]))
         for name in rule["members"]:
-            overlap = sum(digest in trained for digest in _digests(members[name], rule["columns"]))
-            count = {"member": name, "columns": rule["columns"], "items": len(members[name]), "in_training": overlap}
+            count: dict[str, Any] = {"member": name, "columns": rule["columns"]}
+            items = _digests(members[name], rule["columns"])
+            for prefix, found in (("", items), ("distinct_", set(items))):
+                known = sum(digest in trained for digest in found)
+                count |= {f"{prefix}items": len(found), f"{prefix}in_training": known, f"{prefix}share": known / len(found)}
             counts.append(count | ({"by_design": rule["by_design"]} if "by_design" in rule else {}))
     if leaks := [count for count in counts if count["in_training"] and "by_design" not in count]:
         lines = [f"{c['in_training']} of {c['items']} items of {c['member']} (by {', '.join(c['columns'])})" for c in leaks]

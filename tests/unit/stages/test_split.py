@@ -72,6 +72,14 @@ def test_audit_counts_and_refuses_overlap():
     assert clean == []
 
 
+def test_audit_tells_examples_from_distinct_inputs():
+    """A test set that repeats what training has: 3 of 4 examples, and 1 of 2 distinct inputs."""
+    members = DatasetDict(train=Dataset.from_dict({"input": ["a", "b"]}), test=Dataset.from_dict({"input": ["b", "c", "b", "b"]}))
+    (count,) = splitting.audit(members, [{"columns": ["input"], "members": ["test"], "by_design": "drawn independently"}])
+    assert (count["items"], count["in_training"], count["share"]) == (4, 3, 0.75)
+    assert (count["distinct_items"], count["distinct_in_training"], count["distinct_share"]) == (2, 1, 0.5)
+
+
 def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
     """The members of a task may be the same: a canvas, a distance, words that occur nowhere are applied when they are read."""
 
