@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+
+from compositional.configuration.configuration import Configuration, ConfigurationError
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "config" / "schema.yaml"
@@ -22,8 +26,14 @@ def merged(*overlays: dict) -> dict:
     return result
 
 
+@cache
+def _file(name: str) -> dict:
+    return yaml.safe_load((ROOT / "config" / name).read_text())
+
+
 def read(*names: str) -> dict:
-    return merged(*(yaml.safe_load((ROOT / "config" / name).read_text()) for name in names))
+    """Files of config/, merged; the caller's own, to change at will."""
+    return merged(*map(_file, names))
 
 
 STUDIES = [f"studies/{path.name}" for path in sorted((ROOT / "config" / "studies").glob("*.yaml"))]
@@ -35,3 +45,10 @@ def change(config: dict, path: list, value: Any) -> dict:
         inner = inner[key]
     inner[path[-1]] = value
     return config
+
+
+def refusal(path: list, value: Any) -> str:
+    """What is said of the shipped configuration with one value changed, which must be wrong."""
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration(change(read("config.yaml", *STUDIES), path, value), SCHEMA)
+    return str(caught.value)

@@ -9,12 +9,12 @@ import ast
 import json
 from pathlib import Path
 
-from compositional.configuration.configuration import declared_by
+from compositional.configuration.schema import declared_by
 from compositional.files import replacing
 from compositional.plugins import available, module_path, parsed
 
 MARK = "<!-- Below this line: written by `make docs` from the modules' declarations. -->"
-SECTIONS = {
+TITLES = {
     "training.settings": "Training settings, under `training:` of a task or of a model (the model's win)",
     "tasks": "Tasks, under `tasks:`",
     "models": "Models, under `models:`",
@@ -51,7 +51,7 @@ def _table(module: str) -> list[str]:
 def tables() -> str:
     """All option tables, as Markdown."""
     lines: list[str] = []
-    for section, title in SECTIONS.items():
+    for section, title in TITLES.items():
         lines += [f"## {title}", ""]
         if section == "training.settings":
             lines += _table(section)

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from compositional.configuration.configuration import KINDS, ConfigurationError
+from compositional.configuration.messages import SECTIONS, ConfigurationError
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C ten times as fast, where PyYAML has it
 _MERGE = "tag:yaml.org,2002:merge"
@@ -85,7 +85,7 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
         for name, entry in entries.items():
             other, same = known.setdefault(name, (path, entry))
             if other != path and (name.startswith("studies.") or same != entry):
-                chosen = name.partition(".")[0] in (*KINDS, "studies")
+                chosen = name.partition(".")[0] in (*SECTIONS, "studies")
                 cure = "rename it in one of them" if chosen else "leave it in one of them, or in an overlay for some builds alone"
                 raise ConfigurationError(f"{name} is in {other} and again in {path}: {cure}")
     for path in overlays:

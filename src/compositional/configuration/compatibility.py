@@ -1,0 +1,77 @@
+"""Which tasks, models and regularizers go together, and which of them a figure of representations can show."""
+
+from __future__ import annotations
+
+from compositional.configuration.entries import Entries
+from compositional.configuration.schema import declared_by, several
+
+# What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
+REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
+REPRESENTED_KINDS = ("sequence", "image")
+# The kinds of task whose batches tell the relevant from the redundant component: of these, curves can measure the influence.
+INFLUENCE_KINDS = ("sequence", "image", "point")
+
+
+def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[str]:
+    """Why a task of this kind cannot be trained with the settings that it and the model ask for."""
+    problems, settings = [], entries.settings(task, model)
+    if kind == "sequence" and settings["batch_size"] % 16:
+        problems.append(f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}")
+    if kind == "tensor" and settings["batch_size"] != (measurements := entries.parameters("tasks", task)["train_measurements"]):
+        problems.append(
+            f"training.batch_size of tensor tasks must be the number of measurements, {measurements}: every step uses all; "
+            f"{task!r} has {settings['batch_size']}"
+        )
+    if settings["loss"] not in (losses := declared_by(f"kinds.{kind}")["LOSSES"]):
+        allowed = ", ".join(losses)
+        problems.append(f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}")
+    if kind not in INFLUENCE_KINDS and settings["influence_examples"]:
+        kinds = ", ".join(INFLUENCE_KINDS)
+        problems.append(f"training.influence_examples is for tasks of kind {kinds}, {task!r} is a task of kind {kind!r}")
+    if kind != "point" and settings["record_outputs"]:
+        problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
+    return problems
+
+
+def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, kind: str) -> list[str]:
+    """Why this task of this kind and this model, which go together, cannot have this regularizer."""
+    declared = entries.declared("regularizers", regularizer)
+    shown = entries.declared("models", model)["REPRESENTATIONS"]
+    if kind not in declared["APPLIES_TO"]:
+        kinds = " and ".join(declared["APPLIES_TO"])
+        return [f"regularizer {regularizer!r} applies to {kinds} tasks, {task!r} is a task of kind {kind!r}"]
+    if declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
+        needed = " or ".join(declared["REPRESENTATIONS"])
+        return [f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {', '.join(shown)}"]
+    if kind == "image" and declared.get("PAIRED") and (size := entries.settings(task, model)["batch_size"]) % 2:
+        return [
+            f"regularizer {regularizer!r} pairs the examples of a batch: training.batch_size of {task!r} must be even, "
+            f"it is {size}"
+        ]
+    return []
+
+
+def impossible(entries: Entries, task: str, model: str, regularizer: str) -> list[str]:
+    """Why this combination cannot be trained; empty if it can."""
+    kind, model_kind = entries.declared("tasks", task)["KIND"], entries.declared("models", model)["KIND"]
+    if kind not in (accepted := several(model_kind)):
+        return [f"model {model!r} is for {' and '.join(accepted)} tasks, {task!r} is a task of kind {kind!r}"]
+    problems = _wrong_settings(entries, task, model, kind)
+    if "BUILT_FROM" in entries.declared("tasks", task):
+        # The graphs that the search may find must fit the network.
+        allowed, found = entries.parameters("models", model), entries.parameters("tasks", task)
+        problems += [
+            f"{name} of task {task!r} is {found[name]}, of model {model!r} {allowed.get(name)}: it must not be smaller"
+            for name in ("max_nodes", "max_edges")
+            if found[name] > allowed.get(name, 0)
+        ]
+    return problems + (_unregularizable(entries, task, model, regularizer, kind) if regularizer != "none" else [])
+
+
+def unrepresented(entries: Entries, task: str, model: str) -> list[str]:
+    """Why stage represent cannot show this task to this model, which can be trained on it; empty if it can."""
+    kind, shown = entries.declared("tasks", task)["KIND"], entries.declared("models", model)["REPRESENTATIONS"]
+    if kind not in REPRESENTED_KINDS:
+        kinds = " and ".join(REPRESENTED_KINDS)
+        return [f"representations are measured of {kinds} tasks, {task!r} is a task of kind {kind!r}"]
+    return [] if shown else [f"model {model!r} shows no representation to measure"]

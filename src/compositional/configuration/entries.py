@@ -1,0 +1,126 @@
+"""The configured tasks, models and regularizers: each one's module, options and training settings."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
+from compositional.configuration.schema import check, declared_by, options_schema, typed
+from compositional.plugins import available, defaults
+from compositional.runs import Run
+
+
+class Entries:
+    """What a configuration, checked or being checked, says of its tasks, models and regularizers."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """`config` as it is after `series.written_out`."""
+        self.config = config
+
+    def module(self, section: str, name: str) -> str:
+        """The module that implements an entry, such as "models.cnn" for a variant of it."""
+        return f"{section}.{self.config[section].get(name, {}).get('module', name)}"
+
+    def names(self, section: str) -> list[str]:
+        """Everything that may be asked for: the configured entries and, with default options, the modules themselves."""
+        return sorted({*self.config[section], *available(section)})
+
+    def declared(self, section: str, name: str) -> dict[str, Any]:
+        """What an entry's module declares."""
+        return declared_by(self.module(section, name))
+
+    def wrong_entry(self, section: str, name: str) -> list[str]:
+        """What is wrong with an entry of one of SECTIONS."""
+        entry = self.config[section][name]
+        module = entry.get("module", name)
+        if (section, name) == ("regularizers", "none"):
+            return ["regularizers.none: 'none' is the plain run (lambda = 0); give this regularizer another name"]
+        if module not in available(section):
+            known = available(section)
+            return [f"{section}.{name}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}"]
+        properties = dict(declared_by(f"{section}.{module}")["PARAMETERS"])
+        properties["module"] = {"type": "string"}
+        if section != "regularizers":
+            properties["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])
+        return check(entry, options_schema(properties), f"{section}.{name}")
+
+    def parameters(self, section: str, name: str) -> dict[str, Any]:
+        """An entry's options, defaults filled in, without its training settings."""
+        properties = self.declared(section, name)["PARAMETERS"]
+        return typed(properties, defaults(self.module(section, name)) | self.config[section].get(name, {}))
+
+    def settings(self, task: str, model: str) -> dict[str, Any]:
+        """Training settings: defaults, then the task's, then the model's."""
+        properties = declared_by("training.settings")["PARAMETERS"]
+        settings = defaults("training.settings")
+        for section, name in (("tasks", task), ("models", model)):
+            settings |= typed(properties, self.config[section].get(name, {}).get("training", {}))
+        return settings
+
+    def dataset(self, task: str) -> str:
+        """Name of the dataset that a task is made from."""
+        return self.declared("tasks", task)["DATASET"]
+
+    def parallel(self, task: str) -> bool:
+        """Whether making this task uses several processes."""
+        return self.declared("tasks", task).get("PARALLEL", False)
+
+    def raw_files(self, task: str) -> list[str]:
+        """Names of the dataset's files that must be downloaded; empty for generated and bundled datasets.
+
+        Some are needed only "when" the task has certain options.
+        """
+        listed, options = declared_by(f"datasets.{self.dataset(task)}")["FILES"], self.parameters("tasks", task)
+        return sorted(name for name, file in listed.items() if file.get("when", {}).items() <= options.items())
+
+    def split_parameters(self, task: str) -> dict[str, Any]:
+        """Everything besides raw data that a split depends on."""
+        return {"module": self.module("tasks", task), "parameters": self.parameters("tasks", task)}
+
+    def family_parameters(self, family: tuple[str, str, str]) -> dict[str, Any]:
+        """Everything besides its split, lambda and seed that a run of this family depends on."""
+        task, model, regularizer = family
+        described = {
+            "task": task,
+            "model": model,
+            "model_module": self.module("models", model),
+            "model_parameters": self.parameters("models", model),
+            "regularizer": regularizer,
+            "settings": self.settings(task, model),
+        }
+        if regularizer != "none":
+            described["regularizer_module"] = self.module("regularizers", regularizer)
+            described["regularizer_parameters"] = self.parameters("regularizers", regularizer)
+        return described
+
+    def modules(self, family: tuple[str, str, str]) -> list[str]:
+        """The modules that training and evaluation of a family load by name: of its kind of task, its model and regularizer."""
+        described = self.family_parameters(family)
+        named = [described[key] for key in ("model_module", "regularizer_module") if key in described]
+        return [f"kinds.{self.declared('tasks', family[0])['KIND']}", *named]
+
+    def built_from(self, task: str) -> tuple[list[str], list[Run]]:
+        """The tasks and the runs that a task is built from besides raw data; none for most tasks (see tasks.raven_evolved).
+
+        Raises:
+            ConfigurationError: they cannot be found.
+        """
+        keys = self.declared("tasks", task).get("BUILT_FROM")
+        if keys is None:
+            return [], []
+        parameters = self.parameters("tasks", task)
+        source, place = parameters[keys["task"]], parameters[keys["along"]]
+        if source not in self.names("tasks"):
+            where = f"tasks.{task}.{keys['task']}"
+            raise ConfigurationError(f"{where}: unknown task {source!r}{options_for(source, self.names('tasks'))}")
+        if place == 1:
+            return [source], []
+        before = re.sub(rf"_{keys['along']}{place}(?=_|$)", f"_{keys['along']}{place - 1}", task)
+        if before == task or before not in self.config["tasks"]:
+            raise ConfigurationError(
+                f"tasks.{task}: {keys['along']} {place} is built from the task {before!r}, which is not configured"
+            )
+        model = self.parameters("tasks", before)[keys["model"]]
+        seeds = range(self.parameters("tasks", before)[keys["seeds"]])
+        return [source, before], [Run(before, model, "none", 0.0, seed) for seed in seeds]

@@ -1,0 +1,150 @@
+"""What figures ask for: their grids of runs, and the names in their options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from compositional.configuration.compatibility import REPRESENTED, impossible, unrepresented
+from compositional.configuration.entries import Entries
+from compositional.configuration.messages import SECTIONS, options_for
+from compositional.configuration.schema import check, declared_by, options_schema, several
+from compositional.plugins import available
+from compositional.runs import Run, expand, format_lambda
+
+GRID_KEYS = ["task", "model", "regularizers", "seeds"]
+
+
+def sources(module: str) -> list[str]:
+    """Names of the files of every run that a figure module's table is made from."""
+    return several(declared_by(f"figures.{module}")["SOURCE"])
+
+
+def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, str]]:
+    """Names in an option's value, by "names" in its schema (see `figures`): where each is, of which of SECTIONS, and the name."""
+    if not isinstance(schema, dict):
+        return
+    if value and (section := schema.get("names")) in SECTIONS:
+        yield from ((f"{where}.{key}", section, key) for key in value) if isinstance(value, dict) else [(where, section, value)]
+    if isinstance(value, dict):
+        for key, own in value.items():
+            inside = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+            yield from _names_in(inside, own, f"{where}.{key}")
+    elif isinstance(value, list):
+        for place, own in enumerate(value):
+            yield from _names_in(schema.get("items"), own, f"{where}.{place}")
+
+
+def wrong_figures(entries: Entries) -> list[str]:
+    """What is wrong with the figures of all studies, and with the archive's choice of them."""
+    problems, names = [], []
+    for study, content in entries.config["studies"].items():
+        names += content["figures"]
+        for name, figure in content["figures"].items():
+            problems += _wrong_figure(entries, f"studies.{study}.figures.{name}", figure.get("module", name), figure)
+    chosen = entries.config["archive"]["figures"]
+    problems += [
+        f"archive.figures: there is no figure {name!r}{options_for(name, sorted(names))}"
+        for name in (chosen if chosen != "all" else [])
+        if name not in names
+    ]
+    return problems + [
+        f"studies: two figures are called {name!r}" for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+
+
+def _wrong_figure(entries: Entries, where: str, module: str, figure: dict[str, Any]) -> list[str]:
+    if module not in (known := available("figures")):
+        return [f"{where}: there is no figure module {module!r}{options_for(module, known)}"]
+    options = options_schema(declared_by(f"figures.{module}")["PARAMETERS"])
+    problems = check(figure.get("options", {}), options, f"{where}.options")
+    for place, grid in zip(figure["places"], figure["grids"], strict=True):
+        problems += [f"{where}.grids.{place}{problem}" for problem in _wrong_grid(entries, sources(module), grid)]
+    # Grids that are one in the file may have one problem several times.
+    return list(dict.fromkeys(problems)) or [
+        *_wrong_together(where, module, figure["grids"]),
+        *_wrong_names(entries, where, module, figure),
+    ]
+
+
+def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list[str]:
+    """Of a figure made from these files of every run; each problem begins with what follows the grid's own place."""
+    needed = ["task"] if read == ["split"] else GRID_KEYS
+    if sorted(grid) != sorted(needed):
+        return [f": a grid of this figure has the keys {', '.join(needed)}, this one has {', '.join(grid)}"]
+    asked = [("tasks", grid["task"], "task")]
+    asked += [("models", grid["model"], "model")] if "model" in grid else []
+    asked += [("regularizers", name, "regularizers") for name in grid.get("regularizers", [])]
+    problems = [
+        f".{key}: unknown {SECTIONS[section]} {name!r}{options_for(name, known)}"
+        for section, name, key in asked
+        if name not in (known := entries.names(section))
+    ]
+    if "model" not in grid:
+        if not problems and (kind := entries.declared("tasks", grid["task"])["KIND"]) != "image":
+            problems.append(f".task: this figure shows image tasks, {grid['task']!r} is a task of kind {kind!r}")
+        return problems
+    problems += [
+        f".regularizers.{name}: lambdas {', '.join(map(str, strengths))} are not different in their twelve digits"
+        for name, strengths in grid["regularizers"].items()
+        if len(set(map(format_lambda, strengths))) < len(strengths)
+    ]
+    if not problems:
+        regularizers = grid["regularizers"] or ["none"]
+        problems = [f": {line}" for name in regularizers for line in impossible(entries, grid["task"], grid["model"], name)]
+    if not problems and REPRESENTED & set(read):
+        problems = [f": {line}" for line in unrepresented(entries, grid["task"], grid["model"])]
+    return problems
+
+
+def _wrong_together(where: str, module: str, grids: list[dict[str, Any]]) -> list[str]:
+    """Why a figure cannot be drawn of these grids, each of which is possible."""
+    declared, problems = declared_by(f"figures.{module}"), []
+    if declared.get("REGULARIZED") and all(run.strength == 0 for grid in grids for run in expand(grid)):
+        problems.append(
+            f"{where}.grids: this figure compares regularized runs with plain ones, and no grid has a regularizer with a "
+            "lambda above 0"
+        )
+    if declared.get("ONE_MODEL"):
+        problems += [
+            f"{where}.grids: this figure shows one model a task, for {task!r} it has {', '.join(models)}; make a figure of "
+            f"each, with module: {module}"
+            for task in sorted({grid["task"] for grid in grids})
+            if len(models := sorted({grid["model"] for grid in grids if grid["task"] == task})) > 1
+        ]
+    return problems
+
+
+def _wrong_names(entries: Entries, where: str, module: str, figure: dict[str, Any]) -> list[str]:
+    """Methods, tasks, models and regularizers that options name (see `figures`) and that do not exist, or are not trained."""
+    problems = []
+    for option, schema in declared_by(f"figures.{module}")["PARAMETERS"].items():
+        values, here = figure.get("options", {}).get(option), f"{where}.options.{option}"
+        if values and schema.get("names") == "methods":
+            problems += _wrong_methods(here, values, figure["grids"])
+        # An overlay's grids may leave others out: then they are not drawn.
+        problems += [
+            f"{place}: unknown {SECTIONS[section]} {name!r}{options_for(name, entries.names(section))}"
+            for place, section, name in _names_in(schema, values, here)
+            if name not in entries.names(section)
+        ]
+    return problems
+
+
+def _wrong_methods(where: str, methods: dict[str, str | None], grids: list[dict[str, Any]]) -> list[str]:
+    """Methods that are not trained: they would be missed when all the others are."""
+
+    def method(path: str) -> str | None:
+        try:
+            return Run.parse(f"task/{path}/seed=0").method
+        except ValueError:  # no number, such as 1..2
+            return None
+
+    named = {label: path for label, path in methods.items() if path is not None}
+    trained = sorted({run.method for grid in grids for run in expand(grid)}) if named else []
+    return [
+        f"{where}.{label}: the figure's grids do not train {path!r}{options_for(path, trained)} "
+        "Add it to them, or take the method out: null in place of its path."
+        for label, path in named.items()
+        if method(path) not in trained
+    ]

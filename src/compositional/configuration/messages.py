@@ -1,0 +1,47 @@
+"""How a wrong configuration is described: key, value, what is allowed and the nearest match."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import jsonschema
+
+# The sections whose entries are modules with options, and what one entry is called.
+SECTIONS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
+
+
+class ConfigurationError(ValueError):
+    """The configuration is wrong; the message names key, value, what is allowed and the nearest match."""
+
+
+def options_for(value: Any, allowed: Sequence[Any]) -> str:
+    """The end of a message about a wrong value: the nearest match, and everything that is allowed."""
+    names = [str(option) for option in allowed]
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    guess = f"; did you mean {close[0]!r}?" if close else "."
+    return f"{guess} Allowed: {', '.join(names) or 'none'}."
+
+
+def explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
+    """One readable line for a schema violation."""
+    key = ".".join([prefix, *(str(part) for part in error.absolute_path)]).strip(".") or "(top level)"
+    if error.validator == "additionalProperties":
+        known = sorted(error.schema.get("properties", {}))
+        unknown = [name for name in error.instance if name not in known]
+        return "\n".join(f"{key}: unknown key {name!r}{options_for(name, known)}" for name in unknown)
+    if error.validator == "enum":
+        allowed = error.validator_value
+        return f"{key}: {error.instance!r} is not allowed{options_for(error.instance, allowed)}"
+    if error.instance is None and (error.validator, error.validator_value) == ("type", "object"):
+        return f"{key}: is empty: write {{}} or remove the key"
+    if error.validator in ("anyOf", "oneOf"):
+        return f"{key}: " + ", and ".join(part.message for part in error.context)
+    # YAML takes 1e-3 for text: its numbers have a dot before the e, and a sign after it.
+    power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
+    hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
+    if error.validator == "type" and isinstance(error.instance, str) and error.instance.isdigit():
+        hint = "; this is text: take its quotes away, or, if it is from --config, write it in a file for --configfile"
+    return f"{key}: {error.message} (value: {error.instance!r}){hint}"

@@ -1,0 +1,29 @@
+"""Every option and every key is documented, and documented calls work."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from support.configurations import ROOT, SCHEMA
+
+from compositional.configuration import documentation
+
+
+def test_every_option_is_documented():
+    documented = (ROOT / "config" / "README.md").read_text()
+    _, written = documented.split(documentation.MARK)
+    assert written.strip() == documentation.tables().strip(), "config/README.md is not what the modules declare (make docs)"
+    assert "| `dropout` | number, at least 0, below 1 | `0.1` |" in written
+    assert "| `stop_loss` | number or null, above 0 | `null` |" in written
+    for key in yaml.safe_load(SCHEMA.read_text())["properties"]:
+        assert f"`{key}`" in documented
+
+
+def test_documented_calls_name_targets_before_configuration_files():
+    """Snakemake takes every word behind --configfile for one more file, and behind --config for one more value."""
+    calls = []
+    for path in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("config/*.*")]:
+        calls += re.findall(r"--config(?:file)? ([^`#\n]*)", path.read_text())
+    assert len(calls) > 5
+    assert not [call for call in calls if "results/" in call]

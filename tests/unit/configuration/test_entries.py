@@ -1,0 +1,39 @@
+"""What a configuration says of tasks, models and regularizers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.configurations import SCHEMA, change, refusal
+
+from compositional.configuration.configuration import Configuration
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "parts"),
+    [
+        (["tasks", "scan_jmp"], {}, ["no task module 'scan_jmp'", "did you mean 'scan_jump'?"]),
+        (["tasks", "scan_jump", "deduplicat"], True, ["tasks.scan_jump: unknown key 'deduplicat'", "did you mean 'deduplicate'"]),
+        (["models", "cnn"], {"convolutions": 5}, ["models.cnn.convolutions: 5", "Allowed: 2, 3"]),
+        (["regularizers"], {"none": {"module": "entropy"}}, ["regularizers.none: 'none' is the plain run"]),
+    ],
+)
+def test_wrong_entries_are_named(path, value, parts):
+    message = refusal(path, value)
+    for part in parts:
+        assert part in message
+
+
+def test_settings_are_defaults_then_task_then_model(config):
+    change(config, ["models", "cnn"], {"training": {"steps": 7}})
+    settings = Configuration(config, SCHEMA).settings("digits_concat", "cnn")
+    assert (settings["steps"], settings["loss"], settings["curve_examples"]) == (7, "hinge", 512)
+
+
+def test_an_integer_where_any_number_may_stand_is_that_number(config):
+    """0 and 0.0 are one value: another spelling must not train again."""
+    written = Configuration(change(config, ["tasks", "scan_jump"], {"training": {"weight_decay": 0, "clip": 1}}), SCHEMA)
+    plain = Configuration(change(config, ["tasks", "scan_jump"], {}), SCHEMA)
+    family = ("scan_jump", "lstm_attention", "none")
+    assert json.dumps(written.family_parameters(family)) == json.dumps(plain.family_parameters(family))

@@ -1,0 +1,67 @@
+"""Messages name key, value, what is allowed and the nearest match."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.configurations import refusal
+
+from compositional.configuration.messages import options_for
+
+GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "parts"),
+    [
+        (["devise"], "cpu", ["unknown key 'devise'", "did you mean 'device'?"]),
+        (["device"], "gpu", ["device: 'gpu'", "Allowed: auto, cpu, cuda"]),
+        (["checkpoint_seconds"], "soon", ["checkpoint_seconds", "'soon'"]),
+        (["pack_size"], {"default": 0}, ["pack_size.default", "0"]),
+        (["tasks", "scan_jump", "training", "steps"], 400.0, ["tasks.scan_jump.training.steps", "400.0"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], float("nan"), ["learning_rate", "nan"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "1e-2", ["'1e-2'", "write 1.0e-2"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "1E3", ["'1E3'", "write 1.0e+3"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "2.5e3", ["'2.5e3'", "write 2.5e+3"]),
+        (["tasks", "scan_jump", "training", "learning_rate"], "-1e-3", ["'-1e-3'", "write -1.0e-3"]),
+        ([*GRID, "seeds"], 5.0, ["seeds", "5.0"]),
+        ([*GRID, "seeds"], [1.0], ["seeds", "1.0"]),
+        ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf"]),
+        ([*GRID, "regularizers"], {"entropy": [10**400]}, ["regularizers.entropy.0", "is not of type 'number'"]),
+        (["tasks", 5], {}, ["tasks", "'5'"]),
+        (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
+        (["tasks"], None, ["tasks: is empty: write {} or remove the key"]),
+        (["tasks", "scan_jump", "training", "learning_rte"], 1, ["did you mean 'learning_rate'"]),
+        (["tasks", "scan_jump", "training", "steps"], "many", ["tasks.scan_jump.training.steps", "'many'"]),
+        (["tasks", "../../outside"], {}, ["tasks", "../../outside"]),
+        ([*GRID, "regularizers"], {"entropy": [0.1, -1]}, ["regularizers.entropy.1", "-1"]),
+        ([*GRID, "regularizers"], {"entropy": [0.1, 0.1]}, ["regularizers.entropy", "non-unique"]),
+        ([*GRID, "seeds"], [0, 1, 1], ["seeds", "non-unique", "[0, 1, 1]"]),
+        ([*GRID, "seeds"], ["a"], ["seeds.0", "'a'"]),
+    ],
+)
+def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
+    message = refusal(path, value)
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["archive"], {"figures": "ablation"}, "archive.figures: 'all' was expected, and 'ablation' is not of type 'array'"),
+        ([*GRID, "task"], 5, "5 is not of type 'string', and 5 is not of type 'array'"),
+        (["pack_size"], {"default": "8"}, "pack_size.default: '8' is not of type 'integer'.*this is text"),
+        ([*GRID, "regularizers"], {"entropy": [0.1, 0.1000000000001]}, "entropy: lambdas 0.1, 0.1000000000001 are not different"),
+        ([*GRID[:-2], "options"], {"ceilings": ["digits_concat_b"]}, "options.ceilings: .* is not of type 'object'"),
+        ([*GRID[:-2], "options"], {"ceilings": {"scan_jump": 3}}, "options.ceilings.scan_jump: 3 is not of type 'string'"),
+    ],
+)
+def test_messages_of_wrong_types(path, value, message):
+    assert re.search(message, refusal(path, value))
+
+
+def test_a_message_ends_with_the_nearest_match_and_all_that_is_allowed():
+    assert options_for("entrpy", ["entropy", "smoothness"]) == "; did you mean 'entropy'? Allowed: entropy, smoothness."
+    assert options_for("x", []) == ". Allowed: none."

@@ -1,0 +1,61 @@
+"""Modules declare their options as JSON schemas that their defaults follow, and name what exists."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from compositional import plugins
+from compositional.configuration.messages import ConfigurationError
+from compositional.configuration.schema import declared_by
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (1.0, "PARAMETERS.width: 1.0 is not of type 'object'"),
+        ({"type": "integer", "description": ""}, "PARAMETERS.width: 'default' is a required property"),
+        ({"type": "integer", "default": 1}, "PARAMETERS.width: 'description' is a required property"),
+        ({"default": 1, "description": ""}, "PARAMETERS.width: 'type' is a required property, and 'enum' is a required property"),
+        ({"type": "nubmer", "default": 1, "description": ""}, "PARAMETERS.width.type: 'nubmer' is not one of .*'number'"),
+        ({"type": "integer", "minimun": 0, "default": 1, "description": ""}, "unknown key 'minimun'; did you mean 'minimum'"),
+        (
+            {"type": "array", "items": {"minimun": 0}, "default": [], "description": ""},
+            "PARAMETERS.width.items: unknown key 'minimun'",
+        ),
+        ({"type": "integer", "minimum": 0, "default": -3, "description": ""}, "PARAMETERS.width: -3 is less than the minimum"),
+    ],
+)
+def test_options_must_be_schemas_that_their_defaults_follow(package, option, message):
+    package("models.cnn", f'KIND = ()\nREPRESENTATIONS = ()\nPARAMETERS = {{"width": {option}}}\n')
+    with pytest.raises(ConfigurationError, match=f"models/cnn.py: .*{message}"):
+        declared_by("models.cnn")
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "message"),
+    [
+        ("tasks.toy", 'KIND = "imagee"\nDATASET = "digits"', "KIND: there is no 'imagee'; did you mean 'image'?"),
+        ("models.toy", 'KIND = ("image", "imagee")\nREPRESENTATIONS = ()', "KIND: there is no 'imagee'; did you mean 'image'?"),
+        (
+            "tasks.toy",
+            'KIND = "image"\nDATASET = "digit"',
+            "DATASET: there is no 'digit'; did you mean 'digits'? Allowed: digits.",
+        ),
+        ("figures.toy", 'SOURCE = "metric.csv"', "SOURCE: there is no 'metric.csv'; did you mean 'metrics.csv'?"),
+    ],
+)
+def test_what_modules_name_must_exist(package, tmp_path, name, declared, message):
+    package("datasets.digits", "FILES = {}")
+    (tmp_path / "kinds").mkdir()
+    (tmp_path / "kinds" / "image.py").write_text('LOSSES = ("hinge",)')
+    package(name, f"{declared}\nPARAMETERS = {{}}\n")
+    with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
+        declared_by(name)
+
+
+def test_every_module_declares_its_options_well():
+    for kind in plugins.REQUIRED:
+        for name in plugins.available(kind):
+            declared_by(f"{kind}.{name}")
