@@ -1,5 +1,6 @@
 # make            set everything up and build the main figure at laptop scale
 # make env        only the environment, .venv
+# make develop    what tests, documentation and formatting need, too, and the hooks that look at each commit (CONTRIBUTING.md)
 # make test       set everything up and run the tests
 # make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
 # make archive   results/archive.zip: sources, tables, figures and where they come from, in one file (docs/archive.md)
@@ -8,14 +9,14 @@
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
 # make format     format and lint
-# make lock       resolve envs/requirements.in anew into the exact pins of envs/requirements.txt and environment.yaml
-# make docs       write the option tables of config/README.md
+# make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
+# make docs       write what the documentation takes from the code: the option tables of config/README.md, the picture of the floors
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env archive reproduce reference report test test-slurm test-ends format docs lock
+.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends format docs lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -29,6 +30,14 @@ $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
 	touch $@
+
+# Tools for the developer beside the user's environment, which stays as it is.
+$(VENV)/.development: $(VENV)/.complete envs/development.txt
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/development.txt --constraint envs/requirements.txt
+	touch $@
+
+develop: $(VENV)/.development
+	$(RUN) pre-commit install
 
 archive: env
 	$(RUN) snakemake results/archive.zip
@@ -47,32 +56,35 @@ report: env
 	$(RUN) snakemake results/report.html
 
 # Two files at a time: much of a build, and nearly all of a Slurm, is waiting. In the order of tests/conftest.py.
-test: env
+test: $(VENV)/.development
 	$(RUN) python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Shows what the jobs cost, too.
-test-slurm: env
+test-slurm: $(VENV)/.development
 	$(RUN) python -m pytest -s tests/workflow/test_slurm.py
 
 # The project's own pins with another Python and another Snakemake, which brings along what it needs. In .ends, a folder of its own.
 SNAKEMAKE ?= 9.0.0
 test-ends:
 	$(PYTHON) -m venv --clear .ends
-	grep -v -E '^(#|snakemake|snakefmt|ruff|roc-validator|playwright)' envs/requirements.in > .ends/requirements.txt
+	grep -v -h -E '^(#|snakemake)' envs/requirements.in > .ends/requirements.txt
+	grep -E '^(hypothesis|pytest)' envs/development.in >> .ends/requirements.txt
 	.ends/bin/python -m pip install --quiet --disable-pip-version-check -r .ends/requirements.txt "snakemake==$(SNAKEMAKE)"
 	. .ends/bin/activate && python -m pytest -q tests/workflow/test_ends.py tests/unit/planning tests/unit/configuration \
 	  tests/unit/records/test_fingerprint.py tests/unit/figures/test_figures.py tests/unit/records/test_store.py tests/unit/archive/test_comparison.py
 
-format: env
-	$(RUN) ruff format src tests benchmarks && ruff check --fix src tests benchmarks && snakefmt Snakefile rules
+format: $(VENV)/.development
+	$(RUN) ruff format src tests benchmarks docs && ruff check --fix src tests benchmarks docs && snakefmt Snakefile rules && codespell
 
-docs: env
-	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation
+docs: $(VENV)/.development
+	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py
 
 # CPU and CUDA builds of torch have one version number; what follows a "+" names the build and is dropped.
 lock:
 	$(PYTHON) -m venv --clear .lock
 	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.in
 	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' > envs/requirements.txt
+	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/development.in --constraint envs/requirements.txt
+	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' | grep -v -x -F -f envs/requirements.txt > envs/development.txt
 	$(PYTHON) envs/lock.py
 	rm -r .lock

@@ -1,10 +1,12 @@
-"""One source of versions: the conda file has the lock's pins, and the lock has what requirements.in asks for."""
+"""One source of versions: the conda file has the lock's pins, and each lock has what its list asks for."""
 
 from __future__ import annotations
 
 import runpy
 from importlib import metadata
 from pathlib import Path
+
+import pytest
 
 ENVS = Path(__file__).parents[2] / "envs"
 
@@ -18,8 +20,13 @@ def test_conda_file_has_the_same_pins():
     assert (ENVS / "environment.yaml").read_text() == runpy.run_path(str(ENVS / "lock.py"))["environment"]()
 
 
-def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed():
-    asked, locked = pins("requirements.in"), pins("requirements.txt")
+@pytest.mark.parametrize("name", ["requirements", "development"])
+def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed(name):
+    asked, locked = pins(f"{name}.in"), pins(f"{name}.txt")
     assert asked.items() <= locked.items()
-    installed = {name: metadata.version(name).split("+")[0] for name in asked}
+    installed = {package: metadata.version(package).split("+")[0] for package in asked}
     assert installed == asked
+
+
+def test_tools_for_development_are_not_in_the_user_s_environment():
+    assert not pins("development.txt").keys() & pins("requirements.txt").keys()

@@ -1,0 +1,104 @@
+"""The house keeps its shape: floors as drawn, no import that runs back up, short files, no flat module beside the rooms."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
+FLAT = {"__init__", "runs", "plugins", "files", "randomness"}
+LONGEST = 300  # lines of a source file
+# Left from before the rooms: each entry goes with the split that mends it, and none may be added.
+KNOWN_CYCLES = [["kinds", "layers", "records", "tasks", "training"]]
+KNOWN_LONG = {
+    "src/compositional/archive/comparison.py",
+    "src/compositional/configuration/configuration.py",
+    "src/compositional/kinds/sequence.py",
+    "src/compositional/training/pack.py",
+}
+
+
+def test_the_picture_is_drawn_from_today_s_imports():
+    drawn = ARCHITECTURE["PICTURE"].read_text()
+    assert drawn == ARCHITECTURE["picture"](), "docs/architecture.svg shows other imports than the code has: call make docs"
+    for name in ARCHITECTURE["rooms"]():
+        assert f">{name}</text>" in drawn
+
+
+def test_no_import_runs_back_up():
+    back = [
+        f"{one} imports {other}"
+        for group in ARCHITECTURE["cycles"]()
+        if not any(set(group) <= set(known) for known in KNOWN_CYCLES)
+        for one, other in ARCHITECTURE["imports"]()
+        if {ARCHITECTURE["room"](one), ARCHITECTURE["room"](other)} <= set(group) and one.split(".")[0] != other.split(".")[0]
+    ]
+    assert not back, "rooms import each other:\n" + "\n".join(back)
+
+
+def test_an_import_that_runs_back_up_is_found(tmp_path, monkeypatch):
+    """Also one within a function, and one by a package's name."""
+    for name, source in {
+        "__init__": "",
+        "low/__init__": "",
+        "low/one": "def late():\n    from compositional.high import two\n",
+        "high/__init__": "",
+        "high/two": "import compositional.low.one\n",
+    }.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+    monkeypatch.setitem(ARCHITECTURE["modules"].__globals__, "LIBRARY", tmp_path)
+    assert ARCHITECTURE["imports"]() == [("high.two", "low.one"), ("low.one", "high.two")]
+    assert ARCHITECTURE["cycles"]() == [["high", "low"]]
+
+
+def test_no_flat_module_stands_beside_the_rooms():
+    assert {path.stem for path in ARCHITECTURE["LIBRARY"].glob("*.py")} == FLAT
+
+
+def test_no_source_file_is_long():
+    long = {str(path.relative_to(ROOT)) for path in ROOT.glob("src/**/*.py") if len(path.read_text().splitlines()) > LONGEST}
+    assert long <= KNOWN_LONG, f"more than {LONGEST} lines: {sorted(long - KNOWN_LONG)}"
+
+
+def scripts() -> dict[str, str]:
+    return {path.stem: path.read_text() for path in (ROOT / "workflow" / "scripts").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_a_rule_its_script_and_its_stage_have_one_name(name):
+    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    assert f'"../workflow/scripts/{name}.py"' in rules
+    if name not in ("archive", "manifest"):  # rules/archive.smk: both write what the room `archive` makes of a build
+        assert (ROOT / "rules" / f"{name}.smk").exists() or name == "report"
+        assert re.search(rf"from compositional\.stages(\.{name} import| import {name}\b)", scripts()[name])
+
+
+def named() -> list[tuple[str, str]]:
+    """Functions that docs/architecture.md names with their files: "`step` in `training/pack.py`"."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    return re.findall(r"`([\w.]+)` in\s+`([\w/]+\.py)`", page)
+
+
+def test_a_newcomer_s_questions_are_answered():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for question in (
+        "batches of sentences are made",
+        "lambda meets the loss",
+        "a learning rate falls",
+        "a record is written",
+        "a figure's interval is computed",
+    ):
+        assert question in page
+    assert len(named()) >= 5
+
+
+@pytest.mark.parametrize(("function", "file"), named())
+def test_what_the_page_names_is_there(function, file):
+    source = (ARCHITECTURE["LIBRARY"] / file).read_text()
+    assert re.search(rf"^ *(def|class) {function.split('.')[-1]}\b", source, re.MULTILINE), f"no {function} in {file}"
