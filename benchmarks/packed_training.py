@@ -45,16 +45,17 @@ def splits_of(problem: str, device: str) -> dict:
     import numpy as np
 
     from compositional.datasets import scan
-    from compositional.kinds import image as images
-    from compositional.kinds import sequence as sequences
+    from compositional.kinds.image import ImageSplit
+    from compositional.kinds.sequence import SequenceSplit
+    from compositional.language.vocabulary import Vocabulary
 
     if problem == "mnist":
         source = np.random.default_rng(0)
         pixels = source.integers(256, size=(20000, 28, 56), dtype=np.uint8)
-        return {"train": images.ImageSplit(pixels, source.integers(10, size=20000), 28, device)}
+        return {"train": ImageSplit(pixels, source.integers(10, size=20000), 28, device)}
     pairs = [pair for pair in scan.commands() if "jump" not in pair[0]] + [("jump", "I_JUMP")] * 1467
-    source, target = (sequences.Vocabulary.of([pair[side] for pair in pairs]) for side in (0, 1))
-    return {"train": sequences.SequenceSplit(*zip(*pairs, strict=True), source, target, device)}
+    source, target = (Vocabulary.of([pair[side] for pair in pairs]) for side in (0, 1))
+    return {"train": SequenceSplit(*zip(*pairs, strict=True), source, target, device)}
 
 
 def pack_of(problem: str, runs: int, device: str):
@@ -62,7 +63,9 @@ def pack_of(problem: str, runs: int, device: str):
     from compositional.models import cnn, primitive_attention
     from compositional.plugins import defaults
     from compositional.regularizers import entropy
-    from compositional.training import pack as training
+    from compositional.training.pack import Pack
+    from compositional.training.problem import Problem
+    from compositional.training.state import fresh_state
 
     splits = splits_of(problem, device)
     settings = defaults("training.settings")
@@ -73,8 +76,8 @@ def pack_of(problem: str, runs: int, device: str):
         name, model, about = "cnn", cnn, {"image_shape": (1, 28, 56), "classes": 10}
         settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
     models, regularizers = defaults(f"models.{name}"), defaults("regularizers.entropy")
-    case = training.Problem(problem, about, splits, name, model, models, entropy, regularizers, settings, device)
-    return training.Pack(case, [training.start(case, seed, 0.1) for seed in range(runs)], None)
+    case = Problem(problem, about, splits, name, model, models, entropy, regularizers, settings, device)
+    return Pack(case, [fresh_state(case, seed, 0.1) for seed in range(runs)], None)
 
 
 def work(way: str, problem: str, runs: int, steps: int, threads: int, device: str) -> dict:

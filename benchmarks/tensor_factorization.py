@@ -23,13 +23,16 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from compositional.kinds.tensor import TensorSplit
+from compositional.training.pack import Pack
+from compositional.training.problem import Problem, initial_weights
+from compositional.training.state import fresh_state
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from compositional.kinds import tensor as tensors
 from compositional.plugins import defaults
 from compositional.stages.shared import devices
-from compositional.training import pack as training
 
 WARM_UP = 10
 PROBLEMS = {
@@ -43,16 +46,16 @@ PROBLEMS = {
 }
 
 
-def problem_of(name: str) -> training.Problem:
+def problem_of(name: str) -> Problem:
     """A factorization at the paper's size."""
     task, model, changes = PROBLEMS[name]
     members, about = import_module(f"compositional.tasks.{task}").build(Path(), defaults(f"tasks.{task}") | changes)
     member = members["train"].with_format("numpy")
     settings = {"optimizer": "group_rmsprop", "loss": "squared", "decay": 1.0, "clip": None, "batch_size": 2048}
-    return training.Problem(
+    return Problem(
         task=task,
         about=about,
-        splits={"train": tensors.TensorSplit(about["shape"], member["value"][:], "cpu", entries=member["entry"][:])},
+        splits={"train": TensorSplit(about["shape"], member["value"][:], "cpu", entries=member["entry"][:])},
         model_name=model,
         model=import_module(f"compositional.models.{model}"),
         model_parameters=defaults(f"models.{model}"),
@@ -75,7 +78,7 @@ def predictions(name: str, inputs: torch.Tensor, weights: dict[str, torch.Tensor
     return (inner[0] * inner[1]) @ weights["output"]
 
 
-def plain(name: str, problem: training.Problem) -> Callable[[int], float]:
+def plain(name: str, problem: Problem) -> Callable[[int], float]:
     """A function that takes so many steps and returns the last loss."""
     split = problem.splits["train"]
     shape = split.shape
@@ -86,7 +89,7 @@ def plain(name: str, problem: training.Problem) -> Callable[[int], float]:
     else:
         places = torch.stack(torch.unravel_index(split.entries, tuple(shape)), 1)
         inputs = torch.nn.functional.one_hot(places, shape[0]).float()
-    weights = {key: value.clone().requires_grad_() for key, value in training.initial_weights(problem, 0).items()}
+    weights = {key: value.clone().requires_grad_() for key, value in initial_weights(problem, 0).items()}
     squares, taken = 0.0, 0
 
     def advance(steps: int) -> float:
@@ -105,9 +108,9 @@ def plain(name: str, problem: training.Problem) -> Callable[[int], float]:
     return advance
 
 
-def packed(problem: training.Problem, runs: int) -> Callable[[int], float]:
+def packed(problem: Problem, runs: int) -> Callable[[int], float]:
     """The same with `runs` runs of this project; the loss is the first run's, mean over the steps."""
-    pack = training.Pack(problem, [training.start(problem, seed, 0.0) for seed in range(runs)], None)
+    pack = Pack(problem, [fresh_state(problem, seed, 0.0) for seed in range(runs)], None)
 
     def advance(steps: int) -> float:
         pack.advance(pack.states[0].step + steps)

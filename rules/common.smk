@@ -51,7 +51,7 @@ if settings.cores is None and settings.nodes is None:
 
 def numerics_of(family):
     """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(*map(module_path, ("training.pack", "evaluation.learning_curves", "stages.shared.devices", *CONFIGURATION.modules(family))))
+    return fingerprint(*map(module_path, ("training.loop", "evaluation.learning_curves", "stages.shared.devices", *CONFIGURATION.modules(family))))
 
 
 # Options with which Snakemake builds nothing.

@@ -13,13 +13,13 @@ import torch
 from hypothesis import settings as hypothesis_settings
 
 from compositional.datasets import digits, scan
-from compositional.kinds import image as images
-from compositional.kinds import sequence as sequences
+from compositional.kinds.image import ImageSplit
+from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.plugins import declarations, defaults
 from compositional.tasks import scan_jump_episodes
 from compositional.tasks.shared import side_by_side as pairs
-from compositional.training import pack as training
+from compositional.training.problem import Problem
 
 torch.set_num_threads(1)
 # With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
@@ -58,7 +58,7 @@ def scan_splits():
     source = Vocabulary.of([command for command, _ in commands])
     target = Vocabulary.of([actions for _, actions in commands])
     return {
-        name: sequences.SequenceSplit(*zip(*rows, strict=True), source, target, "cpu")
+        name: SequenceSplit(*zip(*rows, strict=True), source, target, "cpu")
         for name, rows in {"train": train, "test": test}.items()
     }
 
@@ -71,8 +71,7 @@ def episode_splits():
     every = [row for member in rows.values() for row in member]
     source, target = (Vocabulary.of([row[side] for row in every]) for side in ("input", "output"))
     return {
-        name: sequences.SequenceSplit(list(member["input"]), list(member["output"]), source, target, "cpu")
-        for name, member in rows.items()
+        name: SequenceSplit(list(member["input"]), list(member["output"]), source, target, "cpu") for name, member in rows.items()
     }
 
 
@@ -88,7 +87,7 @@ def question_splits():
         ("what states are there", "( A , _state ( A ) )"),
     ]
     vocabularies = [Vocabulary.of(side) for side in zip(*rows, strict=True)]
-    split = sequences.SequenceSplit(*zip(*rows, strict=True), *vocabularies, "cpu")
+    split = SequenceSplit(*zip(*rows, strict=True), *vocabularies, "cpu")
     return {"train": split, "test": split}
 
 
@@ -98,7 +97,7 @@ def digit_splits():
     options = defaults("tasks.digits_concat") | {"train_pairs": 600, "test_pairs": 200}
     members, about = pairs.build(digits.load(None), options)
     return {
-        name: images.ImageSplit(np.array(member["image"]), np.array(member["label"]), about["component_width"], "cpu")
+        name: ImageSplit(np.array(member["image"]), np.array(member["label"]), about["component_width"], "cpu")
         for name, member in members.items()
     }
 
@@ -109,7 +108,7 @@ def problem(scan_splits, episode_splits, digit_splits):
 
     def make(
         model: str, regularizer: str | None = None, options: dict | None = None, splits: dict | None = None, **settings
-    ) -> training.Problem:
+    ) -> Problem:
         kind = declarations(f"models.{model}")["KIND"]
         sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
         splits = splits or (sentences if kind == "sequence" else digit_splits)
@@ -117,7 +116,7 @@ def problem(scan_splits, episode_splits, digit_splits):
         base = defaults("training.settings") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
         if kind == "sequence":
             about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
-        return training.Problem(
+        return Problem(
             task="test",
             about=about,
             splits=splits,

@@ -44,3 +44,23 @@ def uniform_tensor(source: np.random.Generator, shape: tuple[int, ...], low: flo
     import torch
 
     return torch.from_numpy(source.random(shape, dtype=np.float32) * np.float32(high - low) + np.float32(low))
+
+
+def uniform_noise(keys: Tensor, stream: int, shape: tuple[int, ...]) -> Tensor:
+    """Numbers in [0, 1) that depend on each example's key and the stream alone: keys (R, B) -> (R, B, *shape).
+
+    A counter-based generator in integer arithmetic, so that it is the same on every device and can be part of a CUDA graph:
+    two rounds of the 32-bit mixer of Chris Wellons ("lowbias32", hash-prospector), of the position and of the key.
+    """
+
+    import torch
+
+    def mix(values: Tensor) -> Tensor:
+        values = values & 0xFFFFFFFF
+        values = ((values ^ (values >> 16)) * 0x7FEB352D) & 0xFFFFFFFF
+        values = ((values ^ (values >> 15)) * 0x846CA68B) & 0xFFFFFFFF
+        return values ^ (values >> 16)
+
+    count = int(np.prod(shape))
+    place = mix(torch.arange(count, device=keys.device) + (stream + 1) * 0x9E3779B9)
+    return (mix(place ^ mix(keys).unsqueeze(-1)) >> 8).to(torch.float32).mul_(2**-24).unflatten(-1, shape)

@@ -20,16 +20,16 @@ from compositional import randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import scan
 from compositional.evaluation import learning_curves as curves
-from compositional.kinds import image as images
-from compositional.kinds import point as points
-from compositional.kinds import sequence as sequences
+from compositional.kinds import image, point, sequence
 from compositional.kinds.shared.labelled import Labelled
 from compositional.language.vocabulary import Vocabulary
 from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.plugins import defaults
 from compositional.stages import split as splitting
 from compositional.stages.plot import plot
-from compositional.training import pack as training
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, initial_weights, weight_layout
+from compositional.training.state import State, fresh_state
 
 torch.set_num_threads(1)
 FIGURES = {
@@ -44,14 +44,14 @@ def built(task: str, **options):
     return import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | options)
 
 
-def problem(model: dict | None = None, task: dict | None = None, **settings) -> training.Problem:
+def problem(model: dict | None = None, task: dict | None = None, **settings) -> Problem:
     """The toy problem in small."""
     members, about = built("quadrants", **({"train_points": 300} | (task or {})))
     base = {"batch_size": 10, "steps": 8, "record_every": 4, "clip": None, "decay": 1.0, "curve_examples": 10000}
-    return training.Problem(
+    return Problem(
         task="quadrants",
         about=about,
-        splits={name: points.PointSplit(member["point"], member["label"], "cpu") for name, member in members.items()},
+        splits={name: point.PointSplit(member["point"], member["label"], "cpu") for name, member in members.items()},
         model_name="multilayer_perceptron",
         model=multilayer_perceptron,
         model_parameters=defaults("models.multilayer_perceptron") | (model or {}),
@@ -62,10 +62,10 @@ def problem(model: dict | None = None, task: dict | None = None, **settings) -> 
     )
 
 
-def trained(case: training.Problem, seeds) -> list[training.State]:
+def trained(case: Problem, seeds) -> list[State]:
     """Runs of all seeds, trained together."""
-    states = [training.start(case, seed, 0.0) for seed in seeds]
-    training.train(case, states, curves.measure)
+    states = [fresh_state(case, seed, 0.0) for seed in seeds]
+    train_runs(case, states, curves.measure)
     return states
 
 
@@ -151,7 +151,7 @@ def test_a_split_of_points_is_read_back_as_it_was_made(tmp_path):
     splitting.make_split("toy", "tasks.quadrants", options, tmp_path / "raw", tmp_path / "split")
     about = json.loads((tmp_path / "split" / "task.json").read_text())
     assert about["items"] == {"train": 20, "validation": 20, "test": 10000}
-    read = points.load(tmp_path / "split", "cpu")["train"]
+    read = point.load(tmp_path / "split", "cpu")["train"]
     members, _ = built("quadrants", train_points=20)
     torch.testing.assert_close(read.points, torch.tensor(members["train"]["point"]))
     assert read.describe(torch.tensor([3])) == ["{:.4f} {:.4f}".format(*members["train"]["point"][3])]
@@ -176,7 +176,7 @@ def test_the_share_of_the_quadrant_on_a_known_boundary():
 
 def test_losses_by_hand():
     scores, labels = torch.tensor([[[0.2, 0.5, 0.9]] * 3 + [[0.0, 0.0, 3.0]]]), torch.tensor([[0, 1, 2, 2]])
-    batch = points.Batch(torch.zeros(1, 4, 2), labels)
+    batch = point.Batch(torch.zeros(1, 4, 2), labels)
     found = {loss: batch.losses(scores, loss)[0] for loss in ("hinge", "squared", "cross_entropy")}
     torch.testing.assert_close(found["hinge"], torch.tensor([1 + 0.9 - 0.2, 1 + 0.9 - 0.5, 1 + 0.5 - 0.9, 0.0]))
     torch.testing.assert_close(found["squared"][:1], torch.tensor([(0.8**2 + 1.5**2 + 1.9**2) / 2]))
@@ -189,7 +189,7 @@ def test_sgd_steps_against_hand_computation():
     playground = {"output": "tanh", "initialization": "playground"}
     case = problem(optimizer="sgd", learning_rate=0.1, steps=4, loss="squared", model=playground)
     (state,) = trained(case, [3])
-    weights = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    weights = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 3).items()}
     assert all((tensor == 0.1).all() for name, tensor in weights.items() if name.endswith("bias"))
     assert all(tensor.abs().max() <= 0.5 for tensor in weights.values())
     train = case.splits["train"]
@@ -204,7 +204,7 @@ def test_sgd_steps_against_hand_computation():
         gradients = torch.autograd.grad(loss, list(weights.values()))
         for tensor, gradient in zip(weights.values(), gradients, strict=True):
             tensor.data -= 0.1 * gradient
-    ours = training.weight_layout(case).views(state.tensors["weights"][None])
+    ours = weight_layout(case).views(state.tensors["weights"][None])
     for name, tensor in weights.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-6, rtol=1e-5)
 
@@ -248,12 +248,12 @@ class Linear:
 
 
 def test_influence_on_a_linear_model_is_its_weights():
-    batch = points.Batch(torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]))
+    batch = point.Batch(torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]))
     relevant, redundant = batch.influence(Linear(torch.tensor([[3.0, -1.0], [0.5, -2.0]])), {})
     torch.testing.assert_close(relevant, torch.tensor([[3.0, 1.0, 1.0]]))
     torch.testing.assert_close(redundant, torch.tensor([[0.5, 2.0, 2.0]]))
     weight = torch.arange(16.0).reshape(8, 2)  # images of 2 x 4 pixels: 0, 1, 4, 5 are the left component
-    pictures = images.Batch(torch.rand(1, 2, 1, 2, 4), torch.tensor([[0, 1]]), 2)
+    pictures = image.Batch(torch.rand(1, 2, 1, 2, 4), torch.tensor([[0, 1]]), 2)
     relevant, redundant = pictures.influence(Linear(weight), {})
     torch.testing.assert_close(relevant, weight[[0, 1, 4, 5]].norm(dim=0)[None])
     torch.testing.assert_close(redundant, weight[[2, 3, 6, 7]].norm(dim=0)[None])
@@ -261,16 +261,16 @@ def test_influence_on_a_linear_model_is_its_weights():
 
 def test_influence_on_a_network_against_finite_differences():
     case = problem()
-    weights = {name: tensor[None].double() for name, tensor in training.initial_weights(case, 1).items()}
+    weights = {name: tensor[None].double() for name, tensor in initial_weights(case, 1).items()}
 
     def forward(batch, tap=lambda name, values, mask: values):
         return multilayer_perceptron.forward(case.model_parameters, weights, batch, tap)
 
-    batch = points.Batch(torch.tensor([[[0.3, -0.6], [-0.2, 0.7]]], dtype=torch.float64), torch.tensor([[1, 0]]))
+    batch = point.Batch(torch.tensor([[[0.3, -0.6], [-0.2, 0.7]]], dtype=torch.float64), torch.tensor([[1, 0]]))
     for component, norms in enumerate(batch.influence(forward, {})):
         change = torch.zeros(2, dtype=torch.float64)
         change[component] = 1e-6
-        above, below = (forward(points.Batch(batch.points + sign * change, batch.labels)) for sign in (1, -1))
+        above, below = (forward(point.Batch(batch.points + sign * change, batch.labels)) for sign in (1, -1))
         slope = (above - below).gather(2, batch.labels.unsqueeze(-1)).squeeze(-1) / 2e-6
         torch.testing.assert_close(norms, slope.abs(), atol=1e-7, rtol=1e-6)
 
@@ -279,7 +279,7 @@ def test_influence_on_a_sequence_model_against_finite_differences():
     actions = dict(scan.commands())
     source, target = (Vocabulary.of([pair[side] for pair in actions.items()]) for side in (0, 1))
     texts = ["jump around left", "turn right", "walk and look twice", "jump"] * 4
-    split = sequences.SequenceSplit(texts, [actions[text] for text in texts], source, target, "cpu")
+    split = sequence.SequenceSplit(texts, [actions[text] for text in texts], source, target, "cpu")
     ((_, batch),) = split.evaluation_batches(1, 16)
     options = defaults("models.lstm_attention") | {"embedding_width": 4, "encoder_width": 4}
     about = {"source_words": source.words, "target_words": target.words, "primitives": scan.ACTIONS}

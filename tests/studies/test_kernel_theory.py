@@ -29,16 +29,21 @@ from compositional.evaluation import metrics as evaluation
 from compositional.figures import conjunction_values, kernel_context
 from compositional.figures.shared import item_values
 from compositional.files import write_csv
-from compositional.kinds import combination as combinations
-from compositional.kinds import composite as composites
-from compositional.kinds import image as images
+from compositional.kinds.combination import Batch, CombinationSplit
+from compositional.kinds.composite import Batch as CompositeBatch
+from compositional.kinds.composite import load as load_composites
+from compositional.kinds.image import load as load_images
 from compositional.measures import additivity, kernels
 from compositional.models import kernel_machine
 from compositional.plugins import defaults
+from compositional.randomness import uniform_noise
 from compositional.stages import split as splitting
 from compositional.stages.plot import plot
+from compositional.tasks.shared import composite_images
 from compositional.tasks.shared import designs as symbolic
-from compositional.training import pack as training
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, initial_weights, weight_layout
+from compositional.training.state import State, fresh_state
 
 torch.set_num_threads(1)
 CONFIGURATION = Configuration(read("config.yaml", *STUDIES), SCHEMA)
@@ -50,13 +55,13 @@ def problem(task: str, model: str, task_options: dict | None = None, model_optio
     """A problem on a symbolic task; full batches unless told otherwise."""
     members, about = import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | (task_options or {}))
     splits = {
-        name: combinations.CombinationSplit(
+        name: CombinationSplit(
             member["items"][:], member["target"][:], member["set"][:], about["sizes"], about["target"] == "sign", "cpu"
         )
         for name, member in members.items()
     }
     base = {"clip": None, "decay": 1.0, "optimizer": "sgd", "loss": "squared", "batch_size": len(splits["train"])}
-    return training.Problem(
+    return Problem(
         task=task,
         about=about,
         splits=splits,
@@ -70,15 +75,15 @@ def problem(task: str, model: str, task_options: dict | None = None, model_optio
     )
 
 
-def trained(case: training.Problem, seeds=(0,)) -> list[training.State]:
+def trained(case: Problem, seeds=(0,)) -> list[State]:
     """Runs of all seeds, trained together."""
-    states = [training.start(case, seed, 0.0) for seed in seeds]
-    training.train(case, states, curves.measure)
+    states = [fresh_state(case, seed, 0.0) for seed in seeds]
+    train_runs(case, states, curves.measure)
     return states
 
 
-def weights_of(case: training.Problem, states: list[training.State]) -> dict[str, torch.Tensor]:
-    return training.weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
+def weights_of(case: Problem, states: list[State]) -> dict[str, torch.Tensor]:
+    return weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
 
 
 def fitted(task: str, task_options: dict | None = None, **options) -> dict[tuple[str, str], float]:
@@ -349,8 +354,8 @@ def test_a_fit_is_kept_in_its_weights_and_recorded_once():
         "context_dependence", "kernel_machine", {"level": 2}, {"machine": "svc", "similarities": [[0.1, 0.3]]}, steps=7
     )
     seen = []
-    (state,) = states = [training.start(case, 0, 0.0)]
-    training.train(case, states, curves.measure, seen.append)
+    (state,) = states = [fresh_state(case, 0, 0.0)]
+    train_runs(case, states, curves.measure, seen.append)
     assert (state.step, state.diverged_at, seen) == (7, None, [[state]])
     (values,) = evaluation.measure(case, weights_of(case, states))
     assert values["train", "accuracy"] == values["test", "accuracy"] == 1
@@ -368,8 +373,8 @@ def test_a_fit_without_a_finite_solution_is_marked(monkeypatch):
         return weights | {"bias": weights["bias"] + math.inf}
 
     monkeypatch.setattr(case.model, "fit", endless)
-    states = [training.start(case, 0, 0.0)]
-    training.train(case, states, curves.measure)
+    states = [fresh_state(case, 0, 0.0)]
+    train_runs(case, states, curves.measure)
     assert states[0].diverged_at == 7
     assert all(math.isnan(value) for *_, value in states[0].history)
 
@@ -495,7 +500,7 @@ def test_a_lazy_network_on_addition_is_nearly_additive_and_keeps_its_similaritie
     case = problem("addition", "dense_network", {"trained_items": [0]}, {}, learning_rate=0.005, steps=600, record_every=600)
     states = trained(case)
     (after,) = conjunctions.measure(case, weights_of(case, states))
-    start = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    start = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
     (before,) = conjunctions.measure(case, start, outputs=False)
     assert after["all", "additivity"] > 0.99
     key = ("all", "similarity of first in penultimate")
@@ -519,7 +524,7 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     case = problem(
         own["module"], "dense_network", options, {name: network[name] for name in ("scale", "width") if name in network}
     )
-    weights = {name: tensor.requires_grad_() for name, tensor in training.initial_weights(case, 0).items()}
+    weights = {name: tensor.requires_grad_() for name, tensor in initial_weights(case, 0).items()}
     split = case.splits["train"]
     stacked = {name: tensor[None] for name, tensor in weights.items()}
     outputs = case.model.forward(
@@ -553,12 +558,12 @@ def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, ste
 
 def test_initialization_of_dense_networks():
     case = problem("addition", "dense_network", {}, {"scale": 0.1, "hidden_layers": 2})
-    weights = training.initial_weights(case, 0)
+    weights = initial_weights(case, 0)
     assert weights["hidden0.weight"].std().item() == pytest.approx(0.1 * np.sqrt(2 / 18), rel=0.05)
     assert weights["hidden1.weight"].std().item() == pytest.approx(0.1 * np.sqrt(2 / 1000), rel=0.01)
     assert weights["hidden1.bias"].abs().max().item() == pytest.approx(0.1 / np.sqrt(1000), rel=0.02)
     with pytest.raises(ValueError, match="sets: 1"):
-        training.initial_weights(problem("addition", "dense_network", {"trained_items": [], "sets": 2}), 0)
+        initial_weights(problem("addition", "dense_network", {"trained_items": [], "sets": 2}), 0)
 
 
 def test_full_batches_hold_every_example_once():
@@ -569,7 +574,7 @@ def test_full_batches_hold_every_example_once():
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_losses_of_numbers_and_signs(loss):
-    batch = combinations.Batch(torch.zeros(1, 2, 1, dtype=torch.long), torch.tensor([[1.0, -1.0]]), torch.zeros(1, 2), (1,), True)
+    batch = Batch(torch.zeros(1, 2, 1, dtype=torch.long), torch.tensor([[1.0, -1.0]]), torch.zeros(1, 2), (1,), True)
     outputs = torch.tensor([[[0.5, -2.0], [0.5, -2.0]]])  # two columns
     expected = {
         "squared": [(0.25 + 9) / 2, (2.25 + 1) / 2],
@@ -577,7 +582,7 @@ def test_losses_of_numbers_and_signs(loss):
     }
     torch.testing.assert_close(batch.losses(outputs, loss), torch.tensor([expected[loss]], dtype=torch.float32))
     assert batch.correct(outputs).tolist() == [[0.5, 0.5]]
-    number = combinations.Batch(batch.items, torch.tensor([[3.0, -1.0]]), batch.sets, (1,), False)
+    number = Batch(batch.items, torch.tensor([[3.0, -1.0]]), batch.sets, (1,), False)
     assert number.correct(torch.tensor([[[2.6], [-0.4]]])).tolist() == [[1.0, 0.0]]
     with pytest.raises(ValueError, match="'logistic' is for targets that are signs"):
         number.losses(outputs, "logistic")
@@ -599,12 +604,12 @@ NETWORKS = {
 
 
 @cache
-def digits(folder: Path, options: tuple) -> tuple[dict, dict[str, composites.CompositeSplit]]:
+def digits(folder: Path, options: tuple) -> tuple[dict, dict[str, composite.CompositeSplit]]:
     target = folder / hashlib.sha256(repr(options).encode()).hexdigest()[:8]
     splitting.make_split(
         "task", "tasks.digits_composite", defaults("tasks.digits_composite") | SMALL | dict(options), folder / "no", target
     )
-    return json.loads((target / "task.json").read_text()), composites.load(target, "cpu")
+    return json.loads((target / "task.json").read_text()), load_composites(target, "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -612,10 +617,10 @@ def composite(tmp_path_factory):
     """Factory of problems on pairs of digits: composite(model, distance=4, ...)."""
     folder = tmp_path_factory.mktemp("composites")
 
-    def make(model: str, settings: dict | None = None, **options) -> training.Problem:
+    def make(model: str, settings: dict | None = None, **options) -> Problem:
         about, splits = digits(folder, tuple(sorted(options.items())))
         base = {"loss": "squared", "batch_size": 32, "steps": 4, "record_every": 2, "clip": None, "curve_examples": 64}
-        return training.Problem(
+        return Problem(
             task="task",
             about=about,
             splits=splits,
@@ -672,9 +677,9 @@ def test_image_tasks_refuse_numbers_that_do_not_fit():
     blank, labels = np.zeros((40, 4, 4), dtype=np.uint8), np.arange(40) % 10
     options = defaults("tasks.digits_composite")
     with pytest.raises(ValueError, match="pool must be less than 4"):
-        composites.build(blank, labels, [0.0], [1.0], options | {"pool": 4})
+        composite_images.build(blank, labels, [0.0], [1.0], options | {"pool": 4})
     with pytest.raises(ValueError, match="samples must be at least 17"):
-        composites.build(blank, labels, [0.0], [1.0], options | {"pool": 2, "samples": 16})
+        composite_images.build(blank, labels, [0.0], [1.0], options | {"pool": 2, "samples": 16})
 
 
 def test_augmentation_shifts_and_mirrors_in_training_alone(composite):
@@ -694,7 +699,7 @@ def test_augmentation_shifts_and_mirrors_in_training_alone(composite):
 
 def test_noise_is_uniform_and_each_examples_own():
     keys = torch.arange(2000)[None] * 7919
-    noise = composites.uniform_noise(keys, 3, (50,))
+    noise = uniform_noise(keys, 3, (50,))
     assert noise.min() >= 0
     assert noise.max() < 1
     assert noise.mean().item() == pytest.approx(0.5, abs=0.005)
@@ -703,8 +708,8 @@ def test_noise_is_uniform_and_each_examples_own():
     assert (counts / 5000 - 1).abs().max() < 0.08
     assert np.abs(np.corrcoef(noise[0, ::40].numpy()) - np.eye(50)).max() < 0.6
     assert np.abs(np.corrcoef(noise[0].numpy().T) - np.eye(50)).max() < 0.12
-    assert torch.equal(composites.uniform_noise(keys[:, 5:6], 3, (50,))[0, 0], noise[0, 5])
-    assert not torch.equal(composites.uniform_noise(keys, 4, (50,)), noise)
+    assert torch.equal(uniform_noise(keys[:, 5:6], 3, (50,))[0, 0], noise[0, 5])
+    assert not torch.equal(uniform_noise(keys, 4, (50,)), noise)
 
 
 @pytest.mark.parametrize("model", sorted(NETWORKS))
@@ -744,7 +749,7 @@ def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composit
 
 def test_the_convolutional_network_against_pytorch(composite):
     case = composite("batchnorm_cnn")
-    weights = training.initial_weights(case, 0)
+    weights = initial_weights(case, 0)
     layers: list[torch.nn.Module] = []
     widths = [2, *NETWORKS["batchnorm_cnn"]["channels"]]
     for index, (inputs, outputs) in enumerate(pairwise(widths)):
@@ -770,7 +775,7 @@ def test_an_attention_block_against_pytorch(composite):
     ours = model.forward(
         options,
         {name: tensor[None] for name, tensor in weights.items()},
-        composites.Batch(images, torch.zeros(1, 8), False, None),
+        CompositeBatch(images, torch.zeros(1, 8), False, None),
         lambda name, values, mask: values,
     )
 
@@ -808,10 +813,10 @@ def test_networks_at_their_default_size_have_the_originals_parameters(model, sha
 def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
     options = defaults("tasks.digits_concat") | {"train_pairs": 300, "test_pairs": 600}
     splitting.make_split("pairs", "tasks.digits_concat", options, tmp_path / "no", tmp_path / "split")
-    case = training.Problem(
+    case = Problem(
         task="pairs",
         about=json.loads((tmp_path / "split" / "task.json").read_text()),
-        splits=images.load(tmp_path / "split", "cpu"),
+        splits=load_images(tmp_path / "split", "cpu"),
         model_name="cnn",
         model=import_module("compositional.models.cnn"),
         model_parameters=defaults("models.cnn"),
@@ -822,7 +827,7 @@ def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
     )
     split = case.splits["test"]
     assert (split.combinations[:, 0] == split.labels.numpy()).all()
-    (before,) = conjunctions.measure(case, {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()})
+    (before,) = conjunctions.measure(case, {name: tensor[None] for name, tensor in initial_weights(case, 0).items()})
     (after,) = conjunctions.measure(case, weights_of(case, trained(case)))
     for found in (before, after):
         names = ("left", "right", "left+right")

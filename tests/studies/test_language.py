@@ -15,23 +15,28 @@ import pytest
 import torch
 from torch import nn
 
+from compositional import randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import geoquery, scan
 from compositional.evaluation import decoding, representations
 from compositional.evaluation import error_types as mistakes
 from compositional.evaluation import metrics as evaluation
-from compositional.kinds.sequence import Layout, SequenceSplit
+from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.layers import attention
-from compositional.layers import functional as packed
+from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
+from compositional.layers.ragged import Layout
+from compositional.layers.tap import dropout, silent_tap
 from compositional.models import meta_sequence_to_sequence
 from compositional.plugins import declarations, defaults
 from compositional.regularizers import consistency
 from compositional.stages import download as sources
 from compositional.stages import split as splitting
 from compositional.tasks import cogs, iwslt
-from compositional.training import pack as training
-from compositional.training.step import Representation, Step, Tap, divergence, dropout, silent_tap
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, buffers, initial_weights, weight_layout
+from compositional.training.state import fresh_state
+from compositional.training.step import Representation, Step, Tap
 
 # Lines and bytes of the published files at github brendenlake/SCAN, as recorded by the Hugging Face library `datasets`.
 PUBLISHED = {
@@ -258,9 +263,9 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
     settings = defaults("training.settings") | {"steps": 2, "batch_size": 8, "record_every": 2, "curve_examples": 16}
     settings |= {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.01, "learning_rate": 0.1, "decay": 0.1, "decay_every": 1}
     splits = import_module("compositional.kinds.image").load(tmp_path / "split", "cpu")
-    case = training.Problem("mini", about, splits, "resnet18", model, small, None, {}, settings, "cpu")
-    state = training.start(case, 0, 0.0)
-    training.train(case, [state], evaluation.measure)
+    case = Problem("mini", about, splits, "resnet18", model, small, None, {}, settings, "cpu")
+    state = fresh_state(case, 0, 0.0)
+    train_runs(case, [state], evaluation.measure)
     assert state.diverged_at is None
     assert {split for _, split, metric, _ in state.history if metric == "accuracy"} == {"train", "validation", "test"}
 
@@ -268,15 +273,15 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
 def test_weight_decay_and_the_rate_s_warm_up_and_drops_against_pytorch(problem):
     options = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.05, "learning_rate": 0.1, "decay": 0.1, "decay_every": 2}
     case = problem("cnn", steps=4, record_every=4, loss="cross_entropy", clip=None, warmup=2, **options)
-    state = training.start(case, 3, 0.0)
-    training.train(case, [state], evaluation.measure)
-    weights = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    state = fresh_state(case, 3, 0.0)
+    train_runs(case, [state], evaluation.measure)
+    weights = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 3).items()}
     optimizer = torch.optim.SGD(weights.values(), lr=0.1, momentum=0.9, weight_decay=0.05)
     schedules = [
         torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=1),
         torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1),
     ]
-    rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
+    rows = case.splits["train"].draw(randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
     for step in range(4):
         batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])
         named = {name: tensor[None] for name, tensor in weights.items()}
@@ -286,17 +291,17 @@ def test_weight_decay_and_the_rate_s_warm_up_and_drops_against_pytorch(problem):
         optimizer.step()
         for schedule in schedules:
             schedule.step()
-    ours = training.weight_layout(case).views(state.tensors["weights"][None])
+    ours = weight_layout(case).views(state.tensors["weights"][None])
     for name, tensor in weights.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-5, rtol=1e-4)
 
 
 def test_large_vocabularies_look_up_the_same_rows_with_the_same_gradient():
     torch.manual_seed(0)
-    vocabulary = packed.SMALL_VOCABULARY + 6
+    vocabulary = SMALL_VOCABULARY + 6
     tokens = torch.randint(vocabulary, (3, 7, 5))
     table = torch.randn(3, vocabulary, 4, requires_grad=True)
-    found = packed.embedding(tokens, table)
+    found = embedding(tokens, table)
     expected = torch.stack([rows[index] for rows, index in zip(table, tokens, strict=True)])
     assert torch.equal(found, expected)
     weight = torch.randn_like(found)
@@ -304,11 +309,11 @@ def test_large_vocabularies_look_up_the_same_rows_with_the_same_gradient():
     (theirs,) = torch.autograd.grad((expected * weight).sum(), table)
     torch.testing.assert_close(ours, theirs)
     alone = table[1:2].detach().requires_grad_()
-    (lone,) = torch.autograd.grad((packed.embedding(tokens[1:2], alone) * weight[1:2]).sum(), alone)
+    (lone,) = torch.autograd.grad((embedding(tokens[1:2], alone) * weight[1:2]).sum(), alone)
     assert torch.equal(lone[0], ours[1])
 
 
-@pytest.mark.parametrize("vocabulary", [5, packed.SMALL_VOCABULARY + 6])
+@pytest.mark.parametrize("vocabulary", [5, SMALL_VOCABULARY + 6])
 def test_losses_are_the_library_s_and_each_run_s_own(scan_splits, vocabulary):
     torch.manual_seed(0)
     split = scan_splits["train"]
@@ -413,7 +418,7 @@ def test_the_transformer_does_not_see_the_future_or_padding(problem):
     case = problem("transformer")
     split = case.splits["train"]
     _, batch = split.evaluation_batches(1, 32, 32)[0]
-    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
     logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
     step = batch.layout.positions[:, 1]
     changed = batch.previous.clone()
@@ -431,7 +436,7 @@ def test_where_to_look_in_a_lone_word_does_not_depend_on_the_word(problem):
     rows = torch.tensor([[row for row, length in enumerate(split.input_lengths.tolist()) if length == 2][:16]])
     layout = Layout(split.lengths[rows[0]].tolist(), [2] * 16)
     batch = split.batch(rows, layout)
-    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
+    weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
 
     def run(word, name, entry):
         """Logits for one word, with one of its embeddings set to `entry`."""
@@ -457,8 +462,8 @@ def _episodes(problem, sentences):
     asked = SequenceSplit(sentences, outputs, split.source, split.target, "cpu")
     rows = torch.argsort(torch.from_numpy(asked.order))[None]
     layout = Layout([3] * len(sentences), [int(asked.input_lengths.max())] * len(sentences))
-    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
-    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in buffers(case, 0).items()}
     logits = case.model.forward(case.model_parameters, weights, asked.batch(rows, layout), silent_tap)
     return torch.cat([chunk[0] for chunk in layout.chunks(logits)])[:, :3]
 
@@ -475,8 +480,8 @@ def test_a_meta_learner_looks_pairs_up_wherever_they_stand(problem):
 def test_a_meta_learner_shows_the_command_alone(problem):
     """Its states are no states of the input's words, so `consistency` must not take them for those; a word alone is a command."""
     case = problem("meta_sequence_to_sequence")
-    weights = {name: tensor[None] for name, tensor in training.initial_weights(case, 0).items()}
-    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in buffers(case, 0).items()}
     words = ["walk", "jump", "twice"]
     (vectors,) = representations.word_vectors(case, weights, words).values()
     rows = [case.splits["train"].source.words.index(word) for word in words]
@@ -607,8 +612,8 @@ def test_recurrent_models_equal_their_equations(problem, reference):
     """The whole network, example by example and step by step, against a pack's rows of different lengths."""
     case = problem(reference.__name__.removesuffix("_by_hand"))
     _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
-    weights = {name: tensor.double() for name, tensor in training.initial_weights(case, 0).items()}
-    packed_weights = {name: tensor.double()[None] for name, tensor in (weights | training.buffers(case, 0)).items()}
+    weights = {name: tensor.double() for name, tensor in initial_weights(case, 0).items()}
+    packed_weights = {name: tensor.double()[None] for name, tensor in (weights | buffers(case, 0)).items()}
     logits = case.model.forward(case.model_parameters, packed_weights, batch, silent_tap)
     ours, previous, mask = (
         [row for chunk in batch.layout.chunks(values) for row in chunk[0]]
@@ -630,7 +635,7 @@ def test_the_transformer_without_positions_equals_pytorch_s_layers(problem):
     options = case.model_parameters
     width, heads = options["width"], options["heads"]
     torch.manual_seed(0)
-    weights = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in training.initial_weights(case, 0).items()}
+    weights = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in initial_weights(case, 0).items()}
     silent = (".position", ".position_bias", ".content_bias")
     weights = {name: torch.zeros_like(tensor) if name.endswith(silent) else tensor for name, tensor in weights.items()}
 
@@ -790,9 +795,7 @@ def chain_problem(probabilities: dict[str, dict[str, float]]):
         for symbol, probability in following.items():
             table[vocabulary.words.index(last), vocabulary.words.index(symbol)] = probability
     split = SequenceSplit(["a", "b"], ["a b c", "c"], vocabulary, vocabulary, "cpu")
-    case = training.Problem(
-        "chain", {"kind": "sequence"}, {"train": split, "test": split}, "chain", Chain(table), {}, None, {}, {}, "cpu"
-    )
+    case = Problem("chain", {"kind": "sequence"}, {"train": split, "test": split}, "chain", Chain(table), {}, None, {}, {}, "cpu")
     return case, {"none": torch.zeros(2, 1)}
 
 
@@ -826,9 +829,9 @@ def test_a_beam_goes_by_log_probability_over_length():
 def test_a_beam_of_one_is_greedy(problem):
     """Beam search looks at no target: greedy decoding's knowledge of what is right already changes nothing."""
     case = problem("lstm_attention", steps=400, record_every=400)
-    states = [training.start(case, seed, 0.0) for seed in range(2)]
-    training.train(case, states, evaluation.measure)
-    weights = training.weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
+    states = [fresh_state(case, seed, 0.0) for seed in range(2)]
+    train_runs(case, states, evaluation.measure)
+    weights = weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
     _, batch = case.splits["train"].evaluation_batches(2, 64, 64)[0]
     greedy = decoding.decode_greedily(case, weights, batch, 40)
     beam = decoding.decode_by_beam(case, weights, batch, 40, 1)

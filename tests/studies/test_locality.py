@@ -13,12 +13,13 @@ import pytest
 import torch
 from torch.nn import functional
 
+from compositional import randomness
 from compositional.datasets import pathfinder as generator
 from compositional.evaluation import metrics as evaluation
 from compositional.figures import contact_sheet, locality
-from compositional.kinds import image as images
+from compositional.kinds.image import Batch, ImageSplit, load
 from compositional.layers import batch_norm_statistics as calibration
-from compositional.layers import functional as packed
+from compositional.layers.functional import conv2d
 from compositional.models import resnet18
 from compositional.plugins import defaults
 from compositional.regularizers import interaction
@@ -28,7 +29,9 @@ from compositional.stages.plot import plot
 from compositional.tables import examples as samples
 from compositional.tasks import is_same_class, pathfinder
 from compositional.tasks.shared import pathfinder_solver, same_class
-from compositional.training import pack as training
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, initial_weights, weight_layout, width_of
+from compositional.training.state import fresh_state
 from compositional.training.step import Step
 
 SMALL = {"widths": [4, 8], "blocks": [1, 1], "stem": "small", "initialization": "he"}
@@ -108,7 +111,7 @@ def test_the_network_equals_standard_modules(parameters, classes, shape):
     runs = [resnet18.initialize(parameters, task, np.random.default_rng(seed)) for seed in (0, 1)]
     weights = {name: torch.stack([run[name] for run in runs]) for name in runs[0]}
     pictures = torch.rand(2, 6, 1, *shape, generator=torch.Generator().manual_seed(0))
-    batch = images.Batch(pictures, torch.zeros(2, 6, dtype=torch.int64), None)
+    batch = Batch(pictures, torch.zeros(2, 6, dtype=torch.int64), None)
     ours = resnet18.forward(parameters, weights, batch, lambda name, values, mask: values)
     for run in (0, 1):
         expected = modules_of(runs[run], parameters)(pictures[run])
@@ -127,13 +130,13 @@ def test_calibration_gives_the_statistics_of_the_examples():
     """With one batch of calibration, evaluation on that batch normalizes as training does, but for the biased variance."""
     task = {"image_shape": [1, 8, 16], "classes": 3}
     weights = {name: value[None] for name, value in resnet18.initialize(SMALL, task, np.random.default_rng(0)).items()}
-    batch = images.Batch(torch.rand(1, 50, 1, 8, 16), torch.zeros(1, 50, dtype=torch.int64), None)
+    batch = Batch(torch.rand(1, 50, 1, 8, 16), torch.zeros(1, 50, dtype=torch.int64), None)
     statistics = resnet18.calibrate(SMALL, weights, [batch])
     silent = lambda name, values, mask: values  # noqa: E731
     trained, evaluated = (resnet18.forward(SMALL, given, batch, silent) for given in (weights, weights | statistics))
     torch.testing.assert_close(evaluated, trained, atol=2e-3, rtol=2e-3)
-    halves = [images.Batch(part, batch.labels[:, :25], None) for part in batch.images.split(25, 1)]
-    stem = packed.conv2d(batch.images, weights["stem.weight"], padding=1)
+    halves = [Batch(part, batch.labels[:, :25], None) for part in batch.images.split(25, 1)]
+    stem = conv2d(batch.images, weights["stem.weight"], padding=1)
     torch.testing.assert_close(
         resnet18.calibrate(SMALL, weights, halves)["stem.mean"], stem.mean((1, 3, 4)), atol=1e-5, rtol=1e-4
     )
@@ -160,7 +163,7 @@ def quadratic_step(matrix: torch.Tensor, images_: torch.Tensor, places, **parame
         logit = ((flat @ matrix) * flat).sum(-1) / 2
         return torch.stack([torch.zeros_like(logit), logit], -1)
 
-    batch = interaction.watch(images.Batch(images_, torch.tensor([[1, 0, 1, 1]]), None, places))
+    batch = interaction.watch(Batch(images_, torch.tensor([[1, 0, 1, 1]]), None, places))
     generator_ = torch.Generator().manual_seed(0)
     return Step(
         defaults("regularizers.interaction") | parameters,
@@ -197,7 +200,7 @@ def test_interaction_against_hand_computation():
 def test_the_score_of_several_classes_is_the_label_s_above_the_mean_of_the_others():
     # Scores x, y and z of three pixels: with label 0 the label's above the mean of the others is x - (y + z) / 2.
     pictures = torch.rand(1, 2, 1, 1, 3, generator=torch.Generator().manual_seed(0))
-    batch = interaction.watch(images.Batch(pictures, torch.tensor([[0, 2]]), None))
+    batch = interaction.watch(Batch(pictures, torch.tensor([[0, 2]]), None))
     found = interaction._gradient(batch, batch.images.flatten(2), torch.ones(1, 1, 1, 1, 3))
     expected = torch.tensor([[1.0, -0.5, -0.5], [-0.5, -0.5, 1.0]]) / math.sqrt(1.5)
     torch.testing.assert_close(found[0], expected)
@@ -216,7 +219,7 @@ def test_interaction_has_a_gradient_for_the_weights_through_the_packed_network()
         def outputs_of(batch):
             return resnet18.forward(SMALL, given, batch, lambda name, values, mask: values)
 
-        batch = interaction.watch(images.Batch(pictures, torch.tensor([labels]), None, regions))
+        batch = interaction.watch(Batch(pictures, torch.tensor([labels]), None, regions))
         step = Step(
             defaults("regularizers.interaction"),
             batch,
@@ -282,7 +285,7 @@ def test_pairs_are_balanced_and_labelled():
 def test_the_canvas_is_centred_with_the_distance_asked_for():
     members, about = pairs_of_patterns(distance=7)
     member = members["train"].with_format("numpy")
-    split = images.ImageSplit(member["image"][:], member["label"][:], None, "cpu", about)
+    split = ImageSplit(member["image"][:], member["label"][:], None, "cpu", about)
     picture = split.batch(torch.tensor([[0]])).images[0, 0]
     # In the paper: left column 112 - 32 - floor(d / 2), row 112 - 16; here 10 - 4 - 3 and 4 - 2.
     filled = picture.abs().sum(0) > 0
@@ -426,12 +429,12 @@ def digits_apart(tmp_path_factory):
     return folder
 
 
-def problem(folder, regularizer=None, **settings) -> training.Problem:
+def problem(folder, regularizer=None, **settings) -> Problem:
     """The reduced residual network on a task's folder."""
-    return training.Problem(
+    return Problem(
         task="test",
         about=json.loads((folder / "task.json").read_text()),
-        splits=images.load(folder, "cpu"),
+        splits=load(folder, "cpu"),
         model_name="resnet18",
         model=resnet18,
         model_parameters=SMALL,
@@ -445,8 +448,8 @@ def problem(folder, regularizer=None, **settings) -> training.Problem:
 
 
 def trained(case, runs):
-    states = [training.start(case, seed, strength) for seed, strength in runs]
-    training.train(case, states, evaluation.measure)
+    states = [fresh_state(case, seed, strength) for seed, strength in runs]
+    train_runs(case, states, evaluation.measure)
     return states
 
 
@@ -468,17 +471,17 @@ def test_lambda_zero_of_interaction_equals_none(digits_apart):
 def test_momentum_against_pytorch(digits_apart):
     case = problem(digits_apart, decay=1.0, clip=None)
     (state,) = trained(case, [(0, 0.0)])
-    parameters = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 0).items()}
+    parameters = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 0).items()}
     optimizer = torch.optim.SGD(parameters.values(), lr=case.settings["learning_rate"], momentum=0.9)
     split = case.splits["train"]
-    for rows in split.draw(training.randomness.derive("test", "resnet18", 0, "batches"), range(6), 16):
+    for rows in split.draw(randomness.derive("test", "resnet18", 0, "batches"), range(6), 16):
         batch = split.batch(torch.from_numpy(rows)[None])
         weights = {name: tensor[None] for name, tensor in parameters.items()}
         outputs = resnet18.forward(SMALL, weights, batch, lambda name, values, mask: values)
         optimizer.zero_grad()
         functional.cross_entropy(outputs[0], batch.labels[0]).backward()
         optimizer.step()
-    ours = training.weight_layout(case).views(state.tensors["weights"][None])
+    ours = weight_layout(case).views(state.tensors["weights"][None])
     for name, tensor in parameters.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-5, rtol=1e-3)
 
@@ -492,7 +495,7 @@ def test_examples_pass_through_a_table_into_a_contact_sheet(digits_apart, tmp_pa
     aggregate([digits_apart], tmp_path / "table.csv")
     table = pd.read_csv(tmp_path / "table.csv")
     assert len(table) == 2 * 2 * samples.EXAMPLES
-    split = images.load(digits_apart, "cpu")["train"]
+    split = load(digits_apart, "cpu")["train"]
     picture = samples.decode(table.image.iloc[0])
     stored = split.images[int(table.example.iloc[0]), 0].numpy()
     assert (picture[:, :8] == stored[:, :8]).all()
@@ -545,12 +548,12 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
 
 def test_a_large_model_is_not_filled_up_on_cuda(digits_apart):
     case = problem(digits_apart)
-    assert training.width_of(case) is None
+    assert width_of(case) is None
     case.device = "cuda"
-    assert training.width_of(case) == 1
+    assert width_of(case) == 1
     case.model = import_module("compositional.models.cnn")
-    assert training.width_of(case) == 64
+    assert width_of(case) == 64
     case.settings = case.settings | {"cuda_width": 5}
-    assert training.width_of(case) == 5
+    assert width_of(case) == 5
     case.device = "cpu"
-    assert training.width_of(case) is None
+    assert width_of(case) is None

@@ -31,8 +31,9 @@ from compositional.datasets import raven
 from compositional.evaluation import metrics as evaluation
 from compositional.figures import synthesized_correlation, synthesized_ranks
 from compositional.figures.shared import synthesized as tables
-from compositional.kinds import puzzle as puzzles
-from compositional.layers import functional as packed
+from compositional.kinds.puzzle import PuzzleSplit
+from compositional.layers.functional import gather
+from compositional.layers.tap import dropout, silent_tap
 from compositional.models import graph_structured, pixel_shuffle_transformer
 from compositional.planning import plan
 from compositional.plugins import defaults
@@ -42,8 +43,9 @@ from compositional.synthesis.grammar import Grammar, enumerate_terms, expected_c
 from compositional.synthesis.programs import PRIMITIVES, Library, Term, parse
 from compositional.tasks import raven as raven_task
 from compositional.tasks import raven_evolved
-from compositional.training import pack as training
-from compositional.training.step import dropout, silent_tap
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, buffers, initial_weights
+from compositional.training.state import State, fresh_state
 
 torch.set_num_threads(1)
 ROOT = Path(__file__).parents[2]
@@ -443,7 +445,7 @@ def test_graphs_of_the_largest_size_count():
 # Networks.
 
 
-def graph_problem(model: str = "graph_structured", **changes) -> training.Problem:
+def graph_problem(model: str = "graph_structured", **changes) -> Problem:
     """Small networks on small puzzles, and three graphs: an edge, a path, and three nodes with a double edge."""
     members, about = raven_task.build(
         None, defaults("tasks.raven") | {"train_puzzles": 24, "validation_puzzles": 16, "image_size": 48}
@@ -457,11 +459,11 @@ def graph_problem(model: str = "graph_structured", **changes) -> training.Proble
     small = {"patch": 8, "width": 8, "residual_blocks": 1, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8}
     small |= {"features": 32, "max_nodes": 6, "max_edges": 8} if model == "graph_structured" else {}
     base = {"batch_size": 4, "steps": 6, "record_every": 3, "curve_examples": 16, "clip": None, "learning_rate": 0.01}
-    return training.Problem(
+    return Problem(
         task="raven",
         about=about | {"task": "raven", "population": population_, "library": [], "explorations": []},
         splits={
-            name: puzzles.PuzzleSplit(np.stack([np.asarray(image) for image in member["image"]]), member["label"], "cpu")
+            name: PuzzleSplit(np.stack([np.asarray(image) for image in member["image"]]), member["label"], "cpu")
             for name, member in members.items()
         },
         model_name=model,
@@ -474,9 +476,9 @@ def graph_problem(model: str = "graph_structured", **changes) -> training.Proble
     )
 
 
-def trained(problem: training.Problem, seeds) -> list[training.State]:
-    states = [training.start(problem, seed, 0.0) for seed in seeds]
-    training.train(problem, states, evaluation.measure)
+def trained(problem: Problem, seeds) -> list[State]:
+    states = [fresh_state(problem, seed, 0.0) for seed in seeds]
+    train_runs(problem, states, evaluation.measure)
     return states
 
 
@@ -491,10 +493,10 @@ def test_a_network_does_not_depend_on_its_neighbors_and_their_graphs(model):
     assert len({state.history[-1][3] for state in together}) > 1
 
 
-def forward(problem: training.Problem, seed: int, weights: dict | None = None) -> torch.Tensor:
+def forward(problem: Problem, seed: int, weights: dict | None = None) -> torch.Tensor:
     """Scores (B, classes) of one network on the first puzzles."""
-    weights = weights or training.initial_weights(problem, seed)
-    tensors = {name: tensor[None] for name, tensor in (weights | training.buffers(problem, seed)).items()}
+    weights = weights or initial_weights(problem, seed)
+    tensors = {name: tensor[None] for name, tensor in (weights | buffers(problem, seed)).items()}
     batch = problem.splits["validation"].batch(torch.arange(5)[None])
     return problem.model.forward(problem.model_parameters, tensors, batch, silent_tap)[0]
 
@@ -502,7 +504,7 @@ def forward(problem: training.Problem, seed: int, weights: dict | None = None) -
 def test_the_graph_network_equals_message_passing_written_out():
     problem = graph_problem()
     for seed in range(3):
-        weights = training.initial_weights(problem, seed)
+        weights = initial_weights(problem, seed)
         graph = problem.about["population"][seed]["graph"]
         batch = problem.splits["validation"].batch(torch.arange(5)[None])
         packed_weights = {name: tensor[None] for name, tensor in weights.items()}
@@ -542,9 +544,9 @@ def test_filling_up_changes_no_score_and_a_graph_that_is_too_large_is_refused():
     for seed in range(3):
         torch.testing.assert_close(forward(small, seed), forward(large, seed))
     with pytest.raises(ValueError, match="has 3 nodes and 2 edges; the model allows 2 and 8"):
-        training.buffers(graph_problem(max_nodes=2), 1)
+        buffers(graph_problem(max_nodes=2), 1)
     with pytest.raises(ValueError, match="programs 0 to 2: there is none for seed 3"):
-        training.buffers(small, 3)
+        buffers(small, 3)
 
 
 def test_chunks_cover_the_feature_vector_and_the_first_takes_the_rest():
@@ -556,13 +558,13 @@ def test_gather_and_its_gradient():
     index = torch.tensor([[0, 2, 2, 1], [1, 1, 0, 0]])
     users = torch.tensor([[[0, 4], [3, 4], [1, 2]], [[2, 3], [0, 1], [4, 4]]])
     values = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
-    assert torch.equal(packed.gather(values, index, users)[1], values[1][:, index[1]])
-    assert torch.autograd.gradcheck(lambda tensor: packed.gather(tensor, index, users), [values])
+    assert torch.equal(gather(values, index, users)[1], values[1][:, index[1]])
+    assert torch.autograd.gradcheck(lambda tensor: gather(tensor, index, users), [values])
 
 
 def test_the_encoder_equals_pytorch_modules():
     problem = graph_problem(model="pixel_shuffle_transformer")
-    weights, options = training.initial_weights(problem, 0), problem.model_parameters
+    weights, options = initial_weights(problem, 0), problem.model_parameters
     batch = problem.splits["validation"].batch(torch.arange(5)[None])
     functional = torch.nn.functional
     x = functional.pixel_unshuffle(batch.images[0], 8)

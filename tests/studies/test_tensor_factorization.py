@@ -16,14 +16,16 @@ from compositional.configuration.configuration import Configuration, Configurati
 from compositional.datasets import low_rank
 from compositional.evaluation import learning_curves as curves
 from compositional.figures import component_dynamics, growth_law
-from compositional.kinds import tensor as tensors
+from compositional.kinds.tensor import TensorSplit, load
 from compositional.layers import factorization
 from compositional.models import cp_factorization, hierarchical_tensor_factorization, matrix_factorization
 from compositional.plugins import defaults
 from compositional.records import store
 from compositional.stages import split as splitting
 from compositional.tasks.shared import low_rank_recovery as measurements
-from compositional.training import pack as training
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, initial_weights, weight_layout
+from compositional.training.state import State, fresh_state, has_ended
 
 ROOT = Path(__file__).parents[2]
 MATRIX = {"side": 12, "rank": 2, "norm": 12, "train_measurements": 100, "test_measurements": 44}
@@ -32,16 +34,16 @@ TREE = {"target": "hierarchical", "order": 4, "dimension": 3, "ranks": [2, 2], "
 TREE |= {"train_measurements": 50, "test_measurements": 31}
 
 
-def split_of(members, about, name="train") -> tensors.TensorSplit:
+def split_of(members, about, name="train") -> TensorSplit:
     member = members[name].with_format("numpy")
     how = {"entries": member["entry"][:]} if "entry" in member.column_names else {"probes": member["probe"][:]}
-    return tensors.TensorSplit(about["shape"], member["value"][:], "cpu", **how)
+    return TensorSplit(about["shape"], member["value"][:], "cpu", **how)
 
 
-def problem(task: str, model: str, changes: dict, options: dict | None = None, **settings) -> training.Problem:
+def problem(task: str, model: str, changes: dict, options: dict | None = None, **settings) -> Problem:
     members, about = import_module(f"compositional.tasks.{task}").build(Path(), defaults(f"tasks.{task}") | changes)
     base = {"optimizer": "group_rmsprop", "loss": "squared", "decay": 1.0, "clip": None, "steps": 8, "record_every": 4}
-    return training.Problem(
+    return Problem(
         task="test",
         about=about,
         splits={name: split_of(members, about, name) for name in members},
@@ -56,8 +58,8 @@ def problem(task: str, model: str, changes: dict, options: dict | None = None, *
 
 
 def trained(case, seeds, measure=curves.measure, **kwargs):
-    states = [training.start(case, seed, 0.0) for seed in seeds]
-    training.train(case, states, measure, **kwargs)
+    states = [fresh_state(case, seed, 0.0) for seed in seeds]
+    train_runs(case, states, measure, **kwargs)
     return states
 
 
@@ -125,7 +127,7 @@ def test_sensing_against_materialized_measurement_tensors(task, changes):
 
 
 def test_a_completion_batch_counts_its_entries_alone():
-    split = tensors.TensorSplit([2, 3], np.array([5.0, 7.0]), "cpu", entries=np.array([4, 1]))
+    split = TensorSplit([2, 3], np.array([5.0, 7.0]), "cpu", entries=np.array([4, 1]))
     batch = split.batch(torch.zeros(1, 2))
     outputs = torch.tensor([[9.0, 8.0, 9.0, 9.0, 3.0, 9.0]])
     losses = batch.losses(outputs, "squared")
@@ -141,7 +143,7 @@ def test_a_completion_batch_counts_its_entries_alone():
 def test_a_split_is_read_back_as_it_was_made(tmp_path):
     options = defaults("tasks.tensor_sensing") | CP
     splitting.make_split("sensing", "tasks.tensor_sensing", options, tmp_path / "none", tmp_path / "split")
-    splits = tensors.load(tmp_path / "split", "cpu")
+    splits = load(tmp_path / "split", "cpu")
     about = json.loads((tmp_path / "split" / "task.json").read_text())
     assert about["shape"] == [5, 5, 5]
     assert [audit["in_training"] for audit in about["audit"]] == [0]
@@ -276,7 +278,7 @@ def test_group_rmsprop_against_a_reference_in_double_precision():
     """The optimizer and the whole gradient of a deep matrix factorization, written out with NumPy."""
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"deviation": 0.05}, steps=150, record_every=150)
     (state,) = trained(case, [0])
-    factors = [factor.double().numpy() for factor in training.initial_weights(case, 0).values()]
+    factors = [factor.double().numpy() for factor in initial_weights(case, 0).values()]
     split = case.splits["train"]
     mask, target = (tensor.double().numpy().reshape(12, 12) for tensor in (split.mask, split.target))
     squares, elapsed = 0.0, 0.0
@@ -288,7 +290,7 @@ def test_group_rmsprop_against_a_reference_in_double_precision():
         pace = 0.01 / (np.sqrt(squares / (1 - 0.99**step)) + 1e-6)
         factors = [factor - pace * gradient for factor, gradient in zip(factors, gradients, strict=True)]
         elapsed += pace
-    ours = training.weight_layout(case).views(state.tensors["weights"][None])
+    ours = weight_layout(case).views(state.tensors["weights"][None])
     for factor, view in zip(factors, ours.values(), strict=True):
         assert view[0].numpy() == pytest.approx(factor, abs=2e-4)
     step_size = next(value for *_, metric, value in state.history if metric == "step_size")
@@ -318,19 +320,19 @@ def test_a_run_stops_when_its_loss_stays_low_and_not_before():
 
     def state(losses):
         history = [(50 * (index + 1), "train", "loss", loss) for index, loss in enumerate(losses)]
-        return training.State(0, 0.0, step=50 * len(losses), history=history)
+        return State(0, 0.0, step=50 * len(losses), history=history)
 
-    assert not training.ended(state([1.0, 0.01, 0.01]), settings)
-    assert training.ended(state([1.0, 0.01, 0.01, 0.01]), settings)
-    assert not training.ended(state([0.01, 0.01, 0.01, 0.5]), settings)
-    assert not training.ended(state([0.01, 0.5, 0.01, 0.01]), settings)
-    assert not training.ended(state([float("nan")] * 4), settings)
-    assert training.ended(state([1.0] * 20), settings)
-    assert not training.ended(state([1.0, 0.01, 0.01, 0.01]), settings | {"stop_loss": None})
+    assert not has_ended(state([1.0, 0.01, 0.01]), settings)
+    assert has_ended(state([1.0, 0.01, 0.01, 0.01]), settings)
+    assert not has_ended(state([0.01, 0.01, 0.01, 0.5]), settings)
+    assert not has_ended(state([0.01, 0.5, 0.01, 0.01]), settings)
+    assert not has_ended(state([float("nan")] * 4), settings)
+    assert has_ended(state([1.0] * 20), settings)
+    assert not has_ended(state([1.0, 0.01, 0.01, 0.01]), settings | {"stop_loss": None})
     first = settings | {"stop_steps": 0}  # the first recorded point below the threshold is the end
-    assert training.ended(state([1.0, 0.01]), first)
-    assert not training.ended(state([0.01, 1.0]), first)
-    assert not training.ended(state([]), first)
+    assert has_ended(state([1.0, 0.01]), first)
+    assert not has_ended(state([0.01, 1.0]), first)
+    assert not has_ended(state([]), first)
 
 
 def test_a_run_that_stopped_leaves_its_neighbors_alone():
@@ -362,20 +364,20 @@ def test_a_factorization_resumes_from_its_checkpoint_to_the_same_bits(tmp_path):
     case = problem("tensor_completion", "cp_factorization", CP)
     (whole,) = trained(case, [0])
     kept = store.Store(tmp_path)
-    state = training.start(case, 0, 0.0)
+    state = fresh_state(case, 0, 0.0)
 
     class KilledError(Exception):
         pass
 
     def kill(members):
-        kept.save_checkpoint("key", members[0])
+        kept.save_checkpoint("key", members[0].described(), members[0].tensors)
         raise KilledError
 
     with pytest.raises(KilledError):
-        training.train(case, [state], curves.measure, kill)
-    resumed = kept.load_checkpoint("key")
+        train_runs(case, [state], curves.measure, kill)
+    resumed = State.restored(*kept.load_checkpoint("key"))
     assert resumed.step == 4
-    training.train(case, [resumed], curves.measure)
+    train_runs(case, [resumed], curves.measure)
     assert torch.equal(resumed.tensors["weights"], whole.tensors["weights"])
     assert resumed.history == whole.history
 

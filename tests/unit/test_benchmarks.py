@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from compositional.layers.tap import silent_tap
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import packed_training
 import plain
-
-from compositional.training.step import silent_tap
 
 
 @pytest.mark.parametrize("problem", ["scan", "mnist"])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compositional.training.pack import Problem
+from compositional.training.problem import Problem
 
 
 def shown(problem: Problem, weights: dict[str, Tensor], batch: Any) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor | None]]]:

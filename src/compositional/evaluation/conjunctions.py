@@ -14,7 +14,7 @@ from compositional.evaluation import activations
 from compositional.evaluation import stimuli as probes
 from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.measures import additivity
-from compositional.training.pack import Problem
+from compositional.training.problem import Problem
 
 
 class _Means:

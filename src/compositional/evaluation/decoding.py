@@ -1,7 +1,7 @@
 """Decoding without sight of the target, greedy or by beam search, and decoded predictions for people to read.
 
-Exact match of greedy decoding needs none of this (`sequences.Batch.correct`); beam search and scores of the whole text (BLEU) do.
-Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
+Exact match of greedy decoding needs none of this (`kinds.sequence.Batch.correct`); beam search and scores of the whole text
+(BLEU) do. Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional.kinds.sequence import ROWS, Batch, Layout, SequenceSplit
+from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language.vocabulary import END, PAD, START
-from compositional.training.pack import Problem
-from compositional.training.step import silent_tap
+from compositional.layers.ragged import ROWS, Layout
+from compositional.layers.tap import silent_tap
+from compositional.training.problem import Problem
 
 WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins the first subword of every word
 

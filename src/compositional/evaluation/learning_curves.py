@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from compositional.evaluation import metrics as evaluation
-from compositional.training.pack import Problem
-from compositional.training.step import silent_tap
+from compositional.layers.tap import silent_tap
+from compositional.training.problem import Problem
 
 
 def _influence(problem: Problem, weights: dict[str, Tensor], batches: list[tuple[Tensor, Any]]) -> Iterator[tuple[str, list]]:

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional.training.pack import Problem
-from compositional.training.step import silent_tap
+from compositional.layers.tap import silent_tap
+from compositional.training.problem import Problem
 
 BATCH = 256
 CALIBRATION_EXAMPLES = 512

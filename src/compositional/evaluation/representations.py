@@ -17,10 +17,10 @@ from compositional.evaluation import stimuli as probes
 from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language import lexicon
+from compositional.layers.tap import silent_tap
 from compositional.measures import compositionality
 from compositional.measures.compositionality import Measure
-from compositional.training.pack import Problem
-from compositional.training.step import silent_tap
+from compositional.training.problem import Problem
 
 SWAPPED_EXAMPLES = 200  # sequences, which are decoded twice
 SWAPPED_IMAGES = 1024

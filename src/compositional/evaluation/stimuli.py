@@ -18,7 +18,7 @@ import torch
 
 from compositional.datasets import scan
 from compositional.kinds.sequence import SequenceSplit
-from compositional.training.pack import Problem
+from compositional.training.problem import Problem
 
 EXAMPLES = 200  # of the test set, for tasks without factors
 PER_COMBINATION = 4

@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
-from compositional.kinds.sequence import Layout
-from compositional.layers import functional as packed
-
-Weights = dict[str, Tensor]
+from compositional.layers import Weights
+from compositional.layers.functional import linear, padding_bias
+from compositional.layers.ragged import Layout
 
 
 def glorot(source: np.random.Generator, inputs: int, outputs: int, gain: float = 1.0) -> Tensor:
@@ -53,7 +52,7 @@ def initialize_attention(source: np.random.Generator, width: int, heads: int, na
 
 def project(weights: Weights, name: str, values: Tensor) -> Tensor:
     """(R, ..., inputs) -> (R, ..., outputs)."""
-    return packed.linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
+    return linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
 
 def normalize(weights: Weights, name: str, values: Tensor) -> Tensor:
@@ -123,7 +122,7 @@ def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tenso
     by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
     bias = shift(by_distance.unflatten(1, (rows, length)).unflatten(0, (runs, heads)).transpose(1, 2))
     if mask is not None:
-        bias = bias + packed.padding_bias(mask, bias.dtype)[:, :, None, None, :]
+        bias = bias + padding_bias(mask, bias.dtype)[:, :, None, None, :]
     return _mix(queries + content, keys, values, bias)
 
 
@@ -155,7 +154,7 @@ def attend_across(
     """Target positions (R, N, D) in chunk order over input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
     queries, keys, values = _parts(weights, name, states, encoded)
     queries = queries / math.sqrt(queries.shape[-1] // heads)
-    bias = packed.padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
+    bias = padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
     parts = zip(layout.chunks(queries), *(layout.rows(part) for part in (keys, values, bias)), strict=True)
     outputs = [
         _mix(*(_heads(part, heads) for part in (query, key, value)), own).flatten(1, 2) for query, key, value, own in parts

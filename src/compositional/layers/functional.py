@@ -168,3 +168,9 @@ def gather(values: Tensor, index: Tensor, users: Tensor) -> Tensor:
             get no gradient.
     """
     return _Gather.apply(values, index, users)
+
+
+def divergence(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Jensen-Shannon divergence of two distributions, given as log probabilities (..., V): (...)."""
+    middle = torch.logaddexp(ours, theirs) - math.log(2)
+    return ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2

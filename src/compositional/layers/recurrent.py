@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
-from compositional.kinds.sequence import Batch, Layout
 from compositional.language.vocabulary import END
+from compositional.layers import Weights
 from compositional.layers.functional import aligned, padding_bias
 from compositional.layers.lstm import lstm
+from compositional.layers.ragged import Layout, Steps
 
-Weights = dict[str, Tensor]
 SMALLEST = 1e-12  # least probability whose logarithm is taken
 
 
@@ -40,7 +40,7 @@ def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, pr
 def symbols_alike(task: dict) -> Tensor:
     """Which symbol each input word is written like, for copying: one-hot (words, symbols); a row of zeros: like none.
 
-    There may be more columns than symbols (`packed.aligned`), so that products with them are laid out alike for every run.
+    There may be more columns than symbols (`functional.aligned`), so that products with them are laid out alike for every run.
     """
     symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
     alike = torch.zeros(len(task["source_words"]), aligned(len(symbols)))
@@ -98,33 +98,35 @@ def _mirrored(step: Tensor, length: Tensor) -> Tensor:
     return torch.where(step < length, length - 1 - step, step)
 
 
-def encode(weights: Weights, embedded: Tensor, batch: Batch, prefix: str = "encoder") -> tuple[Tensor, Tensor]:
+def encode(
+    weights: Weights, embedded: Tensor, reading: Steps, lengths: Tensor, mask: Tensor, prefix: str = "encoder"
+) -> tuple[Tensor, Tensor]:
     """Bidirectional LSTM over the input words.
 
     Args:
         weights: entries "<prefix>.{forward,backward}.{input,recurrent,bias}".
         embedded: (R, B, S, D); positions after an input's end are ignored.
+        reading: the inputs in step order. lengths: (R, B). mask: (R, B, S), the positions before an input's end.
 
     Returns:
         States of both directions side by side (R, B, S, 2 H), of no meaning after an input's end, and what each direction ends
         with, (R, B, 2 H).
     """
     runs, rows, words, _ = embedded.shape
-    reading, length = batch.layout.reading, batch.input_lengths
-    run, row_number, word_number, direction = (torch.arange(size, device=length.device) for size in (runs, rows, words, 2))
+    run, row_number, word_number, direction = (torch.arange(size, device=lengths.device) for size in (runs, rows, words, 2))
     # Which word, among all R * B * S, either direction reads at which step: (R, 2, N).
     row, step = reading.positions.unbind(1)
-    word = torch.stack([step.expand(runs, -1), _mirrored(step, length[:, row])], 1)
+    word = torch.stack([step.expand(runs, -1), _mirrored(step, lengths[:, row])], 1)
     read = (run.view(-1, 1, 1) * rows + row) * words + word
     # At which step, among all R * 2 * N, either direction reads a word: (R, B, S, 2); and an input's last: (R, B, 2).
-    step = torch.stack([word_number.expand(runs, rows, -1), _mirrored(word_number, length.unsqueeze(2))], 3)
+    step = torch.stack([word_number.expand(runs, rows, -1), _mirrored(word_number, lengths.unsqueeze(2))], 3)
     first = (2 * run.view(-1, 1, 1) + direction) * len(row)
     seen = first.unsqueeze(1) + reading.places(row_number.view(-1, 1, 1), step)
-    last = first + reading.places(row_number, length - 1).unsqueeze(2)
+    last = first + reading.places(row_number, lengths - 1).unsqueeze(2)
 
     both = torch.stack([stacked(weights, f"{prefix}.{way}") for way in ("forward", "backward")], 1).flatten(0, 1)
     zeros = embedded.new_zeros(runs * 2, rows, both.shape[2] // 4)
-    states = lstm(_ToSteps.apply(embedded, read, seen, batch.input_mask).flatten(0, 1), zeros, zeros, both, reading.sizes)
+    states = lstm(_ToSteps.apply(embedded, read, seen, mask).flatten(0, 1), zeros, zeros, both, reading.sizes)
     return _FromSteps.apply(states.unflatten(0, (runs, 2)), read, seen, last)
 
 

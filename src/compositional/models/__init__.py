@@ -8,7 +8,7 @@
                                                  the task says of itself (task.json), `source` a NumPy generator
     forward(parameters, weights, batch, tap)     what it computes for R runs at once: weights (R, ...) by name, a batch of the
                                                  kind of task; every activation h in REPRESENTATIONS goes through
-                                                 `h = tap(name, h, mask)`, dropout through `regularization.dropout(tap, h, rate)`
+                                                 `h = tap(name, h, mask)`, dropout through `layers.tap.dropout(tap, h, rate)`
 
 and, where it needs them,
 
@@ -18,5 +18,5 @@ and, where it needs them,
     observe(parameters, weights, task)           values of the weights themselves, (R,) by metric, in every record of a curve
     measure(parameters, task, splits, outputs)   values of one run's outputs, by (split, metric), in evaluation
     describe(parameters, task, seed)             rows (split, metric, value) of a run that need no network
-    WIDTH            by device, how many runs compute together (`training.width_of`)
+    WIDTH            by device, how many runs compute together (`training.problem.width_of`)
 """

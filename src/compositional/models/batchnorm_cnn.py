@@ -16,12 +16,11 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
+from compositional.layers import Weights
 from compositional.layers import batch_norm_statistics as calibration
-from compositional.layers import functional as packed
+from compositional.layers.functional import batch_norm, conv2d, linear
 from compositional.layers.pooling import max_pool
-from compositional.training.step import silent_tap
-
-Weights = dict[str, Tensor]
+from compositional.layers.tap import silent_tap
 
 KIND = ("image", "composite")
 REPRESENTATIONS = ("convolution", "penultimate")
@@ -80,17 +79,17 @@ def _forward(parameters: dict, weights: Weights, batch: Any, tap: Callable, seen
     hidden = batch.images
     for index in range(len(parameters["channels"])):
         name = f"convolution{index}"
-        hidden = packed.conv2d(hidden, weights[f"{name}.weight"], weights[f"{name}.bias"], padding=parameters["padding"]).relu()
+        hidden = conv2d(hidden, weights[f"{name}.weight"], weights[f"{name}.bias"], padding=parameters["padding"]).relu()
         if index == len(parameters["channels"]) - 1:
             hidden = tap("convolution", hidden, None)
         seen(name, hidden)
         statistics = weights.get(f"{name}.mean"), weights.get(f"{name}.variance")
-        hidden = packed.batch_norm(hidden, weights[f"{name}.scale"], weights[f"{name}.shift"], *statistics)
+        hidden = batch_norm(hidden, weights[f"{name}.scale"], weights[f"{name}.shift"], *statistics)
     hidden = max_pool(hidden).flatten(2)
     for index in range(len(parameters["dense_widths"])):
-        hidden = packed.linear(hidden, weights[f"dense{index}.weight"], weights[f"dense{index}.bias"]).relu()
+        hidden = linear(hidden, weights[f"dense{index}.weight"], weights[f"dense{index}.bias"]).relu()
     hidden = tap("penultimate", hidden, None)
-    return packed.linear(hidden, weights["output.weight"], weights["output.bias"])
+    return linear(hidden, weights["output.weight"], weights["output.bias"])
 
 
 def forward(parameters: dict, weights: Weights, batch: Any, tap: Callable) -> Tensor:

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds.image import Batch
-from compositional.layers import functional as packed
+from compositional.layers import Weights
+from compositional.layers.functional import conv2d, linear
 from compositional.layers.pooling import max_pool
-
-Weights = dict[str, Tensor]
 
 KIND = "image"
 REPRESENTATIONS = ("penultimate",)
@@ -73,9 +72,9 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Class scores (R, B, classes)."""
     hidden = batch.images
     for index in range(parameters["convolutions"]):
-        hidden = packed.conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"])
+        hidden = conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"])
         # Pooled first, there is a quarter to rectify; the largest rectified value is the rectified largest.
         hidden = (max_pool(hidden) if index == 0 else hidden).relu()
-    hidden = packed.linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()
+    hidden = linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()
     hidden = tap("penultimate", hidden, None)
-    return packed.linear(hidden, weights["output.weight"], weights["output.bias"])
+    return linear(hidden, weights["output.weight"], weights["output.bias"])

@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from compositional.kinds.tensor import Batch
-from compositional.layers import factorization
-
-Weights = dict[str, Tensor]
+from compositional.layers import Weights, factorization
 
 KIND = "tensor"
 REPRESENTATIONS = ()

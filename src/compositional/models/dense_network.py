@@ -15,9 +15,8 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds.combination import Batch
-from compositional.layers import functional as packed
-
-Weights = dict[str, Tensor]
+from compositional.layers import Weights
+from compositional.layers.functional import padded_linear
 
 KIND = "combination"
 REPRESENTATIONS = ("penultimate",)
@@ -56,6 +55,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tenso
     """Outputs (R, B, 1)."""
     hidden = batch.one_hot()
     for layer in range(parameters["hidden_layers"]):
-        hidden = packed.padded_linear(hidden, weights[f"hidden{layer}.weight"], weights[f"hidden{layer}.bias"]).relu()
+        hidden = padded_linear(hidden, weights[f"hidden{layer}.weight"], weights[f"hidden{layer}.bias"]).relu()
     hidden = tap("penultimate", hidden, None)
-    return packed.padded_linear(hidden, weights["output.weight"], weights["output.bias"])
+    return padded_linear(hidden, weights["output.weight"], weights["output.bias"])

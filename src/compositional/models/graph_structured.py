@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from compositional.kinds.puzzle import Batch
-from compositional.layers import functional as packed
+from compositional.layers import Weights
+from compositional.layers.functional import gather
+from compositional.layers.tap import dropout
 from compositional.models import pixel_shuffle_transformer as encoder
-from compositional.training.step import dropout
-
-Weights = dict[str, Tensor]
 
 KIND = "puzzle"
 REPRESENTATIONS = ("features", "graph")
@@ -147,11 +146,11 @@ def _users(reads: Tensor, real: Tensor, width: int, most: int) -> Tensor:
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Class scores (R, B, classes); `weights` holds the buffers too."""
-    features = encoder.linear(encoder.encode(parameters, weights, batch), weights, "features")
+    features = encoder.layer(encoder.encode(parameters, weights, batch), weights, "features")
     features = tap("features", features, None)
     runs, _, width = features.shape
     nodes, rate = parameters["max_nodes"], parameters["dropout"]
-    read = packed.gather(features, weights["graph.reads"], weights["graph.users"]).unflatten(2, (-1, width))
+    read = gather(features, weights["graph.reads"], weights["graph.users"]).unflatten(2, (-1, width))
     elements = read.transpose(1, 2) + weights["graph.positions"].unsqueeze(2)  # (R, nodes + edges, B, width)
     hidden, edges = elements[:, :nodes], elements[:, nodes:]
     ends = weights["graph.ends"]
@@ -161,6 +160,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
         sent = torch.bmm(senders, hidden.reshape(runs, nodes, -1)).view(runs, 2, *edges.shape[1:])
         messages = (sent + kept.unsqueeze(1)).relu().view(runs, ends.shape[2] * 2, -1)
         received = torch.bmm(receivers, messages).view_as(hidden)
-        hidden = encoder.linear(hidden + received, weights, f"message{index}")
+        hidden = encoder.layer(hidden + received, weights, f"message{index}")
     graph = (hidden * weights["graph.share"].view(runs, nodes, 1, 1)).sum(1)
     return encoder.scores(tap("graph", graph, None), weights)

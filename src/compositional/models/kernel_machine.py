@@ -19,9 +19,8 @@ from sklearn.svm import SVC, SVR
 from torch import Tensor
 
 from compositional.kinds.combination import Batch, CombinationSplit
+from compositional.layers import Weights
 from compositional.measures import additivity, kernels
-
-Weights = dict[str, Tensor]
 
 _ZERO = 1e-3  # tolerance of the support vector machines' solver, beside outputs of 1
 KIND = "combination"

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds.sequence import Batch
-from compositional.layers import functional as packed
+from compositional.layers import Weights
+from compositional.layers.functional import embedding, linear, reorder
 from compositional.layers.lstm import lstm
 from compositional.layers.recurrent import (
     SMALLEST,
-    Weights,
     at_last,
     attend,
     encode,
@@ -27,7 +27,7 @@ from compositional.layers.recurrent import (
     stacked,
     symbols_alike,
 )
-from compositional.training.step import dropout
+from compositional.layers.tap import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -64,14 +64,14 @@ PARAMETERS = {
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run."""
     words, actions = len(task["source_words"]), len(task["target_words"])
-    embedding, width = parameters["embedding_width"], parameters["encoder_width"]
+    embedding_width, width = parameters["embedding_width"], parameters["encoder_width"]
     weights = {
-        "input_embedding": randomness.uniform_tensor(source, (words, embedding), -1, 1),
-        "output_embedding": randomness.uniform_tensor(source, (actions, embedding), -1, 1),
+        "input_embedding": randomness.uniform_tensor(source, (words, embedding_width), -1, 1),
+        "output_embedding": randomness.uniform_tensor(source, (actions, embedding_width), -1, 1),
     }
     for direction in ("forward", "backward"):
-        weights |= initialize_lstm(source, embedding, width, f"encoder.{direction}")
-    weights |= initialize_lstm(source, embedding, 4 * width, "decoder")
+        weights |= initialize_lstm(source, embedding_width, width, f"encoder.{direction}")
+    weights |= initialize_lstm(source, embedding_width, 4 * width, "decoder")
     weights |= initialize_linear(source, 2 * width, 4 * width, "key")
     weights |= initialize_linear(source, 6 * width, actions, "output")
     if parameters["copying"]:
@@ -93,21 +93,21 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     makes the rest sum to 1: looking at such words costs nothing, unlike there.
     """
     layout, rate = batch.layout, parameters["dropout"]
-    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
-    states, _ = encode(weights, dropout(tap, words, rate), batch)
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    states, _ = encode(weights, dropout(tap, words, rate), batch.layout.reading, batch.input_lengths, batch.input_mask)
     states = tap("encoder_states", states, batch.input_mask)
     hidden = torch.cat([states[:, :, 0], at_last(states, batch.input_lengths)], -1)
-    previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
+    previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
     decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
-    queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)
-    keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
+    queries = reorder(decoded, layout.to_chunks, layout.to_steps)
+    keys = linear(states, weights["key.weight"], weights["key.bias"])
     context = attend(queries, keys, states, batch.input_mask, layout)
     decided = dropout(tap, torch.cat([queries, context], -1), rate)
-    logits = packed.linear(decided, weights["output.weight"], weights["output.bias"])
+    logits = linear(decided, weights["output.weight"], weights["output.bias"])
     if not parameters["copying"]:
         return logits
-    keys = packed.linear(states, weights["copied_key.weight"], weights["copied_key.bias"])
-    written_alike = packed.embedding(batch.inputs, weights["alike"])
+    keys = linear(states, weights["copied_key.weight"], weights["copied_key.bias"])
+    written_alike = embedding(batch.inputs, weights["alike"])
     copied = attend(queries, keys, written_alike, batch.input_mask, layout)[..., : logits.shape[-1]]
-    share = packed.linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
+    share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
     return ((1 - share) * logits.softmax(-1) + share * copied).clamp_min(SMALLEST).log()

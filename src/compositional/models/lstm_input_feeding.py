@@ -20,10 +20,10 @@ from torch import Tensor
 
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
-from compositional.layers import functional as packed
+from compositional.layers import Weights
+from compositional.layers.functional import embedding, linear, padding_bias, reorder
 from compositional.layers.recurrent import (
     SMALLEST,
-    Weights,
     cell_step,
     encode,
     initialize_linear,
@@ -32,7 +32,7 @@ from compositional.layers.recurrent import (
     looked_at,
     symbols_alike,
 )
-from compositional.training.step import dropout
+from compositional.layers.tap import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -70,16 +70,16 @@ PARAMETERS = {
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run. The output's last column is copying."""
     words, symbols = len(task["source_words"]), len(task["target_words"])
-    embedding, width = parameters["embedding_width"], parameters["width"]
+    embedding_width, width = parameters["embedding_width"], parameters["width"]
     weights = {
-        f"{side}_embedding": torch.from_numpy(source.standard_normal((size, embedding), dtype=np.float32))
+        f"{side}_embedding": torch.from_numpy(source.standard_normal((size, embedding_width), dtype=np.float32))
         for side, size in (("input", words), ("output", symbols))
     }
     for direction in ("forward", "backward"):
-        weights |= initialize_lstm(source, embedding, width, f"encoder.{direction}")
+        weights |= initialize_lstm(source, embedding_width, width, f"encoder.{direction}")
     weights |= initialize_linear(source, 2 * width, width, "annotation")
     weights |= initialize_linear(source, width, width, "key")
-    weights |= initialize_lstm(source, embedding + width, width, "decoder")
+    weights |= initialize_lstm(source, embedding_width + width, width, "decoder")
     weights |= initialize_linear(source, 2 * width, width, "combined")
     return weights | initialize_linear(source, width, symbols + 1, "output")
 
@@ -94,18 +94,18 @@ def buffers(parameters: dict, task: dict, seed: int) -> Weights:
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Log probabilities (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
     mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
-    embedding = weights["output_embedding"].shape[2]
-    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), mask)
-    states, ends = encode(weights, dropout(tap, words, rate), batch)
+    embedding_width = weights["output_embedding"].shape[2]
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), mask)
+    states, ends = encode(weights, dropout(tap, words, rate), batch.layout.reading, batch.input_lengths, batch.input_mask)
     states = tap("encoder_states", states, mask)
-    annotations = packed.linear(states, weights["annotation.weight"], weights["annotation.bias"])
-    keys = packed.linear(annotations, weights["key.weight"], weights["key.bias"])
-    blocked = packed.padding_bias(mask, keys.dtype).unsqueeze(2)
+    annotations = linear(states, weights["annotation.weight"], weights["annotation.bias"])
+    keys = linear(annotations, weights["key.weight"], weights["key.bias"])
+    blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
 
     # What is known of all steps in advance, in step order: the previous symbols' part of the gates, and what is dropped.
-    previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
-    from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding], 1)
-    gates_of_symbols = packed.linear(previous, from_symbols, weights["decoder.bias"])
+    previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
+    from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding_width], 1)
+    gates_of_symbols = linear(previous, from_symbols, weights["decoder.bias"])
     carried = torch.cat([from_decision, weights["decoder.recurrent"]], 1)
     everything = previous.new_ones(*previous.shape[:2], ends.shape[2] // 2)
     kept_in, kept_out = dropout(tap, everything, rate), dropout(tap, everything, rate)
@@ -125,15 +125,15 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         hidden, cell = cell_step(gates, cell)
         looks.append(look(hidden, key, block))
         context = torch.bmm(looks[-1], value).view_as(hidden)
-        combined = packed.linear(torch.cat([hidden, context], 2), weights["combined.weight"], weights["combined.bias"])
+        combined = linear(torch.cat([hidden, context], 2), weights["combined.weight"], weights["combined.bias"])
         decision = combined * keep_out
         decisions.append(decision)
     looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
-    decided, looks = (packed.reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
-    logits = packed.linear(decided, weights["output.weight"], weights["output.bias"])
+    decided, looks = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
+    logits = linear(decided, weights["output.weight"], weights["output.bias"])
 
     symbols = logits.shape[2] - 1
-    alike = packed.embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1)
+    alike = embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1)
     in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)

@@ -21,10 +21,10 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
-from compositional.layers import functional as packed
+from compositional.layers import Weights
+from compositional.layers.functional import embedding, linear, padding_bias, reorder
 from compositional.layers.lstm import lstm
 from compositional.layers.recurrent import (
-    Weights,
     at_last,
     attend,
     cell_step,
@@ -33,7 +33,7 @@ from compositional.layers.recurrent import (
     initialize_lstm,
     stacked,
 )
-from compositional.training.step import dropout
+from compositional.layers.tap import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "command_states")  # not of every input word: nothing for `consistency`
@@ -102,7 +102,7 @@ def _alone(weights: Weights, prefix: str, words: Tensor) -> Tensor:
     """What both directions of an encoder make of single words: (R, B, S, D) -> (R, B, S, 2 H) side by side."""
     ways = []
     for way in ("forward", "backward"):
-        gates = packed.linear(words.flatten(1, 2), weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
+        gates = linear(words.flatten(1, 2), weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
         ways.append(cell_step(gates, gates.new_zeros(1))[0])
     return torch.cat(ways, 2).unflatten(1, words.shape[1:3])
 
@@ -110,29 +110,29 @@ def _alone(weights: Weights, prefix: str, words: Tensor) -> Tensor:
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
     layout, rate = batch.layout, parameters["dropout"]
-    marks = packed.embedding(batch.inputs, weights["marks"]) > 0
+    marks = embedding(batch.inputs, weights["marks"]) > 0
     means, command = marks[..., 0], command_of(batch, marks[..., 1])
     mask = command.input_mask
-    words = tap("word_embedding", packed.embedding(command.inputs, weights["input_embedding"]), mask)
-    states, _ = encode(weights, dropout(tap, words, rate), command)
+    words = tap("word_embedding", embedding(command.inputs, weights["input_embedding"]), mask)
+    states, _ = encode(weights, dropout(tap, words, rate), command.layout.reading, command.input_lengths, command.input_mask)
     states = tap("command_states", states, mask)
     # A pair stands around its "means"; what is made of all other places is not looked at.
     keys, values = (
-        _alone(weights, encoder, packed.embedding(batch.inputs.roll(shift, 2), weights[table]))
+        _alone(weights, encoder, embedding(batch.inputs.roll(shift, 2), weights[table]))
         for encoder, shift, table in (("encoder", 1, "input_embedding"), ("meaning", -1, "meaning_embedding"))
     )
     scores = torch.baddbmm(
-        packed.padding_bias(means, states.dtype).unsqueeze(2).flatten(0, 1),
+        padding_bias(means, states.dtype).unsqueeze(2).flatten(0, 1),
         states.flatten(0, 1),
         keys.flatten(0, 1).transpose(1, 2),
         alpha=1 / math.sqrt(states.shape[3]),
     )
     found = torch.bmm(scores.softmax(2), values.flatten(0, 1)).view(states.shape)
-    context = packed.linear(torch.cat([states, found], 3), weights["context.weight"], weights["context.bias"]).tanh()
+    context = linear(torch.cat([states, found], 3), weights["context.weight"], weights["context.bias"]).tanh()
     hidden = at_last(context, command.input_lengths)
-    previous = dropout(tap, packed.embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
+    previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
     decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
-    queries = packed.reorder(decoded, layout.to_chunks, layout.to_steps)
+    queries = reorder(decoded, layout.to_chunks, layout.to_steps)
     attended = attend(queries, context, context, mask, layout)
-    decided = packed.linear(torch.cat([queries, attended], 2), weights["decided.weight"], weights["decided.bias"]).tanh()
-    return packed.linear(decided, weights["output.weight"], weights["output.bias"])
+    decided = linear(torch.cat([queries, attended], 2), weights["decided.weight"], weights["decided.bias"]).tanh()
+    return linear(decided, weights["output.weight"], weights["output.bias"])

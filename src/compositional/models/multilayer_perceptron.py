@@ -14,9 +14,8 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds.point import Batch
-from compositional.layers import functional as packed
-
-Weights = dict[str, Tensor]
+from compositional.layers import Weights
+from compositional.layers.functional import linear
 
 KIND = "point"
 REPRESENTATIONS = ("penultimate",)
@@ -51,7 +50,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Class scores (R, B, classes)."""
     hidden = batch.points
     for layer in range(parameters["hidden_layers"]):
-        hidden = packed.linear(hidden, weights[f"hidden{layer}.weight"], weights[f"hidden{layer}.bias"]).relu()
+        hidden = linear(hidden, weights[f"hidden{layer}.weight"], weights[f"hidden{layer}.bias"]).relu()
     hidden = tap("penultimate", hidden, None)
-    scores = packed.linear(hidden, weights["output.weight"], weights["output.bias"])
+    scores = linear(hidden, weights["output.weight"], weights["output.bias"])
     return scores.tanh() if parameters["output"] == "tanh" else scores

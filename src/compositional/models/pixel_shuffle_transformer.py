@@ -16,9 +16,8 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.kinds.puzzle import Batch
-from compositional.layers import functional as packed
-
-Weights = dict[str, Tensor]
+from compositional.layers import Weights
+from compositional.layers.functional import conv2d, linear
 
 KIND = "puzzle"
 REPRESENTATIONS = ("features",)
@@ -101,9 +100,9 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return initialize_encoder(parameters, task, source) | affine(source, "output", parameters["width"], task["classes"] - 1)
 
 
-def linear(hidden: Tensor, weights: Weights, name: str) -> Tensor:
+def layer(hidden: Tensor, weights: Weights, name: str) -> Tensor:
     """The linear layer `name`, with or without bias."""
-    return packed.linear(hidden, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+    return linear(hidden, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
 
 def _normalized(hidden: Tensor, weights: Weights, name: str) -> Tensor:
@@ -125,10 +124,10 @@ def encode(parameters: dict, weights: Weights, batch: Batch) -> Tensor:
     width, patch = parameters["width"], parameters["patch"]
     patches = functional.pixel_unshuffle(batch.images.flatten(0, 1), patch).unflatten(0, batch.images.shape[:2])
     side = patches.shape[-1]
-    hidden = linear(patches.flatten(3).transpose(2, 3), weights, "patch").transpose(2, 3).unflatten(-1, (side, side))
+    hidden = layer(patches.flatten(3).transpose(2, 3), weights, "patch").transpose(2, 3).unflatten(-1, (side, side))
     for index in range(parameters["residual_blocks"]):
         name = f"block{index}"
-        inner = packed.conv2d(hidden, weights[f"{name}.convolution.weight"], None, padding=1)
+        inner = conv2d(hidden, weights[f"{name}.convolution.weight"], None, padding=1)
         inner = _channelwise(_normalized(inner, weights, f"{name}.norm"), weights, f"{name}.first")
         hidden = hidden + _channelwise(functional.gelu(inner), weights, f"{name}.second")
     line = torch.arange(side, device=hidden.device)
@@ -136,14 +135,14 @@ def encode(parameters: dict, weights: Weights, batch: Batch) -> Tensor:
     tokens = hidden.flatten(3).transpose(2, 3) + sincos(places, width)
     for index in range(parameters["depth"]):
         name = f"layer{index}"
-        mixed = linear(_normalized(tokens, weights, f"{name}.attention_norm"), weights, f"{name}.attention_in")
+        mixed = layer(_normalized(tokens, weights, f"{name}.attention_norm"), weights, f"{name}.attention_in")
         shape = (*tokens.shape[:3], parameters["heads"], parameters["head_width"])
         queries, keys, values = (part.reshape(shape).transpose(2, 3).flatten(0, 1) for part in mixed.chunk(3, -1))
         attended = functional.scaled_dot_product_attention(queries, keys, values)
         attended = attended.transpose(1, 2).flatten(2).unflatten(0, tokens.shape[:2])
-        tokens = tokens + linear(attended, weights, f"{name}.attention_out")
-        inner = linear(_normalized(tokens, weights, f"{name}.norm"), weights, f"{name}.first")
-        tokens = tokens + linear(functional.gelu(inner), weights, f"{name}.second")
+        tokens = tokens + layer(attended, weights, f"{name}.attention_out")
+        inner = layer(_normalized(tokens, weights, f"{name}.norm"), weights, f"{name}.first")
+        tokens = tokens + layer(functional.gelu(inner), weights, f"{name}.second")
     return tokens.mean(2)
 
 
@@ -153,7 +152,7 @@ def scores(hidden: Tensor, weights: Weights) -> Tensor:
     The zeros are a column of the product: a product with a single column may differ in the last bit between one run and many.
     """
     weight, bias = weights["output.weight"], weights["output.bias"]
-    return packed.linear(hidden, functional.pad(weight, (1, 0)), functional.pad(bias, (1, 0)))
+    return linear(hidden, functional.pad(weight, (1, 0)), functional.pad(bias, (1, 0)))
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:

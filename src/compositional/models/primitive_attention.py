@@ -10,9 +10,10 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds.sequence import Batch
-from compositional.layers import functional as packed
+from compositional.layers import Weights
+from compositional.layers.functional import embedding, linear, reorder
 from compositional.layers.lstm import lstm
-from compositional.layers.recurrent import Weights, attend, encode, initialize_linear, initialize_lstm, stacked
+from compositional.layers.recurrent import attend, encode, initialize_linear, initialize_lstm, stacked
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -59,12 +60,12 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order; teacher forcing or not makes no difference here."""
     mask = batch.input_mask
-    primitive = tap("word_embedding", packed.embedding(batch.inputs, weights["primitive_embedding"]), mask)
-    function = tap("word_embedding", packed.embedding(batch.inputs, weights["function_embedding"]), mask)
-    states, ends = encode(weights, function, batch)
+    primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
+    function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
+    states, ends = encode(weights, function, batch.layout.reading, batch.input_lengths, batch.input_mask)
     states = tap("encoder_states", states, mask)
     hidden = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.writing.sizes)
     layout = batch.layout
-    queries = packed.reorder(hidden, layout.to_chunks, layout.to_steps)
+    queries = reorder(hidden, layout.to_chunks, layout.to_steps)
     mixed = attend(queries, states, primitive, mask, layout)
-    return packed.linear(mixed, weights["output.weight"], weights["output.bias"])
+    return linear(mixed, weights["output.weight"], weights["output.bias"])

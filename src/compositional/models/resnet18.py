@@ -7,8 +7,8 @@ widths: [16, 32, 64, 128], initialization: uniform`. Razin, Maman and Cohen (ICM
 initialization, into torchvision's network where an image has one channel: `initialization: uniform_stem`.
 
 Batch normalization uses each run's own batch in training. For evaluation the statistics are not running averages kept along
-training, but means over batches of training images under the weights that are evaluated (`calibration`). So a run's state is
-its weights alone, and evaluating it changes nothing.
+training, but means over batches of training images under the weights that are evaluated (`layers.batch_norm_statistics`). So a
+run's state is its weights alone, and evaluating it changes nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.kinds.image import Batch
+from compositional.layers import Weights
 from compositional.layers import batch_norm_statistics as calibration
-from compositional.layers import functional as packed
-from compositional.training.step import silent_tap
-
-Weights = dict[str, Tensor]
+from compositional.layers.functional import batch_norm, conv2d, linear
+from compositional.layers.tap import silent_tap
 
 KIND = ("image", "composite")
 WIDTH = {"cuda": 1}  # runs compute one after the other: each fills a GPU, and no kernel can depend on their number
@@ -118,10 +117,10 @@ def _forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable, se
     """Class scores (R, B, classes); `seen` is shown what each batch normalization is given."""
 
     def layer(name: str, values: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
-        values = packed.conv2d(values, weights[f"{name}.weight"], stride=stride, padding=padding)
+        values = conv2d(values, weights[f"{name}.weight"], stride=stride, padding=padding)
         seen(name, values)
         statistics = weights.get(f"{name}.mean"), weights.get(f"{name}.variance")
-        return packed.batch_norm(values, weights[f"{name}.scale"], weights[f"{name}.shift"], *statistics)
+        return batch_norm(values, weights[f"{name}.scale"], weights[f"{name}.shift"], *statistics)
 
     hidden = layer("stem", batch.images, *_STEMS[parameters["stem"]][1:]).relu()
     if parameters["stem"] == "imagenet":
@@ -132,7 +131,7 @@ def _forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable, se
         shortcut = layer(f"{name}.shortcut", hidden, stride) if f"{name}.shortcut.weight" in weights else hidden
         hidden = (inner + shortcut).relu()
     hidden = tap("penultimate", hidden.mean((-2, -1)), None)
-    scores = packed.linear(hidden, weights["output.weight"], weights["output.bias"])
+    scores = linear(hidden, weights["output.weight"], weights["output.bias"])
     return torch.cat([torch.zeros_like(scores), scores], -1) if scores.shape[-1] == 1 and batch.kind == "image" else scores
 
 

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional.kinds.sequence import Batch
-from compositional.layers import functional as packed
-from compositional.layers.recurrent import Weights, cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
-from compositional.training.step import dropout
+from compositional.layers import Weights
+from compositional.layers.functional import embedding, linear, padding_bias, reorder
+from compositional.layers.recurrent import cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
+from compositional.layers.tap import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -78,18 +79,19 @@ def surroundings(states: Tensor, width: int) -> Tensor:
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order; teacher forcing or not makes no difference here."""
     mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
-    semantics = tap("word_embedding", packed.embedding(batch.inputs, weights["semantic_embedding"]), mask)
-    words = tap("word_embedding", packed.embedding(batch.inputs, weights["syntactic_embedding"]), mask)
-    states, _ = encode(weights, dropout(tap, words, rate), batch, "surroundings")
+    semantics = tap("word_embedding", embedding(batch.inputs, weights["semantic_embedding"]), mask)
+    words = tap("word_embedding", embedding(batch.inputs, weights["syntactic_embedding"]), mask)
+    reading, lengths = batch.layout.reading, batch.input_lengths
+    states, _ = encode(weights, dropout(tap, words, rate), reading, lengths, mask, "surroundings")
     context = surroundings(states, parameters["width"] // 2)
-    at_end = torch.arange(mask.shape[2], device=mask.device) == batch.input_lengths.unsqueeze(2) - 1
+    at_end = torch.arange(mask.shape[2], device=mask.device) == lengths.unsqueeze(2) - 1
     context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
-    syntax, ends = encode(weights, context, batch)
+    syntax, ends = encode(weights, context, reading, lengths, mask)
     syntax = tap("encoder_states", syntax, mask)
-    blocked = packed.padding_bias(mask, syntax.dtype).unsqueeze(2)
+    blocked = padding_bias(mask, syntax.dtype).unsqueeze(2)
     # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
-    gates_of = packed.linear(syntax, weights["decoder.input"])
-    query = packed.linear(ends, weights["start.weight"], weights["start.bias"]).relu()
+    gates_of = linear(syntax, weights["decoder.input"])
+    query = linear(ends, weights["start.weight"], weights["start.bias"]).relu()
     hidden = cell = torch.zeros_like(query)
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
     looks = []
@@ -105,6 +107,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         hidden, cell = cell_step(torch.baddbmm(bias, hidden, recurrent) + attended, cell)
         query = hidden
     looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
-    where = packed.reorder(torch.cat(looks, 1), layout.to_chunks, layout.to_steps)
+    where = reorder(torch.cat(looks, 1), layout.to_chunks, layout.to_steps)
     semantics = dropout(tap, semantics, rate)
-    return packed.linear(looked_at(where, semantics, layout), weights["output.weight"], weights["output.bias"])
+    return linear(looked_at(where, semantics, layout), weights["output.weight"], weights["output.bias"])

@@ -17,10 +17,10 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.kinds.sequence import Batch
-from compositional.layers import attention
-from compositional.layers import functional as packed
-from compositional.layers.attention import Weights, normalize, project
-from compositional.training.step import dropout
+from compositional.layers import Weights, attention
+from compositional.layers.attention import normalize, project
+from compositional.layers.functional import embedding, linear
+from compositional.layers.tap import dropout
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -85,7 +85,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         hidden = dropout(tap, project(weights, f"{name}.hidden", values).relu(), rate)
         return add(name, values, project(weights, f"{name}.output", hidden))
 
-    words = tap("word_embedding", packed.embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
     start = weights["start"][:, None, None, :].expand(-1, words.shape[1], -1, -1)
     states, mask = torch.cat([start, words], 2), functional.pad(batch.input_mask, (1, 0), value=True)
     for layer in range(parameters["encoder_layers"]):
@@ -93,11 +93,11 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         states = add(name, states, attention.attend_inputs(weights, name, states, mask, heads))
         states = feed_forward(f"encoder.{layer}.feedforward", states)
     encoded = torch.cat([states[:, :, :1], tap("encoder_states", states[:, :, 1:], batch.input_mask)], 2)
-    states = packed.embedding(batch.previous, weights["output_embedding"])
+    states = embedding(batch.previous, weights["output_embedding"])
     for layer in range(parameters["decoder_layers"]):
         name = f"decoder.{layer}.past"
         states = add(name, states, attention.attend_past(weights, name, states, batch.layout, heads))
         name = f"decoder.{layer}.across"
         states = add(name, states, attention.attend_across(weights, name, states, encoded, mask, batch.layout, heads))
         states = feed_forward(f"decoder.{layer}.feedforward", states)
-    return packed.linear(states, weights["output_embedding"].transpose(1, 2), weights["output.bias"])
+    return linear(states, weights["output_embedding"].transpose(1, 2), weights["output.bias"])

@@ -2,7 +2,7 @@
 
 Patches pass a linear map; a class token and learned positions are added; blocks of attention and a GELU network of one hidden
 layer, each after a layer normalization and around a shortcut; the output reads the class token, normalized. Dropout acts in
-training, with noise of each example's own (`composites.uniform_noise`).
+training, with noise of each example's own (`randomness.uniform_noise`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
-from compositional.kinds.composite import Batch, uniform_noise
-from compositional.layers import attention
-from compositional.layers import functional as packed
-
-Weights = dict[str, Tensor]
+from compositional.kinds.composite import Batch
+from compositional.layers import Weights, attention
+from compositional.layers.functional import linear
+from compositional.randomness import uniform_noise
 
 KIND = "composite"
 REPRESENTATIONS = ("penultimate",)
@@ -55,25 +54,25 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     inner, inputs = parameters["heads"] * parameters["head_width"], channels * patch**2
     weights: Weights = {}
 
-    def linear(name: str, inputs: int, outputs: int, bias: bool = True) -> None:
+    def initialize_layer(name: str, inputs: int, outputs: int, bias: bool = True) -> None:
         bound = 1 / math.sqrt(inputs)
         weights[f"{name}.weight"] = randomness.uniform_tensor(source, (inputs, outputs), -bound, bound)
         if bias:
             weights[f"{name}.bias"] = randomness.uniform_tensor(source, (outputs,), -bound, bound)
 
-    linear("embedding", inputs, size)
+    initialize_layer("embedding", inputs, size)
     tokens = 1 + (height // patch) * (width // patch)
     weights["position"] = torch.from_numpy(source.standard_normal((tokens, size), dtype=np.float32))
     weights["class_token"] = torch.from_numpy(source.standard_normal((1, size), dtype=np.float32))
     for block in range(parameters["depth"]):
         weights |= attention.initialize_normalization(size, f"block{block}.attention.norm")
-        linear(f"block{block}.attention.queries_keys_values", size, 3 * inner, bias=False)
-        linear(f"block{block}.attention.output", inner, size)
+        initialize_layer(f"block{block}.attention.queries_keys_values", size, 3 * inner, bias=False)
+        initialize_layer(f"block{block}.attention.output", inner, size)
         weights |= attention.initialize_normalization(size, f"block{block}.network.norm")
-        linear(f"block{block}.network.hidden", size, parameters["hidden_width"])
-        linear(f"block{block}.network.output", parameters["hidden_width"], size)
+        initialize_layer(f"block{block}.network.hidden", size, parameters["hidden_width"])
+        initialize_layer(f"block{block}.network.output", parameters["hidden_width"], size)
     weights |= attention.initialize_normalization(size, "norm")
-    linear("output", size, task["classes"])
+    initialize_layer("output", size, task["classes"])
     return weights
 
 
@@ -87,27 +86,27 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         kept = uniform_noise(batch.noise, next(streams), values.shape[2:]) >= parameters["dropout"]
         return values * kept / (1 - parameters["dropout"])
 
-    def linear(name: str, values: Tensor) -> Tensor:
-        return packed.linear(values.contiguous(), weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+    def layer(name: str, values: Tensor) -> Tensor:
+        return linear(values.contiguous(), weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
     patch, heads = parameters["patch"], parameters["heads"]
     images = batch.images.unfold(3, patch, patch).unfold(4, patch, patch)  # (R, B, C, rows, columns, patch, patch)
     patches = images.permute(0, 1, 3, 4, 5, 6, 2).flatten(4).flatten(2, 3)
-    tokens = linear("embedding", patches)
+    tokens = layer("embedding", patches)
     first = weights["class_token"].unsqueeze(1).expand(-1, tokens.shape[1], -1, -1)
     tokens = dropped(torch.cat([first, tokens], 2) + weights["position"].unsqueeze(1))
     for block in range(parameters["depth"]):
         name = f"block{block}.attention"
-        mixed = linear(f"{name}.queries_keys_values", attention.normalize(weights, f"{name}.norm", tokens))
+        mixed = layer(f"{name}.queries_keys_values", attention.normalize(weights, f"{name}.norm", tokens))
         # (R, B, heads, tokens, head width) each
         queries, keys, values = mixed.unflatten(-1, (3, heads, -1)).permute(3, 0, 1, 4, 2, 5)
         # One product a run: its arithmetic cannot depend on how many there are.
         scores = torch.stack([q @ k.transpose(-1, -2) for q, k in zip(queries, keys, strict=True)])
         shares = (scores / math.sqrt(parameters["head_width"])).softmax(-1)
         attended = torch.stack([own @ value for own, value in zip(shares, values, strict=True)])
-        tokens = tokens + dropped(linear(f"{name}.output", attended.transpose(2, 3).flatten(3)))
+        tokens = tokens + dropped(layer(f"{name}.output", attended.transpose(2, 3).flatten(3)))
         name = f"block{block}.network"
-        hidden = dropped(functional.gelu(linear(f"{name}.hidden", attention.normalize(weights, f"{name}.norm", tokens))))
-        tokens = tokens + dropped(linear(f"{name}.output", hidden))
+        hidden = dropped(functional.gelu(layer(f"{name}.hidden", attention.normalize(weights, f"{name}.norm", tokens))))
+        tokens = tokens + dropped(layer(f"{name}.output", hidden))
     last = tap("penultimate", attention.normalize(weights, "norm", tokens)[:, :, 0], None)
-    return linear("output", last)
+    return layer("output", last)

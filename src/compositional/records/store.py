@@ -17,7 +17,6 @@ from safetensors.torch import save, save_file
 from torch import Tensor
 
 from compositional import files
-from compositional.training.pack import State
 
 
 def key_of(identity: dict[str, Any]) -> str:
@@ -74,14 +73,13 @@ class Store:
                 with files.replacing(folder / path.name) as temporary:
                     shutil.copyfile(path, temporary)
 
-    def save_checkpoint(self, key: str, state: State) -> None:
-        """Keep a run in training, replacing what was kept before."""
-        about = {name: getattr(state, name) for name in ("seed", "strength", "step", "diverged_at", "history", "seconds")}
+    def save_checkpoint(self, key: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Keep a run in training, what JSON holds of it and its tensors, replacing what was kept before."""
         text = json.dumps(about)
         with files.replacing(self._checkpoint(key)) as temporary:
-            save_file(state.tensors, temporary, {"state": text, "sha256": _digest(text, state.tensors)})
+            save_file(tensors, temporary, {"state": text, "sha256": _digest(text, tensors)})
 
-    def load_checkpoint(self, key: str) -> State | None:
+    def load_checkpoint(self, key: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """The run as last kept; None if there is none, or it is not what was kept."""
         path = self._checkpoint(key)
         if not path.exists():
@@ -92,8 +90,7 @@ class Store:
                 tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
             if about["sha256"] != _digest(about["state"], tensors):
                 raise ValueError("altered")
-            state = json.loads(about["state"])
-            return State(**state | {"history": [tuple(row) for row in state["history"]]}, tensors=tensors)
+            return json.loads(about["state"]), tensors
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             path.unlink(missing_ok=True)
             return None

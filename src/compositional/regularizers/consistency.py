@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional.layers.functional import aligned, padding_bias
-from compositional.training.step import Step, divergence
+from compositional.layers.functional import aligned, divergence, padding_bias
+from compositional.training.step import Step
 
 APPLIES_TO = ("sequence",)
 REPRESENTATIONS = ("encoder_states",)

@@ -21,10 +21,12 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
-from compositional.kinds.sequence import Batch, Layout, SequenceSplit
+from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language import lexicon
 from compositional.language import logical_forms as terms
-from compositional.training.step import Step, divergence
+from compositional.layers.functional import divergence
+from compositional.layers.ragged import Layout
+from compositional.training.step import Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()

@@ -13,11 +13,11 @@ from compositional import files
 from compositional.evaluation import conjunctions, decoding
 from compositional.evaluation import error_types as mistakes
 from compositional.evaluation import metrics as evaluation
+from compositional.layers.tap import silent_tap
 from compositional.runs import Run
 from compositional.stages.shared import devices
 from compositional.stages.shared.trained_runs import load_problem, trained
-from compositional.training import pack as training
-from compositional.training.step import silent_tap
+from compositional.training.problem import Problem, initial_weights, width_of
 
 METRICS_HEADER = ("split", "metric", "value")
 PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")
@@ -40,7 +40,7 @@ def evaluate_pack(
         _write(problem, weights, group, log)
 
 
-def _analyze(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
+def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
     """What can be said of every run beyond loss and accuracy: by the model itself, or because the task's components are known."""
     own = getattr(problem.model, "measure", None)
     if own is None:
@@ -63,13 +63,13 @@ def _analyze(problem: training.Problem, weights: dict[str, Tensor], folders: lis
     ]
 
 
-def _untrained(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
+def _untrained(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
     """`conjunctions.measure` of every run's representations before training; runs that differ in lambda alone share theirs."""
     seeds = [Run.of_folder(folder).seed for folder in folders]
     places = {seed: seeds.index(seed) for seed in seeds}
     rows = [*places.values()]
-    rows += rows[:1] * ((training.width_of(problem) or 0) - len(rows))
-    drawn = [training.initial_weights(problem, seeds[row]) for row in rows]
+    rows += rows[:1] * ((width_of(problem) or 0) - len(rows))
+    drawn = [initial_weights(problem, seeds[row]) for row in rows]
     before = {name: values[rows] for name, values in weights.items()}
     before |= {name: torch.stack([one[name] for one in drawn]).to(problem.device) for name in drawn[0]}
     measured = dict(zip(places, conjunctions.measure(problem, before, outputs=False), strict=False))
@@ -83,7 +83,7 @@ def _by_mistake(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, str
     return sorted(rows, key=lambda row: (row[3], mistakes.KINDS.index(row[4])))
 
 
-def _write(problem: training.Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
+def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
     """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
     measured = evaluation.measure(problem, weights)
     for result, more in zip(measured, _analyze(problem, weights, folders), strict=False):

@@ -20,23 +20,25 @@ from compositional.runs import Run
 from compositional.stages.shared import devices
 from compositional.stages.shared.progress import Progress
 from compositional.stages.shared.trained_runs import load_problem
-from compositional.training import pack as training
+from compositional.training.loop import train_runs
+from compositional.training.problem import Problem, buffers, weight_layout
+from compositional.training.state import State, fresh_state, has_ended
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
 
 
-def _buffers_digest(problem: training.Problem, seed: int) -> dict[str, str]:
+def _buffers_digest(problem: Problem, seed: int) -> dict[str, str]:
     """What identifies a run's buffers, if it has any."""
-    tensors = training.buffers(problem, seed)
+    tensors = buffers(problem, seed)
     digest = hashlib.sha256(b"".join(name.encode() + tensors[name].numpy().tobytes() for name in sorted(tensors)))
     return {"buffers": digest.hexdigest()} if tensors else {}
 
 
-def _write_run(folder: Path, problem: training.Problem, state: training.State, described: dict[str, Any]) -> None:
+def _write_run(folder: Path, problem: Problem, state: State, described: dict[str, Any]) -> None:
     """A trained run's three files in `folder`."""
-    weights = training.weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
+    weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
     named = {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()}
-    named |= training.buffers(problem, state.seed)
+    named |= buffers(problem, state.seed)
     save_file(named, folder / "weights.safetensors")
     files.write_csv(folder / "history.csv", HISTORY_HEADER, state.history)
     files.write_json(folder / "run.json", described | {"files": provenance.digests(folder, sorted(folder.iterdir()))})
@@ -85,14 +87,19 @@ def train_pack(
     own = {run: {"lambda": run.strength, "seed": run.seed} | _buffers_digest(problem, run.seed) for run in runs}
     keys = {run: key_of(identity | own[run]) for run in runs}
     missing = [run for run in runs if not kept.has(keys[run])]
-    states = {run: kept.load_checkpoint(keys[run]) or training.start(problem, run.seed, run.strength) for run in missing}
+
+    def begun(run: Run) -> State:
+        checkpoint = kept.load_checkpoint(keys[run])
+        return State.restored(*checkpoint) if checkpoint else fresh_state(problem, run.seed, run.strength)
+
+    states = {run: begun(run) for run in missing}
     names = {id(state): run for run, state in states.items()}
-    ended = partial(training.ended, settings=problem.settings)
+    ended = partial(has_ended, settings=problem.settings)
     progress = Progress(log, results / "progress", name, steps, list(states.values()), len(runs) - len(missing), ended)
-    unsaved: set[training.State] = set()
+    unsaved: set[State] = set()
     saved = time.monotonic()
 
-    def finish(state: training.State) -> None:
+    def finish(state: State) -> None:
         run = names[id(state)]
         described = (
             identity
@@ -111,7 +118,7 @@ def train_pack(
             _write_run(Path(temporary), problem, state, described)
             kept.add(keys[run], Path(temporary))
 
-    def on_record(members: list[training.State]) -> None:
+    def on_record(members: list[State]) -> None:
         nonlocal saved
         progress.report({names[id(state)].path: state for state in members})
         unsaved.update(members)
@@ -122,11 +129,11 @@ def train_pack(
         if time.monotonic() - saved >= checkpoint_seconds:
             # Not the members alone: in a pack wider than the device computes, groups take turns.
             for state in unsaved:
-                kept.save_checkpoint(keys[names[id(state)]], state)
+                kept.save_checkpoint(keys[names[id(state)]], state.described(), state.tensors)
             unsaved.clear()
             saved = time.monotonic()
 
     kept.folder.mkdir(parents=True, exist_ok=True)
-    training.train(problem, list(states.values()), curves.measure, on_record)
+    train_runs(problem, list(states.values()), curves.measure, on_record)
     for run, folder in runs.items():
         kept.restore(keys[run], folder)

@@ -38,11 +38,11 @@ def rows(folder: Path) -> Iterator[tuple]:
     """
     import torch
 
-    from compositional.kinds import image as images
+    from compositional.kinds.image import load
 
     about = json.loads((folder / "task.json").read_text())
     told = json.dumps({key: about[key] for key in ("items", "verification", "canvas") if key in about}, sort_keys=True)
-    for name, split in images.load(folder, "cpu").items():
+    for name, split in load(folder, "cpu").items():
         for label in split.labels.unique().tolist():
             chosen = torch.nonzero(split.labels == label)[:EXAMPLES, 0]
             pictures = split.batch(chosen.unsqueeze(0)).images[0]

@@ -10,12 +10,12 @@ What it must say of itself: "in_distribution", the member that shows how well tr
 IN_DISTRIBUTION; and "disjoint", which members may have nothing in common with training: a list of
 {"columns": [those compared], "members": [those that are compared with "train"]}, with "by_design", a reason, where they do have
 something in common (`splitting.audit`). What it may say: "references", values that need no network, by metric;
-"decoding" (`decoding.scores`); "primitives" (`sequences.Batch.influence`); and what its kind needs besides:
+"decoding" (`decoding.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind needs besides:
 
     sequence         columns input and output, words between spaces: `sentences.task` makes both return values of pairs
     image            columns image, of the feature Array2D (height, width) or Array3D (channels, height, width), and label;
                      "classes", "component_width" (None: no redundant component)
-    the others       as in their splits: `composites`, `combinations`, `tensors`, `points`, `puzzles`
+    the others       as their modules in `kinds` say
 
 and, where it needs them,
 

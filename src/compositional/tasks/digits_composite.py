@@ -1,4 +1,4 @@
-"""Images of several of scikit-learn's 8 x 8 digits, each in its own channel, at a distance. See compositional.composites."""
+"""Images of several of scikit-learn's digits, each in its own channel, at a distance. See `tasks.shared.composite_images`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from datasets import DatasetDict
 
 from compositional.datasets import digits
-from compositional.kinds import composite as composites
+from compositional.tasks.shared import composite_images
 
 KIND = "composite"
 DATASET = "digits"
-PARAMETERS = composites.PARAMETERS
+PARAMETERS = composite_images.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members of `compositional.composites.build`; all 1,797 digits are one pool. Reads no file."""
+    """Members of `tasks.shared.composite_images.build`; all 1,797 digits are one pool. Reads no file."""
     images, labels = (np.concatenate(parts) for parts in zip(*digits.load(raw).values(), strict=True))
-    return composites.build(images, labels, [0.3053], [0.3760], parameters)
+    return composite_images.build(images, labels, [0.3053], [0.3760], parameters)

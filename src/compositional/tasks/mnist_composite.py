@@ -1,4 +1,4 @@
-"""Images of several MNIST images in their own channels, displaced by a distance. See compositional.composites."""
+"""Images of several MNIST images in their own channels, displaced by a distance. See `tasks.shared.composite_images`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import mnist
-from compositional.kinds import composite as composites
+from compositional.tasks.shared import composite_images
 
 KIND = "composite"
 DATASET = "mnist"
-PARAMETERS = composites.PARAMETERS
+PARAMETERS = composite_images.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members of `compositional.composites.build`, of the training file's images, as in the original."""
-    return composites.build(*mnist.load(raw)["train"], [0.1307], [0.3081], parameters)
+    """Members of `tasks.shared.composite_images.build`, of the training file's images, as in the original."""
+    return composite_images.build(*mnist.load(raw)["train"], [0.1307], [0.3081], parameters)

@@ -1,26 +1,9 @@
-"""What a regularizer sees of a training step.
-
-A regularizer is a module with
-
-    APPLIES_TO       kinds of task, "sequence" and "image"
-    REPRESENTATIONS  names of model representations of which it needs at least one (empty: any model)
-    PARAMETERS       its options, as JSON schema, each with default and description
-    PAIRED           optional, True: it pairs the examples of a batch, whose number must be even
-    penalty(step)    the term R of the loss, (R,): one number a run
-    perturb(step, representation)   optional: what the forward pass continues with instead of a representation
-    watch(batch)     optional: what the forward pass is given instead of the batch, such as inputs that gradients are taken of
-    prepare(parameters, split)      optional: what it learns from the training set, once (`step.prepared`)
-
-The loss is L + lambda R. L is a mean over the examples of a batch; of sequences, cross entropy is summed over their symbols first
-(not averaged), so that a lambda here is that of a mean over symbols times their number (about 15 in SCAN, the end included).
-"""
+"""What a regularizer sees of a training step, and what a model hands its representations to."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from types import ModuleType
 from typing import Any
 
@@ -84,26 +67,3 @@ class Tap:
         shown = Representation(name, values, mask)
         self.step.representations.append(shown)
         return values if self.perturb is None else self.perturb(self.step, shown)
-
-
-def divergence(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Jensen-Shannon divergence of two distributions, given as log probabilities (..., V): (...)."""
-    middle = torch.logaddexp(ours, theirs) - math.log(2)
-    return ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2
-
-
-def silent_tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
-    """The tap of evaluation: nothing recorded, nothing changed."""
-    return values
-
-
-def dropout(tap: Callable, values: Tensor, rate: float) -> Tensor:
-    """Zero a share `rate` of the units (R, ...) and scale the others up, in training (where the tap has noise) only.
-
-    The units are those whose normal number lies below the quantile of `rate`: every run draws its own.
-    """
-    noise = getattr(tap, "noise", None)
-    if noise is None or rate == 0:
-        return values
-    keep = noise(values.shape[1:]) > NormalDist().inv_cdf(rate)
-    return values * keep.to(values.dtype).mul_(1 / (1 - rate))

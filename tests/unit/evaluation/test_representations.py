@@ -36,16 +36,16 @@ from compositional.stages.split import make_split
 from compositional.stages.train import train_pack
 from compositional.tables import activations, run
 from compositional.tasks import scan_length
-from compositional.training import pack as training
+from compositional.training.problem import Problem, initial_weights
 
 COMMANDS = [command for command, _ in scan.commands()]
 ACTIONS = [actions for _, actions in scan.commands()]
 SOURCE, TARGET = Vocabulary.of(COMMANDS), Vocabulary.of(ACTIONS)
 
 
-def weights_of(problem: training.Problem, seeds: range) -> dict[str, torch.Tensor]:
+def weights_of(problem: Problem, seeds: range) -> dict[str, torch.Tensor]:
     """Untrained weights of several runs."""
-    each = [training.initial_weights(problem, seed) for seed in seeds]
+    each = [initial_weights(problem, seed) for seed in seeds]
     return {name: torch.stack([one[name] for one in each]) for name in each[0]}
 
 

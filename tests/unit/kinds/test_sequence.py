@@ -12,10 +12,12 @@ from torch import nn
 
 from compositional.evaluation import decoding
 from compositional.evaluation import metrics as evaluation
-from compositional.kinds.sequence import Layout
 from compositional.language.vocabulary import END, PAD, START, Vocabulary
 from compositional.layers import recurrent
-from compositional.training import pack as training
+from compositional.layers.ragged import Layout
+from compositional.training.loop import train_runs
+from compositional.training.problem import weight_layout
+from compositional.training.state import fresh_state
 
 
 def test_layout_orders_are_inverse_permutations_and_count_running_rows():
@@ -116,9 +118,9 @@ def test_vocabulary_round_trip():
 def test_greedy_decoding_agrees_with_teacher_forced_exact_match(problem):
     for model in ("primitive_attention", "lstm_attention"):
         case = problem(model, steps=400, record_every=400)
-        state = training.start(case, 0, 0.0)
-        training.train(case, [state], evaluation.measure)
-        weights = training.weight_layout(case).views(state.tensors["weights"][None])
+        state = fresh_state(case, 0, 0.0)
+        train_runs(case, [state], evaluation.measure)
+        weights = weight_layout(case).views(state.tensors["weights"][None])
         (measured,) = evaluation.measure(case, weights)
         for split in ("train", "test"):
             (decoded,) = decoding.predictions(case, weights, split, len(case.splits[split]))

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from compositional.layers import compiled, lstm_compiled
-from compositional.layers import functional as packed
 from compositional.layers import lstm as lstm_module
+from compositional.layers.functional import conv2d, embedding, linear, reorder
 from compositional.layers.lstm import lstm
 from compositional.layers.pooling import max_pool
 
@@ -104,9 +104,9 @@ def test_linear_embedding_and_convolution_equal_pytorch():
     torch.manual_seed(0)
     layer, table, convolution = nn.Linear(5, 3), nn.Embedding(7, 4), nn.Conv2d(2, 6, 3, stride=2, padding=1)
     rows, tokens, image = torch.randn(8, 5), torch.randint(7, (8, 3)), torch.randn(8, 2, 9, 9)
-    torch.testing.assert_close(packed.linear(rows[None], layer.weight.T[None], layer.bias[None])[0], layer(rows))
-    torch.testing.assert_close(packed.embedding(tokens[None], table.weight[None])[0], table(tokens))
-    ours = packed.conv2d(image[None], convolution.weight[None], convolution.bias[None], stride=2, padding=1)
+    torch.testing.assert_close(linear(rows[None], layer.weight.T[None], layer.bias[None])[0], layer(rows))
+    torch.testing.assert_close(embedding(tokens[None], table.weight[None])[0], table(tokens))
+    ours = conv2d(image[None], convolution.weight[None], convolution.bias[None], stride=2, padding=1)
     torch.testing.assert_close(ours[0], convolution(image))
 
 
@@ -122,7 +122,7 @@ def test_batched_products_equal_single_ones_bit_for_bit(rows):
 def test_reorder_and_its_gradient_are_inverse_gathers():
     rows = torch.arange(12.0).view(1, 6, 2).requires_grad_()
     order = torch.tensor([3, 1, 5, 0, 4, 2])
-    moved = packed.reorder(rows, order, order.argsort())
+    moved = reorder(rows, order, order.argsort())
     assert torch.equal(moved, rows[:, order])
     moved.backward(gradient := torch.randn(1, 6, 2))
     assert torch.equal(rows.grad[:, order], gradient)

@@ -148,7 +148,7 @@ def test_every_run_depends_on_the_code_that_reads_its_task(overlay):
     families = {run.family for figure in configuration.figures.values() for run in figure_runs(figure)}
     kinds = {}
     for family in families:
-        behind = modules_behind("training.pack", "evaluation.learning_curves", *configuration.modules(family))
+        behind = modules_behind("training.loop", "evaluation.learning_curves", *configuration.modules(family))
         kinds[family] = declarations(configuration.module("tasks", family[0]))["KIND"]
         assert f"kinds/{kinds[family]}.py" in behind, family
         assert f"{configuration.module('models', family[1]).replace('.', '/')}.py" in behind
@@ -156,13 +156,13 @@ def test_every_run_depends_on_the_code_that_reads_its_task(overlay):
 
 
 def test_the_projects_runs_depend_on_their_own_regularizer_alone():
-    numerics = modules_behind("training.pack", "evaluation.metrics", "models.cnn", "regularizers.entropy")
+    numerics = modules_behind("training.loop", "evaluation.metrics", "models.cnn", "regularizers.entropy")
     assert {"training/pack.py", "layers/functional.py", "kinds/image.py", "regularizers/entropy.py"} <= numerics
     assert not {"regularizers/recombination.py", "kinds/sequence.py", "records/store.py", "figures/ablation.py"} & numerics
 
 
 def test_kernel_machines_do_not_depend_on_what_measures_networks():
-    training = ("training.pack", "evaluation.learning_curves", "stages.shared.devices")
+    training = ("training.loop", "evaluation.learning_curves", "stages.shared.devices")
     numerics = modules_behind(*training, "models.kernel_machine", "kinds.combination")
     assert {"measures/kernels.py", "measures/additivity.py", "kinds/combination.py"} <= numerics
     measuring = {f"evaluation/{name}.py" for name in ("conjunctions", "stimuli", "activations")}

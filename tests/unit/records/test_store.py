@@ -14,7 +14,7 @@ from safetensors.torch import save
 from compositional import files
 from compositional.records.store import Store, key_of
 from compositional.stages.shared.job import logged
-from compositional.training.pack import State
+from compositional.training.state import State
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
     store = Store(tmp_path)
     tensors = {"weights": torch.randn(5), "first_moment": torch.randn(5)}
     state = State(3, 0.1, 40, None, tensors, [(40, "test", "loss", 0.1), (40, "test", "accuracy", float("nan"))], 1.5)
-    store.save_checkpoint("key", state)
-    loaded = store.load_checkpoint("key")
+    store.save_checkpoint("key", state.described(), state.tensors)
+    loaded = State.restored(*store.load_checkpoint("key"))
     assert repr(loaded.history) == repr(state.history)
     assert all(torch.equal(loaded.tensors[name], tensors[name]) for name in tensors)
     assert (loaded.seed, loaded.strength, loaded.step, loaded.seconds) == (3, 0.1, 40, 1.5)
@@ -63,7 +63,8 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
 
 def test_a_checkpoint_that_is_not_what_was_kept_is_no_checkpoint(tmp_path):
     store = Store(tmp_path)
-    store.save_checkpoint("key", State(0, 0.0, tensors={"weights": torch.zeros(100)}))
+    state = State(0, 0.0, tensors={"weights": torch.zeros(100)})
+    store.save_checkpoint("key", state.described(), state.tensors)
     (path,) = tmp_path.glob("checkpoints/*")
     whole = path.read_bytes()
     with safe_open(path, framework="pt") as stored:
@@ -77,7 +78,7 @@ def test_a_checkpoint_that_is_not_what_was_kept_is_no_checkpoint(tmp_path):
         assert store.load_checkpoint("key") is None
         assert not path.exists()  # or every later call would meet it again
     path.write_bytes(whole)
-    assert store.load_checkpoint("key").tensors["weights"].shape == (100,)
+    assert store.load_checkpoint("key")[1]["weights"].shape == (100,)
 
 
 def test_keys_follow_every_part_of_the_identity():

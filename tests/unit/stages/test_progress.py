@@ -8,7 +8,7 @@ import json
 import pytest
 
 from compositional.stages.shared.progress import Overall, Progress, announce, overall
-from compositional.training.pack import State
+from compositional.training.state import State
 
 WORK = {
     "slow_a": {"family": "slow", "runs": 2, "steps": 200},

@@ -15,8 +15,10 @@ from support.combinations import COMBINATIONS, MODELS
 from compositional import randomness
 from compositional.evaluation import decoding
 from compositional.evaluation import metrics as evaluation
-from compositional.layers import functional as packed
-from compositional.training import pack as training
+from compositional.training.loop import train_runs
+from compositional.training.pack import Pack
+from compositional.training.problem import WIDTH, weight_layout
+from compositional.training.state import fresh_state
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +35,8 @@ def device(monkeypatch):
             pack._step()
 
     monkeypatch.setattr(randomness, "normal", normal)
-    monkeypatch.setattr(training.Pack, "_run_step", step)
-    monkeypatch.setitem(training.WIDTH, elsewhere.DEVICE, 2)
+    monkeypatch.setattr(Pack, "_run_step", step)
+    monkeypatch.setitem(WIDTH, elsewhere.DEVICE, 2)
 
 
 def moved(case):
@@ -44,8 +46,8 @@ def moved(case):
 
 def trained(case):
     """A run's weights after training; the second of its pack is filling, on the device."""
-    state = training.start(case, 0, 0.1)
-    training.train(case, [state], lambda *_: [{}])
+    state = fresh_state(case, 0, 0.1)
+    train_runs(case, [state], lambda *_: [{}])
     return state.tensors["weights"]
 
 
@@ -75,7 +77,7 @@ def test_what_the_device_forbids():
 def assert_stays(problem, *which):
     # Plain gradient descent: Adam would make steps of what is nothing but rounding, such as the gradient of a key's bias.
     case = problem(*which, steps=2, record_every=2, optimizer="sgd", learning_rate=0.1)
-    before = training.start(case, 0, 0.1).tensors["weights"]
+    before = fresh_state(case, 0, 0.1).tensors["weights"]
     here = trained(case)
     with elsewhere.there():
         found = trained(moved(case))
@@ -91,7 +93,8 @@ def test_a_step_stays_on_the_device_and_computes_the_same(problem, model, regula
 
 @pytest.mark.parametrize("regularizer", [None, "recombination"])
 def test_so_does_a_step_with_many_words(problem, monkeypatch, regularizer):
-    monkeypatch.setattr(packed, "SMALL_VOCABULARY", 2)
+    for module in ("layers.functional", "kinds.sequence"):
+        monkeypatch.setattr(f"compositional.{module}.SMALL_VOCABULARY", 2)
     assert_stays(problem, "transformer", regularizer)
 
 
@@ -115,8 +118,8 @@ def test_nothing_comes_from_the_host_from_step_to_step(problem):
 @pytest.mark.parametrize(("model", "beam"), [("lstm_attention", 2), ("transformer", 1), ("cnn", None)])
 def test_evaluation_finds_the_same_on_the_device(problem, model, beam):
     def evaluated(case):
-        flat = training.start(case, 0, 0.0).tensors["weights"][None].to(case.device)
-        weights = training.weight_layout(case).views(flat)
+        flat = fresh_state(case, 0, 0.0).tensors["weights"][None].to(case.device)
+        weights = weight_layout(case).views(flat)
         written = decoding.predictions(case, weights, "test", 4, beam) if beam else None
         return evaluation.measure(case, weights, 32), written
 

@@ -11,20 +11,24 @@ import pytest
 import torch
 from support.combinations import COMBINATIONS, MODELS
 
+from compositional import randomness
 from compositional.evaluation import metrics as evaluation
+from compositional.layers.tap import silent_tap
 from compositional.stages import train as stage
-from compositional.training import pack as training
-from compositional.training.step import silent_tap
+from compositional.training.loop import train_runs
+from compositional.training.pack import Pack
+from compositional.training.problem import WIDTH, buffers, initial_weights, weight_layout
+from compositional.training.state import State, fresh_state
 
 
 def train(problem, runs, **kwargs):
     """Train (seed, lambda) pairs together and return their states."""
-    states = [training.start(problem, seed, strength) for seed, strength in runs]
-    training.train(problem, states, evaluation.measure, **kwargs)
+    states = [fresh_state(problem, seed, strength) for seed, strength in runs]
+    train_runs(problem, states, evaluation.measure, **kwargs)
     return states
 
 
-def same(left: training.State, right: training.State) -> bool:
+def same(left: State, right: State) -> bool:
     """Equal to the bit in weights, optimizer state and curves."""
     tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
     return tensors and repr(left.history) == repr(right.history)
@@ -93,8 +97,8 @@ def test_copying_writes_the_words_looked_at(problem, model):
     """
     case = copying(problem, model)
     batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
-    weights = {name: torch.zeros_like(tensor)[None] for name, tensor in training.initial_weights(case, 0).items()}
-    weights |= {name: tensor[None] for name, tensor in training.buffers(case, 0).items()}
+    weights = {name: torch.zeros_like(tensor)[None] for name, tensor in initial_weights(case, 0).items()}
+    weights |= {name: tensor[None] for name, tensor in buffers(case, 0).items()}
     weights["copied.bias" if model == "lstm_attention" else "output.bias"][..., -1] = math.log(3)
     logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
     symbols = case.about["target_words"]
@@ -120,7 +124,7 @@ def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
     """Where what is looked at decides nothing else, the gradient of attention is multiplied, and the loss is the same."""
     case = copying(problem, "lstm_input_feeding")
     batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
-    tensors = training.initial_weights(case, 0) | training.buffers(case, 0)
+    tensors = initial_weights(case, 0) | buffers(case, 0)
     tensors["combined.weight"] = torch.zeros_like(tensors["combined.weight"])
     symbols, row = case.about["target_words"], batch.layout.positions[:, 0]
 
@@ -185,16 +189,16 @@ def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
     class KilledError(Exception):
         pass
 
-    states = [training.start(case, seed, 0.1) for seed in (0, 1)]
+    states = [fresh_state(case, seed, 0.1) for seed in (0, 1)]
 
     def kill(members):
         raise KilledError
 
     with pytest.raises(KilledError):
-        training.train(case, states[:1], evaluation.measure, kill)
+        train_runs(case, states[:1], evaluation.measure, kill)
     assert [state.step for state in states] == [4, 0]
     # One run stands at step 4, the other at 0: the second catches up, then both go on together.
-    training.train(case, states, evaluation.measure)
+    train_runs(case, states, evaluation.measure)
     assert all(same(left, right) for left, right in zip(whole, states, strict=True))
 
 
@@ -202,7 +206,7 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
     """Runs that take turns on the device; a checkpoint is due after every other segment."""
     case = problem("cnn", steps=16, record_every=4)
     case.about |= {"content_sha256": "", "raw_sha256": {}}
-    segments, advance = [], training.Pack.advance
+    segments, advance = [], Pack.advance
 
     class KilledError(Exception):
         pass
@@ -213,10 +217,10 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
         advance(pack, stop)
         segments.append(stop)
 
-    monkeypatch.setitem(training.WIDTH, "cpu", 1)
+    monkeypatch.setitem(WIDTH, "cpu", 1)
     monkeypatch.setattr(stage, "load_problem", lambda *_: case)
     monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: 40 * len(segments)))
-    monkeypatch.setattr(training.Pack, "advance", killed)
+    monkeypatch.setattr(Pack, "advance", killed)
     folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(4)]
     options = {"family": {}, "numerics": "", "name": "pack", "device": "cpu", "jobs_per_gpu": 1, "checkpoint_seconds": 60}
     with pytest.raises(KilledError):
@@ -232,7 +236,7 @@ def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, m
     case = problem("cnn", "entropy")
     runs = [(seed, 0.1) for seed in range(5)]
     free = train(case, runs)
-    monkeypatch.setitem(training.WIDTH, "cpu", 3)
+    monkeypatch.setitem(WIDTH, "cpu", 3)
     seen = []
     fixed = train(case, runs, on_record=seen.append)
     assert all(same(left, right) for left, right in zip(free, fixed, strict=True))
@@ -242,10 +246,10 @@ def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, m
 def test_adam_with_decay_and_clipping_against_pytorch(problem):
     case = problem("cnn", steps=4, record_every=4, clip=0.5, decay=0.5, loss="cross_entropy", learning_rate=0.01)
     (state,) = train(case, [(3, 0.0)])
-    layout = training.weight_layout(case)
-    parameters = {name: tensor.clone().requires_grad_() for name, tensor in training.initial_weights(case, 3).items()}
+    layout = weight_layout(case)
+    parameters = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 3).items()}
     optimizer = torch.optim.Adam(parameters.values(), lr=0.01)
-    rows = case.splits["train"].draw(training.randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
+    rows = case.splits["train"].draw(randomness.derive("test", "cnn", 3, "batches"), range(4), 64)
     for step in range(4):
         batch = case.splits["train"].batch(torch.from_numpy(rows[step])[None])
         weights = {name: tensor[None] for name, tensor in parameters.items()}

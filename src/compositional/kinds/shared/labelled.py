@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
-from compositional.training.step import silent_tap
+from compositional.layers.tap import silent_tap
 
 
 class Labelled:

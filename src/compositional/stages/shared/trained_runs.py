@@ -12,18 +12,16 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from compositional.records import integrity, provenance
-from compositional.training import pack as training
+from compositional.training.problem import Problem, read_problem, width_of
 
 
-def load_problem(split: Path, family: dict[str, Any], device: str) -> training.Problem:
+def load_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
     """All that the runs of a family share; `family` as from Configuration.family_parameters."""
     integrity.verify(split)
-    return training.read_problem(split, family, device)
+    return read_problem(split, family, device)
 
 
-def trained(
-    problem: training.Problem, folders: list[Path], *, record: str, code: str
-) -> Iterator[tuple[list[Path], dict[str, Tensor]]]:
+def trained(problem: Problem, folders: list[Path], *, record: str, code: str) -> Iterator[tuple[list[Path], dict[str, Tensor]]]:
     """Runs that compute together, with their weights (R, ...) by name; where there are more than runs, the rest is filling.
 
     Once the caller has written what it makes of them, each run's `record` (of provenance.RUN_RECORDS) is written; `code` is
@@ -32,7 +30,7 @@ def trained(
     Raises:
         DamagedFileError: weights are not what was trained.
     """
-    width = training.width_of(problem) or len(folders)
+    width = width_of(problem) or len(folders)
     for start in range(0, len(folders), width):
         group = folders[start : start + width]
         began = time.monotonic()

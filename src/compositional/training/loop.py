@@ -1,0 +1,72 @@
+"""Training of runs to their end, in segments that end where curves are recorded."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from compositional.training.pack import Pack
+from compositional.training.problem import Problem, weight_layout, width_of
+from compositional.training.state import State, has_ended
+
+
+def train_runs(
+    problem: Problem,
+    states: list[State],
+    measure: Callable[[Problem, dict[str, Tensor], int], list[dict[tuple[str, str], float]]],
+    on_record: Callable[[list[State]], None] = lambda states: None,
+) -> None:
+    """Train all runs to the end (or to divergence), in place.
+
+    A model with `fit(parameters, task, train_split) -> weights` is fitted at once instead, run by run.
+
+    Args:
+        states: fresh runs (`fresh_state`) or runs from checkpoints, in any mixture of steps.
+        measure: (problem, weights (R, ...) by name, examples) -> for each run {(split, metric): value}.
+        on_record: called after every segment with the runs that took part in it, for checkpoints and progress.
+    """
+    if problem.device == "cpu":
+        torch.set_num_threads(1)
+    regularizer = problem.regularizer
+    prepare = getattr(regularizer, "prepare", None)
+    prepared = prepare(problem.regularizer_parameters, problem.splits["train"]) if prepare else None
+    settings = problem.settings
+    steps, every = settings["steps"], settings["record_every"]
+
+    def record(tensors: dict[str, Tensor], members: list[State]) -> None:
+        measured = measure(problem, tensors, settings["curve_examples"])
+        for state, values in zip(members, measured, strict=False):
+            # The last finite weights of a run that diverged are no result.
+            lost = state.diverged_at is not None
+            state.history += [
+                (state.step, split, metric, math.nan if lost else value) for (split, metric), value in values.items()
+            ]
+
+    if fit := getattr(problem.model, "fit", None):
+        layout = weight_layout(problem)
+        for state in [state for state in states if state.step < steps]:
+            started = time.perf_counter()
+            weights = layout.flatten(fit(problem.model_parameters, problem.about, problem.splits["train"]))
+            state.tensors["weights"] = weights
+            state.diverged_at = None if weights.isfinite().all() else steps
+            state.step, state.seconds = steps, time.perf_counter() - started
+            record(layout.views(weights.unsqueeze(0).to(problem.device)), [state])
+            on_record([state])
+
+    pack, current, width = None, [], width_of(problem)
+    while pending := [state for state in states if not has_ended(state, settings)]:
+        begin = min(state.step for state in pending)
+        members = [state for state in pending if state.step == begin][:width]
+        if members != current:
+            fill = [replace(members[0], history=[]) for _ in range(len(members), width or 0)]
+            pack, current = Pack(problem, members + fill, prepared), members
+        if begin == 0 and 0 in settings["record_steps"]:
+            record(pack.tensors, members)
+        pack.advance(min(steps, begin - begin % every + every, *(step for step in settings["record_steps"] if step > begin)))
+        record(pack.tensors, members)
+        on_record(members)
