@@ -2,9 +2,9 @@
 (or: python -m compositional.archive.comparison <table.csv> <other table.csv>)
 
 Where code, versions and device are the same, results must have the same bytes. Elsewhere training takes another path after the
-first bits differ, so a rebuilt run is at worst another draw from the distribution that the seeds are drawn from. Two draws differ
-by less than t * s * sqrt(2), the means of two samples of n by less than t * s * sqrt(2 / n): s is the standard deviation over
-seeds, t Student's quantile, chosen so that a faithful table fails once in 1 / LEVEL tables (Bonferroni over its numbers).
+first bits differ, so a rebuilt run is at worst another draw from the seeds' distribution. Two draws differ by less than
+t * s * sqrt(2), the means of two samples of n by less than t * s * sqrt(2 / n): s is the standard deviation over seeds, t Student's
+quantile, chosen so that a faithful table fails once in 1 / LEVEL tables (Bonferroni over its numbers).
 """
 
 from __future__ import annotations
