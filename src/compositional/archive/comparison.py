@@ -2,9 +2,9 @@
 (or: python -m compositional.archive.comparison <table.csv> <other table.csv>)
 
 Where code, versions and device are the same, results must have the same bytes. Elsewhere training takes another path after the
-first bits differ, so a rebuilt run is at worst another draw from the seeds' distribution. Two draws differ by less than
-t * s * sqrt(2), the means of two samples of n by less than t * s * sqrt(2 / n): s is the standard deviation over seeds, t Student's
-quantile, chosen so that a faithful table fails once in 1 / LEVEL tables (Bonferroni over its numbers).
+first bits differ, so a rebuilt run is at worst another draw from the distribution that the seeds are drawn from. Two draws differ
+by less than t * s * sqrt(2), the means of two samples of n by less than t * s * sqrt(2 / n): s is the standard deviation over
+seeds, t Student's quantile, chosen so that a faithful table fails once in 1 / LEVEL tables (Bonferroni over its numbers).
 """
 
 from __future__ import annotations
@@ -51,10 +51,8 @@ def _measures(table: pd.DataFrame) -> tuple[list[str], list[str]]:
 
 
 def _spread(table: pd.DataFrame, value: str, keys: list[str]) -> tuple[pd.Series, pd.Series]:
-    """Standard deviation over seeds, and its degrees of freedom, for each row of a table.
-
-    It is the cell's own or the one pooled over all regularizers and lambdas, whichever is larger.
-    """
+    """Standard deviation over seeds (the cell's own or, if larger, that of all regularizers and lambdas), and its degrees of
+    freedom, for each row of a table."""
     by_cell = table.groupby(keys, dropna=False)[value]
     count, variance = by_cell.transform("count"), by_cell.transform("var").fillna(0.0)
     # Each cell has (count - 1) degrees of freedom; spread evenly over its rows, sums over rows are sums over cells.
