@@ -61,6 +61,20 @@ class Batch(Labelled):
         left, right = self.components(self.images)
         return replace(self, images=torch.cat([left, right.index_select(1, self.partner())], -1))
 
+    def recombine_within_label(self) -> Batch:
+        """Each row's left component beside the right one of the batch's next row of the same label, around: a row alone with its
+        label keeps its own. Only combinations that a batch of training examples has can come out of it."""
+        order = self.labels.argsort(dim=1, stable=True)
+        ordered = self.labels.gather(1, order)
+        first = torch.searchsorted(ordered, ordered)
+        place = torch.arange(ordered.shape[1], device=ordered.device).expand_as(ordered)
+        following = (place + 1).clamp(max=ordered.shape[1] - 1)
+        alike = (ordered.gather(1, following) == ordered) & (following > place)
+        source = torch.empty_like(order).scatter_(1, order, order.gather(1, torch.where(alike, following, first)))
+        left, right = self.components(self.images)
+        chosen = right.gather(1, source.view(*source.shape, 1, 1, 1).expand_as(right))
+        return replace(self, images=torch.cat([left, chosen], -1))
+
 
 class ImageSplit(LabelledSplit):
     """One member of a split image task as tensors on a device: images (n, height, width) or (n, channels, height, width).

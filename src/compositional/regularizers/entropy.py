@@ -3,10 +3,12 @@
 R = squared norm of the representation before noise (mean over its width, sum over valid positions, mean over the batch,
 summed over streams); in training, Gaussian noise of fixed standard deviation is added to it. After Li, Zhao, Wang,
 Hestness, "Compositional Generalization for Primitive Substitutions" (CGPS), EMNLP 2019.
+The controls (`parts`) have one of the two alone.
 """
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from compositional.training.step import Representation, Step
@@ -14,6 +16,11 @@ from compositional.training.step import Representation, Step
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS = ("word_embedding", "penultimate")
 PARAMETERS = {
+    "parts": {
+        "enum": ["both", "norm", "noise"],
+        "default": "both",
+        "description": "norm: R without noise; noise: no R, and lambda is what the noise's standard deviation is multiplied by",
+    },
     "word_noise": {
         "type": "number",
         "minimum": 0,
@@ -32,13 +39,16 @@ _NOISE = {"word_embedding": "word_noise", "penultimate": "feature_noise"}
 
 def perturb(step: Step, representation: Representation) -> Tensor:
     """The representation plus noise, where the run has the term at all."""
-    if representation.name not in REPRESENTATIONS:
-        return representation.values
-    values = representation.values
-    power = step.parameters[_NOISE[representation.name]] * step.active.view(-1, *[1] * (values.ndim - 1))
+    values, parts = representation.values, step.parameters["parts"]
+    if representation.name not in REPRESENTATIONS or parts == "norm":
+        return values
+    scale = step.strength if parts == "noise" else step.active
+    power = step.parameters[_NOISE[representation.name]] * scale.view(-1, *[1] * (values.ndim - 1))
     return values + power * step.normal(values.shape[1:])
 
 
 def penalty(step: Step) -> Tensor:
-    """Squared norm of each run's representation, (R,)."""
+    """Squared norm of each run's representation, (R,); zero for the noise alone."""
+    if step.parameters["parts"] == "noise":
+        return torch.zeros_like(step.active)
     return sum(shown.squared_norm() for shown in step.named(REPRESENTATIONS))

@@ -1,6 +1,8 @@
 """The output must not change when a component that must not matter is exchanged, and must follow when one that matters is.
 
-Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs), x2' being the partner's right half.
+Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs), x2' being the partner's right half. That
+can be a combination of the test set, without its label; the control is `exchange: seen`, where x2' comes from an image of the
+same label, so that the network sees only combinations that it is trained on.
 Sequences: equivariance under exchanges pi of words of one type (compositional.lexicon), a fresh pi for each row.
 `form: hard` is R = CE(p(. | pi x), pi y), summed over positions, mean over the batch; `form: soft` is the Jensen-Shannon
 divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
@@ -38,10 +40,10 @@ PARAMETERS = {
         "description": "sequences: cross entropy on swapped pairs, or Jensen-Shannon divergence",
     },
     "exchange": {
-        "enum": ["lexicon", "virtual", "terms"],
+        "enum": ["lexicon", "virtual", "terms", "seen"],
         "default": "lexicon",
         "description": "sequences: words for others of their type, or for words that occur nowhere (`virtual_words` of a task); "
-        "or terms of logical forms for others",
+        "or terms of logical forms for others. Images: with any partner (lexicon), or with one of the same label (seen)",
     },
 }
 _EXCHANGES = 20  # of terms, for each training pair; which ones is the same for every run
@@ -71,8 +73,12 @@ def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tenso
     output symbols, what these are exchanged for. With `exchange: terms` the pairs under exchanges.
 
     Raises:
-        ValueError: there is nothing to exchange, or too few words to exchange it for; or terms in the soft form.
+        ValueError: there is nothing to exchange, or too few words to exchange it for; terms in the soft form; or an exchange that
+            is not for this kind of task.
     """
+    allowed = ("lexicon", "virtual", "terms") if split.kind == "sequence" else ("lexicon", "seen")
+    if (exchange := parameters["exchange"]) not in allowed:
+        raise ValueError(f"recombination: exchange: {exchange} is not for {split.kind} tasks, which take {', '.join(allowed)}")
     if split.kind != "sequence":
         return None
     if parameters["exchange"] == "terms":
@@ -135,7 +141,8 @@ def _exchange(step: Step) -> tuple[Any, Tensor]:
 def penalty(step: Step) -> Tensor:
     """(R,)."""
     if step.batch.kind == "image":
-        outputs, _ = step.again(step.batch.recombine())
+        seen = step.parameters["exchange"] == "seen"
+        outputs, _ = step.again(step.batch.recombine_within_label() if seen else step.batch.recombine())
         return (step.outputs - outputs).square().sum(-1).mean(-1)
     rows = step.batch.inputs.shape[1]
     if isinstance(step.prepared, _Swapped):

@@ -58,7 +58,7 @@ class Pack:
         self.graph = None
 
     def _key(self, state: State, stream: str) -> int:
-        return randomness.derive(self.problem.task, self.problem.model_name, state.seed, stream)
+        return randomness.derive(self.problem.seeded_as, self.problem.model_name, state.seed, stream)
 
     def _objective(self) -> tuple[Tensor, Tensor]:
         """Task loss and penalty of the current rows, each (R,)."""
@@ -69,7 +69,9 @@ class Pack:
         batch = watch(batch) if watch else batch
 
         def step_of(other: Any) -> Step:
-            return Step(problem.regularizer_parameters, other, self.active, self.noise, again, self.prepared)
+            options, loss = problem.regularizer_parameters, problem.settings["loss"]
+            more = {"strength": self.strength, "weights": self.weights, "loss": loss}
+            return Step(options, other, self.active, self.noise, again, self.prepared, **more)
 
         def again(other: Any) -> tuple[Tensor, list]:
             step = step_of(other)

@@ -34,6 +34,11 @@ class Problem:
     settings: dict[str, Any]  # as in PARAMETERS
     device: str
 
+    @property
+    def seeded_as(self) -> str:
+        """The task whose runs' initializations, batches and noise these are, seed by seed: its own unless it says otherwise."""
+        return self.settings["seeded_as"] or self.task
+
 
 def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
     """A family's problem from its task's folder; `family` as from Configuration.family_parameters."""
@@ -63,7 +68,7 @@ def width_of(problem: Problem) -> int | None:
 
 def initial_weights(problem: Problem, seed: int) -> dict[str, Tensor]:
     """One run's weights before training, by name, without a run axis."""
-    key = randomness.derive(problem.task, problem.model_name, seed, "initialization")
+    key = randomness.derive(problem.seeded_as, problem.model_name, seed, "initialization")
     return problem.model.initialize(problem.model_parameters, problem.about, randomness.generator(key))
 
 

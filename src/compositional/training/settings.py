@@ -82,6 +82,11 @@ PARAMETERS = {
         "default": 2525,
         "description": "for how many steps it must stay there, as far as the recorded points show; 0: it ends at the first",
     },
+    "seeded_as": {
+        "type": ["string", "null"],
+        "default": None,
+        "description": "the task with whose runs these share initialization, batches and noise, seed by seed; null: with none",
+    },
     "record_every": {
         "type": "integer",
         "minimum": 1,

@@ -31,7 +31,8 @@ class Representation:
 class Step:
     """One forward pass of a pack: its batch, what its model showed on the way, and the means to do another pass.
 
-    active: (R,) 1.0 where lambda > 0, else 0.0 (a run without the term has no noise either).
+    active: (R,) 1.0 where lambda > 0, else 0.0 (a run without the term has no noise either). strength: lambda, (R,).
+    weights: what is trained, (R, ...) by name. loss: the name of the task's loss.
     outputs: logits of the main pass. normal: fresh standard normal noise of a shape. again: a pass over another batch
     without perturbation (and with dropout of its own), as (logits, representations).
     """
@@ -44,6 +45,9 @@ class Step:
     prepared: Any = None
     outputs: Tensor | None = None
     representations: list[Representation] = field(default_factory=list)
+    strength: Tensor | None = None
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    loss: str = "cross_entropy"
 
     def named(self, names: tuple[str, ...]) -> list[Representation]:
         """What the model has shown under these names so far, in its order; a model may show several of one name."""

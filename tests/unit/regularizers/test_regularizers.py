@@ -34,12 +34,12 @@ def test_entropy_is_mean_over_width_sum_over_valid_positions_mean_over_batch():
     words = Representation("word_embedding", values, mask)
     # Rows: (1 + 9)/2 + (4 + 0)/2 = 7 and 16/2 = 8; mean 7.5. Two streams: 15. Other representations do not count.
     others = Representation("encoder_states", values, mask)
-    assert entropy.penalty(step_of(representations=[words, words, others])).tolist() == [15.0]
+    assert entropy.penalty(step_of(representations=[words, words, others], parameters={"parts": "both"})).tolist() == [15.0]
 
 
 def test_entropy_adds_noise_of_the_configured_power_to_active_runs_only():
     values = torch.zeros(2, 3, 4)
-    options = {"word_noise": 1.0, "feature_noise": 0.5}
+    options = {"parts": "both", "word_noise": 1.0, "feature_noise": 0.5}
     active = torch.tensor([1.0, 0.0])
     noisy = entropy.perturb(step_of(parameters=options, active=active), Representation("penultimate", values, None))
     assert torch.equal(noisy[0], 0.5 * torch.arange(12.0).view(3, 4))
@@ -47,7 +47,7 @@ def test_entropy_adds_noise_of_the_configured_power_to_active_runs_only():
 
 
 def test_entropy_adds_the_words_own_noise_to_words_and_none_to_other_states():
-    step = step_of(parameters={"word_noise": 2.0, "feature_noise": 0.5})
+    step = step_of(parameters={"parts": "both", "word_noise": 2.0, "feature_noise": 0.5})
     words = Representation("word_embedding", torch.ones(1, 1, 2, 2), None)
     assert entropy.perturb(step, words).tolist() == [[[[1, 3], [5, 7]]]]
     others = Representation("encoder_states", torch.ones(1, 1, 2, 2), None)
@@ -92,6 +92,7 @@ def test_recombination_of_images_is_the_mean_squared_change_of_the_output():
     outputs = torch.stack([pair_features(batch).squeeze(-1), torch.zeros(1, 4)], -1)
     step = step_of(
         batch,
+        parameters={"exchange": "lexicon"},
         outputs=outputs,
         again=lambda other: (torch.stack([pair_features(other).squeeze(-1), torch.zeros(1, 4)], -1), []),
     )

@@ -48,7 +48,9 @@ def test_deduplicated_scan_jump_shows_the_primitive_once():
 
 @pytest.mark.parametrize("setting", ["A", "B"])
 def test_pairs_have_the_distribution_of_their_setting(setting):
-    members, about = pairs.build(digits.load(None), {"setting": setting, "train_pairs": 4000, "test_pairs": 3000})
+    members, about = pairs.build(
+        digits.load(None), defaults("tasks.digits_concat") | {"setting": setting, "train_pairs": 4000, "test_pairs": 3000}
+    )
     offsets = {name: Counter(((np.array(m["right_label"]) - np.array(m["label"])) % 10).tolist()) for name, m in members.items()}
     seen = {0, 1} if setting == "A" else set(range(10))
     assert set(offsets["train"]) == set(offsets["validation"]) == seen
@@ -159,7 +161,7 @@ def test_virtual_words_join_both_vocabularies_and_no_sentence(tmp_path):
 
 
 def test_a_split_made_twice_has_the_same_bytes(tmp_path):
-    options = {"setting": "A", "train_pairs": 50, "test_pairs": 20}
+    options = defaults("tasks.digits_concat") | {"train_pairs": 50, "test_pairs": 20}
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "of another task").touch()
     for name in ("one", "two"):

@@ -1,0 +1,105 @@
+"""Which lambda each protocol chooses, and what the chosen runs reach on the test set.
+
+A setting is (regularizer, lambda); the plain model, ("none", 0), is always among those chosen from. A setting is judged by its
+mean over seeds, and never chosen if one of its runs diverged. Ties (equal means, to nine digits) go to the least mean loss on the
+same member, then to the smallest lambda, then to the first name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from compositional.tasks import IN_DISTRIBUTION
+
+Setting = tuple[str, float]
+
+PLAIN: Setting = ("none", 0.0)
+COMPOSITIONAL = "compositional"  # the member of tasks to choose settings on
+PROTOCOLS = ("in-distribution", "compositional", "leave one seed out", "within one point", "oracle")
+POINT = 0.01
+_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Choice:
+    """settings: what is chosen, by seed (the same for all but where each seed is left out). tied: settings of the best score;
+    score: its value, of one choice for all seeds."""
+
+    settings: dict[int, Setting]
+    tied: tuple[Setting, ...]
+    score: float
+
+
+def runs_of(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a run of one task and model, by regularizer, lambda and seed: accuracy and loss on its members, as columns
+    test, in_distribution, in_distribution_loss, compositional, compositional_loss; nan where it diverged."""
+    own = next(name for name in IN_DISTRIBUTION if name in set(table.split))
+    columns = {}
+    for name, member in (("in_distribution", own), (COMPOSITIONAL, COMPOSITIONAL), ("test", "test")):
+        for metric, column in (("accuracy", name), ("loss", f"{name}_loss")):
+            rows = table[(table.split == member) & (table.metric == metric)]
+            columns[column] = rows.set_index(["regularizer", "lambda", "seed"]).value
+    return pd.DataFrame(columns).sort_index()
+
+
+def means_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds by setting, nan where a run diverged."""
+    return runs.groupby(level=["regularizer", "lambda"]).agg(lambda values: values.mean(skipna=False))
+
+
+def best(means: pd.DataFrame, member: str) -> tuple[Setting, tuple[Setting, ...]]:
+    """The setting with the best accuracy on a member, and all whose accuracy is equal to it.
+
+    Raises:
+        ValueError: every setting has a diverged run.
+    """
+    known = means[[member, f"{member}_loss"]].dropna(subset=member).round(_DIGITS)
+    if known.empty:
+        raise ValueError(f"no setting has an accuracy on {member!r} with every seed: nothing can be chosen")
+    tied = known[known[member] == known[member].max()].reset_index()
+    order = tied.sort_values([f"{member}_loss", "lambda", "regularizer"])[["regularizer", "lambda"]]
+    settings = tuple(order.itertuples(index=False, name=None))
+    return settings[0], settings
+
+
+def _within_one_point(means: pd.DataFrame) -> Setting:
+    """The largest lambda at which accuracy in distribution is at most a point below the plain model's."""
+    enough = means[means.in_distribution >= means.in_distribution[PLAIN] - POINT - 10**-_DIGITS]
+    return max(enough.index, key=lambda setting: setting[1])
+
+
+def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice]:
+    """What every protocol chooses among the plain model and some regularizers; with several, lambdas cannot be compared, and
+    "within one point" chooses nothing.
+
+    Args:
+        runs: as from `runs_of`.
+    """
+    names = {"none", *regularizers}
+    runs = runs[runs.index.get_level_values("regularizer").isin(names)]
+    means, seeds = means_of(runs), sorted(set(runs.index.get_level_values("seed")))
+    found = {}
+    for protocol, member in (("in-distribution", "in_distribution"), ("compositional", COMPOSITIONAL), ("oracle", "test")):
+        setting, tied = best(means, member)
+        found[protocol] = Choice(dict.fromkeys(seeds, setting), tied, float(means[member][setting]))
+    if len(seeds) > 1:
+        left = {seed: best(means_of(runs.drop(seed, level="seed")), COMPOSITIONAL) for seed in seeds}
+        found["leave one seed out"] = Choice({seed: setting for seed, (setting, _) in left.items()}, (), float("nan"))
+    if len(names) == 2:
+        setting = _within_one_point(means)
+        found["within one point"] = Choice(dict.fromkeys(seeds, setting), (setting,), float(means.in_distribution[setting]))
+    return {protocol: found[protocol] for protocol in PROTOCOLS if protocol in found}
+
+
+def reached(runs: pd.DataFrame, settings: dict[int, Setting], column: str = "test") -> pd.Series:
+    """Accuracy of the chosen run of every seed, by seed; seeds that have none are left out."""
+    there = {seed: (*setting, seed) for seed, setting in settings.items() if (*setting, seed) in runs.index}
+    return pd.Series({seed: runs[column][key] for seed, key in there.items()}, dtype=float)
+
+
+def gains(runs: pd.DataFrame, settings: dict[int, Setting]) -> pd.Series:
+    """Accuracy of the chosen runs on the test set less that of the plain run of the same seed, by seed."""
+    return reached(runs, settings) - reached(runs, dict.fromkeys(settings, PLAIN))

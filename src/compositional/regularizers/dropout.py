@@ -1,0 +1,31 @@
+"""Dropout as a plain regularizer, for comparison: lambda, below 1, is the share of units that are dropped; R = 0.
+
+Units of word embeddings, or of the penultimate layer, are set to zero independently in training and the others multiplied by
+1 / (1 - lambda) (Srivastava et al., JMLR 2014). A lambda of 1 or more leaves nothing: such a run diverges.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from compositional.training.step import Representation, Step
+
+APPLIES_TO = ("sequence", "image")
+REPRESENTATIONS = ("word_embedding", "penultimate")
+PARAMETERS: dict = {}
+
+
+def perturb(step: Step, representation: Representation) -> Tensor:
+    """The representation with units dropped: those whose normal number lies below the quantile of lambda."""
+    values = representation.values
+    if representation.name not in REPRESENTATIONS:
+        return values
+    rate = step.strength.double().view(-1, *[1] * (values.ndim - 1))
+    keep = step.normal(values.shape[1:]) > torch.special.ndtri(rate)
+    return values * (keep / (1 - rate)).to(values.dtype)
+
+
+def penalty(step: Step) -> Tensor:
+    """Zeros, (R,)."""
+    return torch.zeros_like(step.active)

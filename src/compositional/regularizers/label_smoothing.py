@@ -1,0 +1,30 @@
+"""Label smoothing as a plain regularizer, for comparison: R = mean over classes k of the loss, were k the label, less the loss.
+
+So L + lambda R is (1 - lambda) L plus lambda times the loss against a uniform label: with cross entropy the loss of Szegedy et
+al. ("Rethinking the Inception Architecture", CVPR 2016, section 7), lambda being their epsilon. R can be negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from compositional.training.step import Step
+
+APPLIES_TO = ("sequence", "image")
+REPRESENTATIONS: tuple = ()
+PARAMETERS: dict = {}
+
+
+def penalty(step: Step) -> Tensor:
+    """(R,): sum over a sequence's positions, mean over the batch."""
+    batch, outputs = step.batch, step.outputs
+    own = batch.losses(outputs, step.loss)
+    if batch.kind == "sequence":
+        uniform = -outputs.log_softmax(-1).mean(-1) * batch.target_mask
+        return (uniform - own).sum(1) / batch.inputs.shape[1]
+    labels = [torch.full_like(batch.labels, label) for label in range(outputs.shape[-1])]
+    uniform = sum(replace(batch, labels=label).losses(outputs, step.loss) for label in labels) / len(labels)
+    return (uniform - own).mean(1)

@@ -1,0 +1,94 @@
+"""Protocols of selection against choices made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compositional.measures import selection
+
+# (regularizer, lambda): accuracies of seeds 0 and 1 on in_distribution, compositional, test; losses in distribution.
+RUNS = {
+    ("none", 0.0): ([0.98, 0.98], [0.10, 0.20], [0.00, 0.10], 0.5),
+    ("entropy", 0.1): ([1.00, 1.00], [0.80, 0.40], [0.90, 0.70], 0.3),
+    ("entropy", 1.0): ([1.00, 1.00], [0.50, 0.90], [0.60, 0.90], 0.2),
+    ("entropy", 10.0): ([0.96, 0.97], [0.99, 0.10], [0.40, 0.40], 0.1),
+    ("dropout", 0.1): ([1.00, 0.99], [0.20, 0.20], [0.85, 0.85], 0.1),
+}
+
+
+def table(runs=RUNS) -> pd.DataFrame:
+    rows = []
+    for (regularizer, strength), (own, compositional, test, loss) in runs.items():
+        for seed in range(2):
+            members = {"in_distribution": own[seed], "compositional": compositional[seed], "test": test[seed], "train": 1.0}
+            for split, value in members.items():
+                rows.append((regularizer, strength, seed, split, "accuracy", value))
+                rows.append((regularizer, strength, seed, split, "loss", loss if split == "in_distribution" else 1.0))
+    return pd.DataFrame(rows, columns=["regularizer", "lambda", "seed", "split", "metric", "value"])
+
+
+def chosen(found, protocol):
+    return set(found[protocol].settings.values())
+
+
+def test_every_protocol_chooses_as_it_says():
+    found = selection.choices(selection.runs_of(table()), ["entropy"])
+    assert list(found) == list(selection.PROTOCOLS)
+    # 0.1 and 1 tie at 1.00 in distribution: the loss decides for 1.
+    assert chosen(found, "in-distribution") == {("entropy", 1.0)}
+    assert set(found["in-distribution"].tied) == {("entropy", 0.1), ("entropy", 1.0)}
+    # Means over seeds: .60 for 0.1, .70 for 1, .545 for 10.
+    assert chosen(found, "compositional") == {("entropy", 1.0)}
+    assert found["compositional"].score == pytest.approx(0.7)
+    # Without seed 0 the other seed's are .40, .90, .10; without seed 1 they are .80, .50, .99.
+    assert found["leave one seed out"].settings == {0: ("entropy", 1.0), 1: ("entropy", 10.0)}
+    # .97 is the least that is enough; at 10 it is .965.
+    assert chosen(found, "within one point") == {("entropy", 1.0)}
+    assert chosen(found, "oracle") == {("entropy", 0.1)}
+
+
+def test_what_is_chosen_is_compared_with_the_plain_run_of_its_seed():
+    runs = selection.runs_of(table())
+    found = selection.choices(runs, ["entropy"])
+    assert selection.reached(runs, found["leave one seed out"].settings).tolist() == [0.6, 0.4]
+    assert selection.gains(runs, found["leave one seed out"].settings).tolist() == pytest.approx([0.6, 0.3])
+
+
+def test_a_choice_over_several_regularizers_compares_no_lambdas():
+    found = selection.choices(selection.runs_of(table()), ["entropy", "dropout"])
+    assert "within one point" not in found
+    assert chosen(found, "oracle") == {("dropout", 0.1)}
+    assert chosen(found, "compositional") == {("entropy", 1.0)}
+
+
+def test_ties_of_loss_go_to_the_smallest_lambda():
+    alike = {key: (own, compositional, [0.5, 0.5], 0.3) for key, (own, compositional, _, _) in RUNS.items()}
+    found = selection.choices(selection.runs_of(table(alike)), ["entropy"])
+    assert chosen(found, "oracle") == {("none", 0.0)}
+    assert chosen(found, "in-distribution") == {("entropy", 0.1)}
+    # The means are computed, and may differ in the last bit: .1 + .2 is not .3.
+    near = {
+        ("none", 0.0): ([1.0, 1.0], [0.0, 0.0], [0.0, 0.0], 0.3),
+        ("entropy", 0.1): ([1.0, 1.0], [0.1 + 0.2, 0.6], [0.0, 0.0], 0.3),
+        ("entropy", 1.0): ([1.0, 1.0], [0.3, 0.6], [0.0, 0.0], 0.3),
+    }
+    assert selection.choices(selection.runs_of(table(near)), ["entropy"])["compositional"].tied == (
+        ("entropy", 0.1),
+        ("entropy", 1.0),
+    )
+
+
+def test_a_setting_with_a_diverged_run_is_never_chosen():
+    lost = RUNS | {("entropy", 1.0): ([1.0, np.nan], [1.0, np.nan], [1.0, np.nan], 0.2)}
+    found = selection.choices(selection.runs_of(table(lost)), ["entropy"])
+    assert chosen(found, "in-distribution") == chosen(found, "compositional") == {("entropy", 0.1)}
+    everything = {key: ([np.nan] * 2, [np.nan] * 2, [np.nan] * 2, 0.1) for key in RUNS}
+    with pytest.raises(ValueError, match="nothing can be chosen"):
+        selection.choices(selection.runs_of(table(everything)), ["entropy"])
+
+
+def test_in_distribution_is_the_tasks_first_such_member():
+    images = table().replace({"split": {"in_distribution": "validation"}})
+    assert selection.runs_of(images).equals(selection.runs_of(table()))
