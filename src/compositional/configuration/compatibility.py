@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from compositional.configuration.entries import Entries
+from compositional.configuration.messages import options_for
 from compositional.configuration.schema import declared_by, several
 
 # What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
@@ -30,6 +33,8 @@ def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[
         problems.append(f"training.influence_examples is for tasks of kind {kinds}, {task!r} is a task of kind {kind!r}")
     if kind != "point" and settings["record_outputs"]:
         problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
+    if (other := settings["seeded_as"]) is not None and other not in (known := entries.names("tasks")):
+        problems.append(f"training.seeded_as of {task!r}: unknown task {other!r}{options_for(other, known)}")
     return problems
 
 
@@ -49,6 +54,16 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
             f"it is {size}"
         ]
     return []
+
+
+def too_large(entries: Entries, regularizer: str, strengths: Iterable[float]) -> list[str]:
+    """Lambdas that a regularizer cannot have, such as a dropout rate of 1; each with what is allowed."""
+    bound = entries.declared("regularizers", regularizer).get("LAMBDA_BELOW")
+    return [
+        f"lambda of regularizer {regularizer!r} must be below {bound}, it is {strength:g}"
+        for strength in strengths
+        if bound is not None and strength >= bound
+    ]
 
 
 def impossible(entries: Entries, task: str, model: str, regularizer: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Dropout as a plain regularizer, for comparison: lambda, below 1, is the share of units that are dropped; R = 0.
 
 Units of word embeddings, or of the penultimate layer, are set to zero independently in training and the others multiplied by
-1 / (1 - lambda) (Srivastava et al., JMLR 2014). A lambda of 1 or more leaves nothing: such a run diverges.
+1 / (1 - lambda) (Srivastava et al., JMLR 2014).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from compositional.training.step import Representation, Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS = ("word_embedding", "penultimate")
+LAMBDA_BELOW = 1
 PARAMETERS: dict = {}
 
 

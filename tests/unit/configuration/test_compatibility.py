@@ -28,6 +28,12 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, "model"], "cnn", ["model 'cnn' is for image tasks", "'scan_jump'"]),
         ([*GRID, "regularizers"], {"additivity": [1]}, ["'additivity' applies to image tasks", "'scan_jump'"]),
         (["tasks", "digits_concat", "training", "batch_size"], 5, ["pairs the examples", "must be even", "5"]),
+        (
+            ["tasks", "scan_jump", "training", "seeded_as"],
+            "scan_jmp",
+            ["training.seeded_as of 'scan_jump': unknown task 'scan_jmp'", "Did you mean 'scan_jump'?"],
+        ),
+        ([*GRID, "regularizers"], {"dropout": [0.5, 1]}, ["lambda of regularizer 'dropout' must be below 1, it is 1"]),
     ],
 )
 def test_what_cannot_be_trained_is_refused_with_its_reason(path, value, parts):

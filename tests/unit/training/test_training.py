@@ -159,6 +159,16 @@ def test_a_positive_lambda_changes_the_weights(problem, model, regularizer):
     assert not torch.equal(regularized.tensors["weights"], plain.tensors["weights"])
 
 
+def test_runs_seeded_as_another_tasks_are_that_tasks_runs(problem):
+    """Of the same data and settings, to the bit; what a seed means depends on nothing else of the task."""
+    own = problem("cnn", "entropy")
+    (theirs,) = train(own, [(3, 0.5)])
+    (alone,) = train(replace(own, task="another"), [(3, 0.5)])
+    (shared,) = train(replace(own, task="another", settings=own.settings | {"seeded_as": "test"}), [(3, 0.5)])
+    assert torch.equal(shared.tensors["weights"], theirs.tensors["weights"])
+    assert not torch.equal(alone.tensors["weights"], theirs.tensors["weights"])
+
+
 def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
     case = problem("cnn", "additivity", steps=12)
     healthy, sick = train(case, [(0, 0.1), (1, 1e39)])  # infinite in float32

@@ -37,6 +37,13 @@ COLORS = {
     "smoothness": "#CC79A7",
     "interaction": "#56B4E9",
     "consistency": "#E69F00",
+    # Halves of a term, and plain regularizers beside them.
+    "entropy_noise": "#7FB8DD",
+    "entropy_norm": "#003D66",
+    "recombination_seen": "#F2A26B",
+    "dropout": "#5E3C99",
+    "weight_decay": "#B2ABD2",
+    "label_smoothing": "#999999",
 }
 
 # Setting A: the redundant component is informative in training; B: it is not.

@@ -1,0 +1,288 @@
+"""What an honest choice of lambda gives: accuracy on the test set of what each protocol chooses, and why protocols differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from scipy.stats import spearmanr
+
+from compositional.figures.shared import style
+from compositional.measures import selection
+from compositional.measures.selection import COMPOSITIONAL, PLAIN, Choice
+
+SOURCE = "metrics.csv"
+ONE_MODEL = True
+REGULARIZED = True
+PARAMETERS = {
+    "titles": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "task -> what it holds out to choose lambda on",
+    },
+    "refitted": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "string", "names": "tasks"},
+        "default": {},
+        "description": "task -> the task on whose whole training set the chosen setting is trained again",
+    },
+    "longer": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "string", "names": "tasks"},
+        "default": {},
+        "description": "task -> the same task with more steps: its plain runs are those of equal compute",
+    },
+}
+_LEARNED = 0.9  # accuracy in distribution of a run that learned its task
+_NEAR = 0.02  # what a choice may lose against the oracle
+# Protocol -> marker, filled.
+_MARKERS = {
+    "in-distribution": ("s", True),
+    "within one point": ("^", True),
+    "compositional": ("o", True),
+    "compositional, refitted": ("o", False),
+    "leave one seed out": ("D", True),
+    "oracle": ("|", True),
+}
+_ANY = "any"  # one choice over all regularizers
+
+
+def _shade(name: str) -> str:
+    return "0.35" if name == _ANY else style.color(name)
+
+
+def _named(settings: Iterable[selection.Setting], name: str) -> str:
+    """Settings, each once: of one regularizer its lambdas."""
+    ordered = sorted(set(settings), key=lambda setting: (setting[1], setting[0]))
+    return ", ".join(f"{regularizer} {strength:g}" if name == _ANY else f"{strength:g}" for regularizer, strength in ordered)
+
+
+class _Task:
+    """The runs of one task, what the protocols choose of them, and what that reaches.
+
+    Attributes:
+        runs: as from `selection.runs_of`; refits: those of its refitted task, or None.
+        choices: regularizer (or `any`) -> protocol -> choice.
+    """
+
+    def __init__(self, table: pd.DataFrame, task: str, options: dict[str, Any]) -> None:
+        self.task, self.options = task, options
+        self.runs = selection.runs_of(table[table.task == task])
+        other = table[table.task == options["refitted"].get(task)]
+        self.refits = None if other.empty else selection.runs_of(other)
+        names = sorted(set(self.runs.index.get_level_values("regularizer")) - {"none"})
+        groups = {name: [name] for name in names} | ({_ANY: names} if len(names) > 1 else {})
+        self.choices = {group: self._with_refit(selection.choices(self.runs, own)) for group, own in groups.items()}
+        longer = style.accuracies(table[table.task == options["longer"].get(task)], "test")
+        self.longer = longer[longer.regularizer == "none"].set_index("seed").value
+
+    def _with_refit(self, found: dict[str, Choice]) -> dict[str, Choice]:
+        chosen = found["compositional"]
+        setting = next(iter(chosen.settings.values()))
+        if self.refits is not None and setting in set(self.refits.index.droplevel("seed")):
+            seeds = sorted(set(self.refits.loc[setting].index))
+            found["compositional, refitted"] = Choice(dict.fromkeys(seeds, setting), chosen.tied, chosen.score)
+        return {protocol: found[protocol] for protocol in _MARKERS if protocol in found}
+
+    def runs_for(self, protocol: str) -> pd.DataFrame:
+        """The runs that a protocol reports."""
+        return self.refits if protocol == "compositional, refitted" else self.runs
+
+    def test(self, protocol: str, choice: Choice) -> pd.Series:
+        """Accuracy on the test set of what was chosen, by seed."""
+        return selection.reached(self.runs_for(protocol), choice.settings)
+
+    def gain(self, protocol: str, choice: Choice) -> pd.Series:
+        """The same less that of the plain run of the seed."""
+        return selection.gains(self.runs_for(protocol), choice.settings)
+
+    @property
+    def plain(self) -> pd.Series:
+        """Accuracy of the plain runs on the test set, by seed."""
+        return self.runs.test.loc[PLAIN]
+
+    def rank_correlation(self, column: str, learned: bool) -> tuple[float, int]:
+        """Spearman's, of a validation accuracy with that on the test set, and of how many runs; nan where either is constant."""
+        runs = self.runs.dropna(subset=[column, "in_distribution", "test"])
+        runs = runs[runs.in_distribution >= _LEARNED] if learned else runs
+        if len(runs) < 3 or min(runs[column].nunique(), runs.test.nunique()) < 2:
+            return float("nan"), len(runs)
+        return float(spearmanr(runs[column], runs.test).statistic), len(runs)
+
+
+def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:
+    """Every run's test accuracy against a validation accuracy."""
+    for name, own in task.runs.groupby(level="regularizer"):
+        axes.scatter(own[column], own.test, s=13, color=style.color(str(name)), alpha=0.65, linewidths=0, zorder=3, label=name)
+    axes.plot([0, 1], [0, 1], color="0.85", linewidth=0.8, zorder=0)
+    (everything, count), (learned, few) = (task.rank_correlation(column, learned) for learned in (False, True))
+    axes.set_title(
+        f"Spearman {everything:+.2f} ({count} runs)\n{learned:+.2f} ({few} with {_LEARNED:g} in distribution)", fontsize=8
+    )
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=label, ylabel="accuracy, test set")
+    axes.set_box_aspect(1)
+    axes.set_anchor("N")
+    axes.grid(color="0.94")
+
+
+def _outcomes(axes: Axes, task: _Task) -> None:
+    """What every protocol's choice reaches, a line a protocol, a block a regularizer."""
+    place, ticks = 0.0, []
+    for name, found in task.choices.items():
+        begin = place
+        for protocol, choice in found.items():
+            values, shade = task.test(protocol, choice), _shade(name)
+            marker, filled = _MARKERS[protocol]
+            known = values.dropna()
+            axes.scatter(known, np.full(len(known), place), s=9, color=shade, alpha=0.35, linewidths=0)
+            error = style.inside(known.mean(), style.drawn_interval(known.to_numpy()))
+            axes.errorbar(
+                [known.mean()],
+                [place],
+                xerr=error,
+                color=shade,
+                marker=marker,
+                markersize=8 if marker == "|" else 4.5,
+                markeredgewidth=2 if marker == "|" else 1,
+                markerfacecolor=shade if filled else "white",
+                elinewidth=0.8,
+            )
+            text = _named(choice.settings.values(), name)
+            axes.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), fontsize=6, va="center", color=shade)
+            place += 1
+        ticks.append(((begin + place - 1) / 2, "one choice over all" if name == _ANY else name))
+        place += 0.8
+    axes.axvline(task.plain.mean(), color="0.2", linestyle=":", linewidth=1)
+    if len(task.longer):
+        axes.axvline(task.longer.mean(), color="0.6", linestyle="--", linewidth=1)
+    axes.set_yticks(*zip(*ticks, strict=True))
+    axes.set(xlim=(-0.03, 1.03), ylim=(place - 0.3, -1), xlabel="accuracy of the choice, test set")
+    axes.grid(axis="x", color="0.94")
+
+
+def _rows(task: _Task) -> list[str]:
+    """The task's table of choices, in Markdown."""
+    lines = [
+        "| regularizer | protocol | lambda | tied | chosen by | test (seeds) | gain over plain | oracle less it |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, found in task.choices.items():
+        oracle = task.test("oracle", found["oracle"]).mean()
+        for protocol, choice in found.items():
+            values = task.test(protocol, choice)
+            tied = _named(choice.tied, name) if len(choice.tied) > 1 else ""
+            score = "" if np.isnan(choice.score) else f"{choice.score:.3f}"
+            regret = "" if "refitted" in protocol else f"{oracle - values.mean():.3f}"
+            test, gain = f"{values.mean():.3f} ({len(values)})", style.summary(task.gain(protocol, choice), "+")
+            cells = (name, protocol, _named(choice.settings.values(), name), tied, score, test, gain, regret)
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _verdicts(task: _Task) -> list[str]:
+    """Claims about one task, held against its numbers."""
+
+    def lost(name: str, protocol: str) -> float:
+        found = task.choices[name]
+        return task.test("oracle", found["oracle"]).mean() - task.test(protocol, found[protocol]).mean()
+
+    def gained(name: str) -> bool:
+        gain = task.gain("oracle", task.choices[name]["oracle"]).dropna().to_numpy()
+        return len(gain) > 1 and gain.mean() - style.interval(gain) > 0
+
+    helpful = [name for name in task.choices if name != _ANY and gained(name)]
+    far = [name for name in helpful if lost(name, "compositional") > _NEAR + 1e-9]
+    (own, _), (compositional, count) = (task.rank_correlation(column, True) for column in ("in_distribution", COMPOSITIONAL))
+    lines = [
+        f"  - chosen on compositional validation, every regularizer with a gain (oracle's interval above 0: "
+        f"{', '.join(helpful) or 'none'}) is within {_NEAR:g} of its oracle: {style.verdict(not far)}"
+        + (f" ({', '.join(f'{name} loses {lost(name, COMPOSITIONAL):.3f}' for name in far)})" if far else ""),
+        f"  - over the {count} runs that learned the task, compositional validation orders test accuracy better than validation "
+        f"in distribution (Spearman {compositional:+.2f}, {own:+.2f}): {style.verdict(compositional > own)}",
+    ]
+    if _ANY in task.choices:
+        lines.append(
+            f"  - one choice over all: {lost(_ANY, 'compositional'):.3f} below the oracle on compositional validation, "
+            f"{lost(_ANY, 'in-distribution'):.3f} in distribution"
+        )
+    if len(task.longer):
+        gain = style.summary(task.longer - task.plain.reindex(task.longer.index), "+")
+        lines.append(f"  - plain, equal compute ({task.options['longer'][task.task]}): {style.mean(task.longer)}, gain {gain}")
+    return lines
+
+
+def _caption(tasks: list[_Task]) -> str:
+    lines = [
+        "Choosing lambda without the test set. Left and middle: accuracy on combinations of the test set against accuracy in "
+        "distribution and against compositional validation (combinations never seen either, of which none is in the test set), a "
+        "point a run; titles: Spearman's rank correlation, over all runs and over those that learned the task. Right: what is "
+        "chosen by each protocol reaches on the test set, seeds as dots, means with 95 % intervals (Student's t), lambda beside; "
+        "dotted: plain; dashed: plain with the compute of a second pass.",
+        "",
+        "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
+        f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {selection.POINT:g} below "
+        "plain's; circle, *compositional*: best mean accuracy on the compositional validation set; open circle, *compositional, "
+        "refitted*: the same lambda trained on the whole training set, which the validation set was taken from; diamond, *leave "
+        "one seed out*: chosen for each seed on the others' compositional validation; bar, *oracle*: best mean accuracy on the "
+        "test set itself, what a paper's best lambda often is. Plain (lambda = 0) is always among those chosen from. Ties go to "
+        "the least mean loss on the same member, then to the smallest lambda. A setting with a diverged run is never chosen. "
+        "Gains are over the plain run of the same seed, with 95 % intervals (Student's t) that know nothing of how many settings "
+        "were looked at.",
+        "",
+    ]
+    for task in tasks:
+        settings = len(set(task.runs.index.droplevel("seed")))
+        lost = int(task.runs.test.isna().sum())
+        lines += [
+            f"* {task.task} ({task.options['titles'].get(task.task, 'no title')}): {settings} settings looked at, "
+            f"{len(task.runs)} runs{f', {lost} diverged' if lost else ''}; plain {style.mean(task.plain)}",
+            *_verdicts(task),
+            "",
+            *_rows(task),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS.
+
+    Raises:
+        ValueError: no task has a member to choose on.
+    """
+    chosen_on = (table.split == COMPOSITIONAL) & ~table.task.isin(list(options["longer"].values()))
+    names = list(dict.fromkeys(table.task[chosen_on]))
+    if not names:
+        raise ValueError(
+            f"selection: no task has a member {COMPOSITIONAL!r}: set its option validation_verb, validation_pairs or "
+            "validation_offset"
+        )
+    tasks = [_Task(table, name, options) for name in names]
+    heights = [max(3.2, 0.115 * sum(len(found) + 0.8 for found in task.choices.values()) + 0.9) for task in tasks]
+    figure = plt.figure(figsize=(11.5, sum(heights) + 0.5), layout="constrained")
+    grid = figure.add_gridspec(len(tasks), 3, height_ratios=heights, width_ratios=[1, 1, 1.3])
+    left = []
+    for row, task in enumerate(tasks):
+        panels = [figure.add_subplot(grid[row, column]) for column in range(3)]
+        _scatter(panels[0], task, "in_distribution", "accuracy in distribution")
+        _scatter(panels[1], task, COMPOSITIONAL, "accuracy, compositional validation")
+        _outcomes(panels[2], task)
+        panels[2].set_title(f"{task.task}: {options['titles'].get(task.task, '')}", fontsize=9)
+        left.append(panels[0])
+    handles, labels = style.legend_entries(left)
+    for protocol, (marker, filled) in _MARKERS.items():
+        face = "0.3" if filled else "white"
+        handles.append(Line2D([], [], color="0.3", marker=marker, markerfacecolor=face, linestyle="", markersize=5))
+        labels.append(f"{protocol} (right)")
+    figure.legend(handles, labels, loc="outside lower center", fontsize=7, ncols=6)
+    return figure, _caption(tasks)
