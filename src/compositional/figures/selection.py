@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import spearmanr
 
-from compositional.figures.shared import style
-from compositional.measures import selection
-from compositional.measures.selection import COMPOSITIONAL, PLAIN, Choice
+from compositional.figures.shared import protocols, style
+from compositional.figures.shared.protocols import COMPOSITIONAL, PLAIN, Choice
 
 SOURCE = "metrics.csv"
 ONE_MODEL = True
@@ -61,7 +60,7 @@ def _shade(name: str) -> str:
     return "0.35" if name == _ANY else style.color(name)
 
 
-def _named(settings: Iterable[selection.Setting], name: str) -> str:
+def _named(settings: Iterable[protocols.Setting], name: str) -> str:
     """Settings, each once: of one regularizer its lambdas."""
     ordered = sorted(set(settings), key=lambda setting: (setting[1], setting[0]))
     return ", ".join(f"{regularizer} {strength:g}" if name == _ANY else f"{strength:g}" for regularizer, strength in ordered)
@@ -71,18 +70,18 @@ class _Task:
     """The runs of one task, what the protocols choose of them, and what that reaches.
 
     Attributes:
-        runs: as from `selection.runs_of`; refits: those of its refitted task, or None.
+        runs: as from `protocols.runs_of`; refits: those of its refitted task, or None.
         choices: regularizer (or `any`) -> protocol -> choice.
     """
 
     def __init__(self, table: pd.DataFrame, task: str, options: dict[str, Any]) -> None:
         self.task, self.options = task, options
-        self.runs = selection.runs_of(table[table.task == task])
+        self.runs = protocols.runs_of(table[table.task == task])
         other = table[table.task == options["refitted"].get(task)]
-        self.refits = None if other.empty else selection.runs_of(other)
+        self.refits = None if other.empty else protocols.runs_of(other)
         names = sorted(set(self.runs.index.get_level_values("regularizer")) - {"none"})
         groups = {name: [name] for name in names} | ({_ANY: names} if len(names) > 1 else {})
-        self.choices = {group: self._with_refit(selection.choices(self.runs, own)) for group, own in groups.items()}
+        self.choices = {group: self._with_refit(protocols.choices(self.runs, own)) for group, own in groups.items()}
         longer = style.accuracies(table[table.task == options["longer"].get(task)], "test")
         self.longer = longer[longer.regularizer == "none"].set_index("seed").value
 
@@ -100,11 +99,11 @@ class _Task:
 
     def test(self, protocol: str, choice: Choice) -> pd.Series:
         """Accuracy on the test set of what was chosen, by seed."""
-        return selection.reached(self.runs_for(protocol), choice.settings)
+        return protocols.reached(self.runs_for(protocol), choice.settings)
 
     def gain(self, protocol: str, choice: Choice) -> pd.Series:
         """The same less that of the plain run of the seed."""
-        return selection.gains(self.runs_for(protocol), choice.settings)
+        return protocols.gains(self.runs_for(protocol), choice.settings)
 
     @property
     def plain(self) -> pd.Series:
@@ -230,7 +229,7 @@ def _caption(tasks: list[_Task]) -> str:
         "dotted: plain; dashed: plain with the compute of a second pass.",
         "",
         "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
-        f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {selection.POINT:g} below "
+        f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "
         "plain's; circle, *compositional*: best mean accuracy on the compositional validation set; open circle, *compositional, "
         "refitted*: the same lambda trained on the whole training set, which the validation set was taken from; diamond, *leave "
         "one seed out*: chosen for each seed on the others' compositional validation; bar, *oracle*: best mean accuracy on the "

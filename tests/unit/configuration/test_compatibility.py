@@ -31,7 +31,7 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         (
             ["tasks", "scan_jump", "training", "seeded_as"],
             "scan_jmp",
-            ["training.seeded_as of 'scan_jump': unknown task 'scan_jmp'", "Did you mean 'scan_jump'?"],
+            ["training.seeded_as of 'scan_jump': unknown task 'scan_jmp'", "did you mean 'scan_jump'?"],
         ),
         ([*GRID, "regularizers"], {"dropout": [0.5, 1]}, ["lambda of regularizer 'dropout' must be below 1, it is 1"]),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compositional.measures import selection
+from compositional.figures.shared import protocols
 
 # (regularizer, lambda): accuracies of seeds 0 and 1 on in_distribution, compositional, test; losses in distribution.
 RUNS = {
@@ -34,8 +34,8 @@ def chosen(found, protocol):
 
 
 def test_every_protocol_chooses_as_it_says():
-    found = selection.choices(selection.runs_of(table()), ["entropy"])
-    assert list(found) == list(selection.PROTOCOLS)
+    found = protocols.choices(protocols.runs_of(table()), ["entropy"])
+    assert list(found) == list(protocols.PROTOCOLS)
     # 0.1 and 1 tie at 1.00 in distribution: the loss decides for 1.
     assert chosen(found, "in-distribution") == {("entropy", 1.0)}
     assert set(found["in-distribution"].tied) == {("entropy", 0.1), ("entropy", 1.0)}
@@ -50,14 +50,14 @@ def test_every_protocol_chooses_as_it_says():
 
 
 def test_what_is_chosen_is_compared_with_the_plain_run_of_its_seed():
-    runs = selection.runs_of(table())
-    found = selection.choices(runs, ["entropy"])
-    assert selection.reached(runs, found["leave one seed out"].settings).tolist() == [0.6, 0.4]
-    assert selection.gains(runs, found["leave one seed out"].settings).tolist() == pytest.approx([0.6, 0.3])
+    runs = protocols.runs_of(table())
+    found = protocols.choices(runs, ["entropy"])
+    assert protocols.reached(runs, found["leave one seed out"].settings).tolist() == [0.6, 0.4]
+    assert protocols.gains(runs, found["leave one seed out"].settings).tolist() == pytest.approx([0.6, 0.3])
 
 
 def test_a_choice_over_several_regularizers_compares_no_lambdas():
-    found = selection.choices(selection.runs_of(table()), ["entropy", "dropout"])
+    found = protocols.choices(protocols.runs_of(table()), ["entropy", "dropout"])
     assert "within one point" not in found
     assert chosen(found, "oracle") == {("dropout", 0.1)}
     assert chosen(found, "compositional") == {("entropy", 1.0)}
@@ -65,7 +65,7 @@ def test_a_choice_over_several_regularizers_compares_no_lambdas():
 
 def test_ties_of_loss_go_to_the_smallest_lambda():
     alike = {key: (own, compositional, [0.5, 0.5], 0.3) for key, (own, compositional, _, _) in RUNS.items()}
-    found = selection.choices(selection.runs_of(table(alike)), ["entropy"])
+    found = protocols.choices(protocols.runs_of(table(alike)), ["entropy"])
     assert chosen(found, "oracle") == {("none", 0.0)}
     assert chosen(found, "in-distribution") == {("entropy", 0.1)}
     # The means are computed, and may differ in the last bit: .1 + .2 is not .3.
@@ -74,7 +74,7 @@ def test_ties_of_loss_go_to_the_smallest_lambda():
         ("entropy", 0.1): ([1.0, 1.0], [0.1 + 0.2, 0.6], [0.0, 0.0], 0.3),
         ("entropy", 1.0): ([1.0, 1.0], [0.3, 0.6], [0.0, 0.0], 0.3),
     }
-    assert selection.choices(selection.runs_of(table(near)), ["entropy"])["compositional"].tied == (
+    assert protocols.choices(protocols.runs_of(table(near)), ["entropy"])["compositional"].tied == (
         ("entropy", 0.1),
         ("entropy", 1.0),
     )
@@ -82,13 +82,13 @@ def test_ties_of_loss_go_to_the_smallest_lambda():
 
 def test_a_setting_with_a_diverged_run_is_never_chosen():
     lost = RUNS | {("entropy", 1.0): ([1.0, np.nan], [1.0, np.nan], [1.0, np.nan], 0.2)}
-    found = selection.choices(selection.runs_of(table(lost)), ["entropy"])
+    found = protocols.choices(protocols.runs_of(table(lost)), ["entropy"])
     assert chosen(found, "in-distribution") == chosen(found, "compositional") == {("entropy", 0.1)}
     everything = {key: ([np.nan] * 2, [np.nan] * 2, [np.nan] * 2, 0.1) for key in RUNS}
     with pytest.raises(ValueError, match="nothing can be chosen"):
-        selection.choices(selection.runs_of(table(everything)), ["entropy"])
+        protocols.choices(protocols.runs_of(table(everything)), ["entropy"])
 
 
 def test_in_distribution_is_the_tasks_first_such_member():
     images = table().replace({"split": {"in_distribution": "validation"}})
-    assert selection.runs_of(images).equals(selection.runs_of(table()))
+    assert protocols.runs_of(images).equals(protocols.runs_of(table()))
