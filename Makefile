@@ -10,7 +10,7 @@
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
 # make format     format and lint
 # make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
-# make docs       write what the documentation takes from the code: the option tables of config/README.md, the picture of the floors
+# make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (option tables, picture of the floors)
 
 VENV := .venv
 PYTHON ?= python3
@@ -78,6 +78,8 @@ format: $(VENV)/.development
 
 docs: $(VENV)/.development
 	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py
+	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@echo open site/index.html
 
 # CPU and CUDA builds of torch have one version number; what follows a "+" names the build and is dropped.
 lock:

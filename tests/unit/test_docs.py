@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from support.browser import UnavailableError, browser
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "config" / "README.md"])
@@ -78,3 +80,49 @@ def test_commands_name_what_the_makefile_has():
     for command in commands:
         done = subprocess.run(["make", "-n", command, "ARCHIVE=a"], cwd=ROOT, capture_output=True, text=True)
         assert "No rule to make target" not in done.stderr, command
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` builds it; a link that leads nowhere ends the build (mkdocs.yml, `strict`)."""
+    folder = tmp_path_factory.mktemp("site")
+    command = ["mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_has_every_page_and_every_room(site):
+    for page in (ROOT / "docs").glob("*.md"):
+        assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
+    for name in ("index", "configuration", "contributing", "changelog"):
+        assert (site / f"{name}.html").exists()
+    for room in (path.stem for path in (ROOT / "src" / "compositional").iterdir() if path.name[0] not in "._"):
+        text = (site / "library" / f"{room}.html").read_text()
+        assert f"compositional.{room}" in text
+    assert "Half width of the 95 % confidence interval" in (site / "library" / "figures.html").read_text()
+
+
+def test_the_site_opens_offline_without_a_request_or_a_message(site):
+    try:
+        with browser() as running:
+            page = running.new_context(offline=True).new_page()
+            requests, messages = [], []
+            page.on("request", lambda request: requests.append(request.url))
+            page.on("console", lambda message: messages.append(message.text))
+            page.on("pageerror", lambda error: messages.append(str(error)))
+            # 404.html is for servers alone.
+            for path in [*site.glob("[!4]*.html"), site / "library" / "index.html", site / "library" / "figures.html"]:
+                page.goto(path.as_uri())
+                assert page.title(), path
+            page.goto(f"{(site / 'index.html').as_uri()}?q=redundant+component")
+            found = page.locator(".md-search-result__item")
+            found.first.wait_for()
+            assert "glossary" in " ".join(link.get_attribute("href") for link in found.locator("a").all())
+            widest = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    assert not [url for url in requests if not url.startswith("file:")]
+    assert not messages
+    assert widest[0] <= widest[1]  # nothing is wider than the window
