@@ -3,6 +3,7 @@
 # make develop    what tests, documentation and formatting need, too, and the hooks that look at each commit (CONTRIBUTING.md)
 # make test       set everything up and run the tests
 # make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
+# make test-gpu   only those on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour beside plain PyTorch
 # make archive   results/archive.zip: sources, tables, figures and where they come from, in one file (docs/archive.md)
 # make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and say what agrees
 # make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
@@ -16,7 +17,7 @@ VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends format docs lock
+.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu format docs lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -62,6 +63,12 @@ test: $(VENV)/.development
 # Shows what the jobs cost, too.
 test-slurm: $(VENV)/.development
 	$(RUN) python -m pytest -s tests/workflow/test_slurm.py
+
+test-gpu: env
+	$(RUN) python -m pytest tests/gpu
+
+bench-gpu: env
+	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64
 
 # The project's own pins with another Python and another Snakemake, which brings along what it needs. In .ends, a folder of its own.
 SNAKEMAKE ?= 9.0.0

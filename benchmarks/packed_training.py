@@ -1,11 +1,12 @@
 """Throughput of packed training against the plain way, side by side in one call.
 
     python benchmarks/packed_training.py                     # this machine's CPU cores
-    python benchmarks/packed_training.py --device cuda --runs 1 4 16 64
+    python benchmarks/packed_training.py --device cuda --runs 1 4 16 64     # make bench-gpu; docs/gpu.md
     python benchmarks/packed_training.py --problem scan --runs 10 --steps 30 --rounds 6     # where a machine's speed varies
 
 (a) plain: one process a run, standard PyTorch modules (benchmarks/plain.py); on the CPU both as PyTorch does by itself (one
-process after another, all cores) and as many single-threaded processes at once as there are cores, the better one counts.
+process after another, all cores) and as many single-threaded processes at once as there are cores; on CUDA both eagerly and by
+torch.compile; the better one counts.
 (b) this project with one run, (c) packs of growing size; on the CPU one single-threaded process a core. Every way is timed in
 processes of its own, start-up apart from steps; runs/hour are for the full number of steps, start-up included. A ratio is taken
 within a round, in which all ways follow each other; of several rounds the medians are shown, and the least and greatest ratio.
@@ -29,7 +30,7 @@ from pathlib import Path
 BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
-STEPS = {"scan": 2000, "mnist": 200}  # of a full run
+STEPS = {"scan": 2000, "mnist": 200, "cogs": 50000}  # of a full run
 # Of the table, medians over rounds: what `measure` calls them.
 COLUMNS = {
     "seconds_per_run_step": "step_per_run",
@@ -41,7 +42,8 @@ COLUMNS = {
 
 
 def splits_of(problem: str, device: str) -> dict:
-    """Training data at full size: SCAN jump; images of MNIST's form (28 x 56 pixels of noise: timing needs no digits)."""
+    """Training data at full size: SCAN jump; images of MNIST's form (28 x 56 pixels of noise: timing needs no digits); pairs of
+    COGS' number, lengths (by tenths of its training set) and vocabularies, of random words."""
     import numpy as np
 
     from compositional.datasets import scan
@@ -53,6 +55,15 @@ def splits_of(problem: str, device: str) -> dict:
         source = np.random.default_rng(0)
         pixels = source.integers(256, size=(20000, 28, 56), dtype=np.uint8)
         return {"train": ImageSplit(pixels, source.integers(10, size=20000), 28, device)}
+    if problem == "cogs":
+        source = np.random.default_rng(0)
+        lengths = [(1, 19), (4, 30), (5, 31), (6, 39), (7, 40), (8, 45), (8, 52), (9, 61), (10, 73), (16, 153)]
+        words, symbols = ([f"{side}{number}" for number in range(count)] for side, count in (("word", 743), ("symbol", 683)))
+        pairs = [
+            (" ".join(source.choice(words, length)), " ".join(source.choice(symbols, written)))
+            for length, written in (lengths[number % 10] for number in range(24155))
+        ]
+        return {"train": SequenceSplit(*zip(*pairs, strict=True), *(Vocabulary.of([*side]) for side in (words, symbols)), device)}
     pairs = [pair for pair in scan.commands() if "jump" not in pair[0]] + [("jump", "I_JUMP")] * 1467
     source, target = (Vocabulary.of([pair[side] for pair in pairs]) for side in (0, 1))
     return {"train": SequenceSplit(*zip(*pairs, strict=True), source, target, device)}
@@ -60,7 +71,7 @@ def splits_of(problem: str, device: str) -> dict:
 
 def pack_of(problem: str, runs: int, device: str):
     """`runs` runs of this project, as one pack."""
-    from compositional.models import cnn, primitive_attention
+    from compositional.models import cnn, primitive_attention, transformer
     from compositional.plugins import defaults
     from compositional.regularizers import entropy
     from compositional.training.pack import Pack
@@ -72,11 +83,18 @@ def pack_of(problem: str, runs: int, device: str):
     if problem == "scan":
         name, model = "primitive_attention", primitive_attention
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
+    elif problem == "cogs":  # as transformer_cogs at paper scale, without a regularizer
+        name, model = "transformer", transformer
+        about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
+        settings |= {"batch_size": 128, "learning_rate": 0.0001, "decay": 1.0, "clip": 45, "cuda_width": 5}
     else:
         name, model, about = "cnn", cnn, {"image_shape": (1, 28, 56), "classes": 10}
         settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
-    models, regularizers = defaults(f"models.{name}"), defaults("regularizers.entropy")
-    case = Problem(problem, about, splits, name, model, models, entropy, regularizers, settings, device)
+    models, term = defaults(f"models.{name}"), entropy
+    if problem == "cogs":
+        sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 512, "heads": 4, "feedforward_factor": 1, "dropout": 0.1}
+        models, term = models | sizes, None
+    case = Problem(problem, about, splits, name, model, models, term, defaults("regularizers.entropy"), settings, device)
     return Pack(case, [fresh_state(case, seed, 0.1) for seed in range(runs)], None)
 
 
@@ -89,10 +107,10 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
     else:
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-    if way == "plain":
+    if way != "packed":
         from plain import Trainer
 
-        trainer = Trainer(problem, splits_of(problem, device), device)
+        trainer = Trainer(problem, splits_of(problem, device), device, compiled=way == "compiled")
 
         def advance(count: int) -> None:
             for _ in range(count):
@@ -128,10 +146,9 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
     if way == "packed":
         from torch.utils.flop_counter import FlopCounterMode
 
-        if device == "cpu":
-            with FlopCounterMode(display=False) as counter:
-                advance(1)
-            result["flops"] = counter.get_total_flops()
+        with FlopCounterMode(display=False) as counter:
+            pack._step()  # on CUDA not the graph of it, which shows no operation
+        result["flops"] = counter.get_total_flops()
         left = torch.randn(8, 1024, 1024, device=device)
         for _ in range(3):
             torch.bmm(left, left)
@@ -146,12 +163,15 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
     return result
 
 
-def measure(way: str, problem: str, runs: int, steps: int, processes: int, threads: int, device: str) -> dict:
-    """Time `processes` such processes at once; the slowest counts."""
+def measure(way: str, problem: str, runs: int, steps: int, processes: int, threads: int, device: str) -> dict | None:
+    """Time `processes` such processes at once; the slowest counts. None where PyTorch cannot compile the model here."""
     command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(steps)]
     command += ["--threads", str(threads), "--device", device]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    results = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
+    printed = [process.communicate()[0] for process in started]
+    if way == "compiled" and any(process.returncode for process in started):
+        return None
+    results = [json.loads(text.splitlines()[-1]) for text in printed]
     slowest = max(results, key=lambda result: result["step"])
     full = STEPS[problem]
     slowest["runs_per_hour"] = 3600 * runs * processes / (slowest["startup"] + full * slowest["step"])
@@ -168,7 +188,7 @@ def main() -> None:
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
     parser.add_argument("--steps", type=int, default=40, help="steps timed")
     parser.add_argument("--rounds", type=int, default=1, help="times that all ways are measured")
-    parser.add_argument("--work", choices=["plain", "packed"], help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=["plain", "compiled", "packed"], help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
@@ -179,7 +199,8 @@ def main() -> None:
     rows = []
     for problem in options.problem:
         ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one a core", "plain", 1, cores, 1)]
-        ways = ways[: 2 if options.device == "cpu" else 1]
+        if options.device == "cuda":
+            ways = [("plain", "plain", 1, 1, 1), ("plain, torch.compile", "compiled", 1, 1, 1)]
         ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
         results = []  # of every round, a result a way
         for number in range(options.rounds):
@@ -188,6 +209,8 @@ def main() -> None:
                 label: measure(way, problem, runs, options.steps, processes, threads, options.device)
                 for label, way, runs, processes, threads in ways
             }
+            ways = [way for way in ways if result[way[0]]]
+            result = {way[0]: result[way[0]] for way in ways}
             best_plain = max(one["runs_per_hour"] for label, one in result.items() if label.startswith("plain"))
             results.append([one | {"ratio": one["runs_per_hour"] / best_plain} for one in result.values()])
         machine = f"on {cores} CPU cores" if options.device == "cpu" else "on CUDA"

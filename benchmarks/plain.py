@@ -1,7 +1,8 @@
 """What a careful user would write instead: one run, standard PyTorch modules, padded batches. The baseline of the benchmarks.
 
 SCAN: the two-stream model with entropy regularization on word embeddings; MNIST: the CNN with entropy regularization on the
-penultimate layer. Same sizes, batches, losses and optimizer as the project's.
+penultimate layer; COGS: nn.Transformer at the paper's width, with absolute positions, which are what it comes with. Same sizes,
+batches, losses and optimizer as the project's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from compositional.language.vocabulary import START
 
 STRENGTH = 0.1  # lambda
 
@@ -58,22 +61,53 @@ class Convolutional(nn.Module):
         return self.output(hidden + 0.3 * torch.randn_like(hidden)), hidden.square().mean(-1).mean()
 
 
-class Trainer:
-    """One run, ready to take steps."""
+class Transformer(nn.Module):
+    """Two layers a side, 512 wide, 4 heads; see compositional.models.transformer."""
 
-    def __init__(self, problem: str, splits: dict, device: str) -> None:
+    def __init__(self, words: int, symbols: int, longest: int) -> None:
+        super().__init__()
+        width = 512
+        self.words, self.symbols = nn.Embedding(words, width), nn.Embedding(symbols, width)
+        self.places = nn.Parameter(torch.randn(longest + 1, width) / width**0.5)
+        self.body = nn.Transformer(width, 4, 2, 2, width, 0.1, batch_first=True)
+        self.output = nn.Linear(width, symbols)
+
+    def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (B, T, symbols) and no penalty."""
+        padding = torch.arange(inputs.shape[1], device=inputs.device) >= lengths.unsqueeze(1)
+        causal = nn.Transformer.generate_square_subsequent_mask(previous.shape[1], inputs.device)
+        source = self.words(inputs) + self.places[: inputs.shape[1]]
+        target = self.symbols(previous) + self.places[: previous.shape[1]]
+        masks = {"src_key_padding_mask": padding, "memory_key_padding_mask": padding}
+        states = self.body(source, target, tgt_mask=causal, tgt_is_causal=True, **masks)
+        return self.output(states), states.new_zeros(())
+
+
+BATCH = {"scan": 256, "mnist": 64, "cogs": 128}
+
+
+class Trainer:
+    """One run, ready to take steps. compiled: the model by torch.compile."""
+
+    def __init__(self, problem: str, splits: dict, device: str, compiled: bool = False) -> None:
         self.problem, self.data, self.device = problem, splits["train"], device
         if problem == "scan":
-            self.model, rate = PrimitiveAttention(len(self.data.source), len(self.data.target)).to(device), 0.01
+            self.model, rate = PrimitiveAttention(len(self.data.source), len(self.data.target)), 0.01
+        elif problem == "cogs":
+            longest = max(self.data.targets.shape[1], self.data.inputs.shape[1])
+            self.model, rate = Transformer(len(self.data.source), len(self.data.target), longest), 0.0001
         else:
-            self.model, rate = Convolutional(*self.data.images.shape[2:]).to(device), 0.001
+            self.model, rate = Convolutional(*self.data.images.shape[2:]), 0.001
+        self.model.to(device)
+        if compiled:
+            self.model.compile(dynamic=problem != "mnist")
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate)
         self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.96 ** (1 / 100))
 
     def step(self) -> None:
         """One gradient step on a batch drawn uniformly with replacement."""
-        rows = torch.randint(len(self.data), (256 if self.problem == "scan" else 64,), device=self.device)
-        if self.problem == "scan":
+        rows = torch.randint(len(self.data), (BATCH[self.problem],), device=self.device)
+        if self.problem != "mnist":
             loss, penalty = self._sequence_loss(rows)
         else:
             scores, penalty = self.model(self.data.images[rows].float() / 255)
@@ -89,7 +123,8 @@ class Trainer:
     def _sequence_loss(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         targets, lengths = self.data.targets[rows], self.data.target_lengths[rows]
         steps = int(lengths.max())
-        logits, penalty = self.model(self.data.inputs[rows], self.data.input_lengths[rows], steps)
         targets = targets[:, :steps]
+        decoded = functional.pad(targets[:, :-1], (1, 0), value=START) if self.problem == "cogs" else steps
+        logits, penalty = self.model(self.data.inputs[rows], self.data.input_lengths[rows], decoded)
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, reduction="sum")
         return loss / len(rows), penalty

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from datasets import DatasetDict
 from torch import Tensor
 from torch.nn import functional
 
@@ -110,6 +109,8 @@ class CompositeSplit(LabelledSplit):
 
 def load(folder: Path, device: str) -> dict[str, CompositeSplit]:
     """Read a split image task from its folder."""
+    from datasets import DatasetDict
+
     about = json.loads((folder / "task.json").read_text())
     members = DatasetDict.load_from_disk(str(folder))
     pixels = b"".join(members.pop("images")["pixels"][:])

@@ -17,9 +17,11 @@ PARAMETERS: dict = {}
 
 
 def penalty(step: Step) -> Tensor:
-    """(R,). One more pass suffices: partners exchange their components, so r(c, b) is the partner's own r(a, d)."""
+    """(R,), the last such representation of the model's. One more pass suffices: partners exchange their components, so r(c, b)
+    is the partner's own r(a, d)."""
     partner = step.batch.partner()
-    (pairs,) = step.named(REPRESENTATIONS)
-    _, (exchanged,) = step.again(step.batch.recombine())
-    sides = [shown.values + shown.values.index_select(1, partner) for shown in (pairs, exchanged)]
+    pairs = step.named(REPRESENTATIONS)[-1]
+    _, shown = step.again(step.batch.recombine())
+    exchanged = [other for other in shown if other.name in REPRESENTATIONS][-1]
+    sides = [side.values + side.values.index_select(1, partner) for side in (pairs, exchanged)]
     return (sides[0] - sides[1]).square().sum(-1).mean(-1)

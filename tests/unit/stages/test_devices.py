@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -116,3 +117,16 @@ def test_the_cpu_takes_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(devices, "claim", claim)
     assert devices.resolve("cpu") == "cpu"
+
+
+def test_without_cuda_a_sentence_says_why(monkeypatch):
+    """Also that of PyTorch's own warning, such as of a driver that is too old."""
+
+    def too_old() -> bool:
+        warnings.warn("The NVIDIA driver on your system is too old (found version 11040)", stacklevel=1)
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", too_old)
+    monkeypatch.setattr(devices, "claim", lambda jobs: None)
+    with pytest.raises(RuntimeError, match=r"device: cuda was asked for.*driver on your system is too old.*set device: cpu"):
+        devices.resolve("cuda")

@@ -13,6 +13,7 @@ import os
 import platform
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import TextIO
 
@@ -76,6 +77,14 @@ def keep_freed_memory() -> None:
         library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
+def _cuda() -> tuple[bool, str]:
+    """Whether PyTorch can use CUDA here, and what it warns of if not, such as a driver that is too old."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+    return available, "".join(f"; {' '.join(str(warning.message).split())}" for warning in caught if not available)
+
+
 def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
     """ "cpu" or "cuda" for a configured device, made ready for reproducible computation.
 
@@ -84,15 +93,21 @@ def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
     """
     if wanted != "cpu":
         claim(jobs_per_gpu)
-    if wanted == "cuda" and not torch.cuda.is_available():
+        # Read when CUDA starts: a workspace of fixed size, without which cuBLAS is not deterministic on several streams.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    available, why = _cuda() if wanted != "cpu" else (False, "")
+    if wanted == "cuda" and not available:
         raise RuntimeError(
             "device: cuda was asked for, but PyTorch sees no CUDA device on this machine "
-            f"({platform.node()}, {VARIABLE}={os.environ.get(VARIABLE, '(not set)')}); ask the scheduler for a GPU, "
+            f"({platform.node()}, {VARIABLE}={os.environ.get(VARIABLE, '(not set)')}{why}); ask the scheduler for a GPU, "
             "or set device: cpu (or auto) in the configuration"
         )
-    device = "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
+    device = "cuda" if available else "cpu"
     if device == "cuda":
-        # TensorFloat32 and kernels whose sums have no fixed order would make results depend on luck.
+        # TensorFloat32 and kernels whose sums have no fixed order would make results depend on luck. An operation that has no
+        # other kernel ends the job with its name.
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True

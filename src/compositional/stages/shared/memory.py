@@ -1,0 +1,53 @@
+"""What a job says when a GPU's memory is too small for a pack: how many runs would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from compositional.training.pack import Pack
+from compositional.training.problem import Problem, width_of
+from compositional.training.state import State, fresh_state
+
+ROOM = 0.8  # of what is free: a recorded step and its warm-up keep some memory apart
+
+
+def _runs_that_fit(problem: Problem, state: State) -> int:
+    """By the memory of one step of one run; 0 if that does not fit either."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    prepare = getattr(problem.regularizer, "prepare", None)
+    prepared = prepare(problem.regularizer_parameters, problem.splits["train"]) if prepare else None
+    try:
+        Pack(problem, [fresh_state(problem, state.seed, state.strength)], prepared)._step()
+    except torch.OutOfMemoryError:
+        return 0
+    needed = torch.cuda.max_memory_allocated() - before
+    torch.cuda.empty_cache()
+    return int(ROOM * torch.cuda.mem_get_info()[0] / max(needed, 1))
+
+
+@contextmanager
+def explained(problem: Problem, state: State) -> Iterator[None]:
+    """Say what to do where the block runs out of a GPU's memory.
+
+    Args:
+        state: one of the runs that the block trains.
+
+    Raises:
+        RuntimeError: it did; the message names `cuda_width`, the value and what fits.
+    """
+    try:
+        yield
+        return
+    except torch.OutOfMemoryError:
+        asked = width_of(problem)  # no more in here: what failed lives as long as its traceback
+    fitting = _runs_that_fit(problem, state)
+    cure = f"{fitting} would fit: set cuda_width: {fitting} under training: of this task or model"
+    raise RuntimeError(
+        f"the memory of this GPU ({torch.cuda.mem_get_info()[1] / 2**30:.0f} GiB) is too small for {asked} runs of "
+        f"{problem.task}/{problem.model_name} at once; {cure if fitting else 'not even one fits: use a GPU with more memory'}"
+    )

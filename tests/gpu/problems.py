@@ -1,0 +1,170 @@
+"""Every model on a small problem of its kind, made of random numbers: no data set, and no package but PyTorch and NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+
+from compositional.kinds.combination import CombinationSplit
+from compositional.kinds.composite import CompositeSplit
+from compositional.kinds.image import ImageSplit
+from compositional.kinds.point import PointSplit
+from compositional.kinds.puzzle import PuzzleSplit
+from compositional.kinds.sequence import SequenceSplit
+from compositional.kinds.tensor import TensorSplit
+from compositional.language.vocabulary import Vocabulary
+from compositional.plugins import available, declarations, defaults
+from compositional.training.problem import Problem
+
+BATCH = 16
+_SETTINGS = {"steps": 6, "record_every": 3, "curve_examples": 16, "batch_size": BATCH}
+# Sizes of networks whose defaults are too large for a test, and options without which they do not fit the problem.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "batchnorm_cnn": {"channels": [4, 4, 8, 8], "kernel": 3, "padding": 1, "dense_widths": [16, 16]},
+    "dense_network": {"width": 48},
+    "hierarchical_tensor_factorization": {"widths": [16, 16], "deviation": 0.3},
+    "lstm_attention": {"dropout": 0.3},
+    "pixel_shuffle_transformer": {"patch": 8, "width": 8, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8},
+    "resnet18": {"widths": [8, 16], "blocks": [1, 1], "stem": "small"},
+    "transformer": {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "dropout": 0.2},
+    "vision_transformer": {"patch": 4, "width": 16, "depth": 2, "heads": 2, "head_width": 8, "hidden_width": 16},
+}
+Splits = tuple[dict[str, Any], dict[str, Any], str]  # members, what task.json says of them, and a loss
+
+
+def _sequence(model: str, device: str) -> Splits:
+    """Sentences of one to six words, each word with a symbol of its own; for the meta-learner, episodes of such pairs."""
+    source = np.random.default_rng(0)
+    words = [f"word{number}" for number in range(8)]
+    sentences = [" ".join(source.choice(words, size=1 + number % 6)) for number in range(96)]
+    pairs = [(sentence, sentence.replace("word", "SYMBOL")) for sentence in sentences]
+    if model == "meta_sequence_to_sequence":
+        shown = " , ".join(f"{word} means {word}" for word in words[:4])
+        pairs = [(f"{shown} do {sentence}", target) for sentence, target in pairs]
+    vocabularies = [Vocabulary.of(side) for side in zip(*pairs, strict=True)]
+    members = {"train": pairs[:64], "test": pairs[64:]}
+    splits = {name: SequenceSplit(*zip(*rows, strict=True), *vocabularies, device) for name, rows in members.items()}
+    return splits, {"source_words": vocabularies[0].words, "target_words": vocabularies[1].words}, "cross_entropy"
+
+
+def _image(model: str, device: str) -> Splits:
+    """Noise, 8 x 16, of ten classes."""
+    source = np.random.default_rng(0)
+    splits = {
+        name: ImageSplit(source.integers(256, size=(count, 8, 16), dtype=np.uint8), np.arange(count) % 10, 8, device)
+        for name, count in {"train": 64, "test": 32}.items()
+    }
+    return splits, {"image_shape": (1, 8, 16), "classes": 10}, "cross_entropy"
+
+
+def _composite(model: str, device: str) -> Splits:
+    """Sums of two items, each a class of 16 x 16 images, with shifts and mirroring."""
+    source = np.random.default_rng(0)
+    shape = {"mean": [0.5], "std": [0.25], "augment": True, "distance": 0, "target": "number"}
+    pool = torch.from_numpy(source.integers(256, size=(40, 1, 16, 16), dtype=np.uint8)).to(device)
+    splits = {}
+    for name, count in {"train": 64, "test": 32}.items():
+        items = source.integers(5, size=(count, 2))
+        splits[name] = CompositeSplit(pool, items * 8 + source.integers(8, size=(count, 2)), items, items.sum(1), shape, device)
+    return splits, {"image_shape": (1, 16, 32), "classes": 1}, "squared"
+
+
+def _combination(model: str, device: str) -> Splits:
+    """Sums of two items out of five, one training set."""
+    items = np.stack(np.meshgrid(range(5), range(5), indexing="ij"), -1).reshape(-1, 2)
+    members = {"train": items[:16], "test": items[16:]}
+    splits = {
+        name: CombinationSplit(rows, rows.sum(1), np.zeros(len(rows), int), (5, 5), False, device)
+        for name, rows in members.items()
+    }
+    return splits, {"sizes": [5, 5], "sets": 1, "components": ["first", "second"], "target": "number"}, "squared"
+
+
+def _tensor(model: str, device: str) -> Splits:
+    """Random entries: of a matrix for its factorization, of an order 4 tensor for the others. Every step uses all of them."""
+    shape = [8, 8] if model == "matrix_factorization" else [4, 4, 4, 4]
+    source = np.random.default_rng(0)
+    places = source.permutation(int(np.prod(shape)))
+    members = {"train": places[:BATCH], "test": places[BATCH : 2 * BATCH]}
+    splits = {
+        name: TensorSplit(shape, source.normal(size=BATCH), device, entries=np.sort(entries)) for name, entries in members.items()
+    }
+    return splits, {"shape": shape}, "squared"
+
+
+def _point(model: str, device: str) -> Splits:
+    """Points of the plane in four quadrants."""
+    points = np.random.default_rng(0).normal(size=(96, 2))
+    labels = (points[:, 0] > 0) * 2 + (points[:, 1] > 0)
+    splits = {"train": PointSplit(points[:64], labels[:64], device), "test": PointSplit(points[64:], labels[64:], device)}
+    return splits, {"inputs": 2, "classes": 4}, "cross_entropy"
+
+
+def _puzzle(model: str, device: str) -> Splits:
+    """Noise of two classes; every run's graph is a triangle, its nodes and edges numbered in the order of creation."""
+    source = np.random.default_rng(0)
+    splits = {
+        name: PuzzleSplit(source.integers(256, size=(count, 16, 16), dtype=np.uint8), np.arange(count) % 2, device)
+        for name, count in {"train": 32, "test": 16}.items()
+    }
+    graph = {"nodes": [0, 1, 2], "edges": [[3, 0, 1, 0], [4, 1, 2, 0], [5, 2, 0, 1]]}
+    about = {"image_shape": (1, 16, 16), "classes": 2, "population": [{"graph": graph}] * 16, "task": "test"}
+    return splits, about, "cross_entropy"
+
+
+KINDS: dict[str, Callable[[str, str], Splits]] = {
+    "sequence": _sequence,
+    "image": _image,
+    "composite": _composite,
+    "combination": _combination,
+    "tensor": _tensor,
+    "point": _point,
+    "puzzle": _puzzle,
+}
+
+
+def applies(model: str, regularizer: str) -> bool:
+    """Whether a regularizer is for a model's kind of task and representations, by what both declare."""
+    own, wanted = declarations(f"models.{model}"), declarations(f"regularizers.{regularizer}")
+    shown, needed = set(own["REPRESENTATIONS"]), set(wanted["REPRESENTATIONS"])
+    return kind_of(model) in wanted["APPLIES_TO"] and (not needed or bool(shown & needed))
+
+
+def kind_of(model: str) -> str:
+    """The kind of task that a model is tried on: the first of those that it is for."""
+    kind = declarations(f"models.{model}")["KIND"]
+    return kind if isinstance(kind, str) else kind[0]
+
+
+MODELS = available("models")
+COMBINATIONS = [
+    (model, regularizer)
+    for model in MODELS
+    for regularizer in (None, *available("regularizers"))
+    if regularizer is None or applies(model, regularizer)
+]
+
+
+def problem(model: str, regularizer: str | None, device: str, **settings: Any) -> Problem:
+    """A small problem on a device.
+
+    Raises:
+        KeyError: there is no such problem for this kind of task: add one to KINDS.
+    """
+    splits, about, loss = KINDS[kind_of(model)](model, device)
+    return Problem(
+        task="test",
+        about=about,
+        splits=splits,
+        model_name=model,
+        model=import_module(f"compositional.models.{model}"),
+        model_parameters=defaults(f"models.{model}") | _OPTIONS.get(model, {}),
+        regularizer=import_module(f"compositional.regularizers.{regularizer}") if regularizer else None,
+        regularizer_parameters=defaults(f"regularizers.{regularizer}") if regularizer else {},
+        settings=defaults("training.settings") | _SETTINGS | {"loss": loss} | settings,
+        device=device,
+    )

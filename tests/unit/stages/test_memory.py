@@ -1,0 +1,43 @@
+"""What is said where a GPU's memory is too small, with a GPU that does not exist."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compositional.stages.shared import memory
+from compositional.training.state import fresh_state
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("needed", "message"),
+    [
+        (3 * GIB, "the memory of this GPU (16 GiB) is too small for 64 runs of test/cnn at once; 2 would fit: set cuda_width: 2"),
+        (11 * GIB, "16 GiB.*not even one fits: use a GPU with more memory"),
+    ],
+)
+def test_how_many_runs_fit_is_measured_and_said(problem, monkeypatch, needed, message):
+    """10 of 16 GiB are free, of which 8 may be used."""
+    case = problem("cnn")
+    case.settings["cuda_width"] = 64
+    fakes = {
+        "empty_cache": lambda: None,
+        "reset_peak_memory_stats": lambda: None,
+        "memory_allocated": lambda: GIB,
+        "max_memory_allocated": lambda: GIB + needed,
+        "mem_get_info": lambda: (10 * GIB, 16 * GIB),
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr(memory, "width_of", lambda case: case.settings["cuda_width"])
+    said = pytest.raises(RuntimeError, match=message.replace("(", r"\(").replace(")", r"\)"))
+    with said, memory.explained(case, fresh_state(case, 0, 0.0)):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_other_errors_pass(problem):
+    case = problem("cnn")
+    with pytest.raises(ZeroDivisionError), memory.explained(case, fresh_state(case, 0, 0.0)):
+        raise ZeroDivisionError
