@@ -36,6 +36,11 @@ SMALL = {
     "lstm_input_feeding": {"embedding_width": 16, "width": 32},
     "syntactic_attention": {"semantic_width": 24, "width": 16},
     "meta_sequence_to_sequence": {"width": 32},
+    "gru_attention": {"embedding_width": 12, "encoder_width": 10, "dropout": 0.2},
+    "transformer_torch": {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feedforward_width": 24},
+    "t5": {"layers": 1, "width": 16, "heads": 2, "head_width": 8, "feedforward_width": 24},
+    "batchnorm_cnn": {"channels": [4, 8], "kernel": 3, "dense_widths": [16]},
+    "batchnorm_cnn_torch": {"channels": [4, 8], "kernel": 3, "dense_widths": [16]},
 }
 
 

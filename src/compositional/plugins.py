@@ -112,6 +112,11 @@ def declarations(name: str) -> dict[str, Any]:
     return found
 
 
+def is_network(model: str) -> bool:
+    """Whether a model, such as "models.gru_attention", is an ordinary `torch.nn.Module` (`training.networks`)."""
+    return any(isinstance(node, ast.ClassDef) and node.name == "Network" for node in parsed(module_path(model)).body)
+
+
 def defaults(module: str) -> dict[str, Any]:
     """The options of a module, such as "models.cnn", where nothing else is asked for: the caller's own, to change at will."""
     return {name: copy.deepcopy(option["default"]) for name, option in declarations(module)["PARAMETERS"].items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
 from compositional.configuration.schema import check, declared_by, options_schema, typed
-from compositional.plugins import available, defaults
+from compositional.plugins import available, defaults, is_network
 from compositional.runs import Run
 
 
@@ -95,9 +95,11 @@ class Entries:
         return described
 
     def modules(self, family: tuple[str, str, str]) -> list[str]:
-        """The modules that training and evaluation of a family load by name: of its kind of task, its model and regularizer."""
+        """The modules that training and evaluation of a family load by name: of its kind of task, its model and regularizer; and
+        what makes a model of a Network."""
         described = self.family_parameters(family)
         named = [described[key] for key in ("model_module", "regularizer_module") if key in described]
+        named += ["training.networks"] if is_network(described["model_module"]) else []
         return [f"kinds.{self.declared('tasks', family[0])['KIND']}", *named]
 
     def built_from(self, task: str) -> tuple[list[str], list[Run]]:

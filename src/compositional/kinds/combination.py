@@ -25,6 +25,14 @@ class Targeted:
     targets: Tensor
     signs: bool
 
+    def output_shape(self, about: dict) -> tuple[int | None, ...]:
+        """Of one run's outputs: (B, K)."""
+        return self.targets.shape[1], None
+
+    def packed(self, outputs: Tensor) -> Tensor:
+        """A lone run's outputs with a run axis: (B, K) -> (1, B, K)."""
+        return outputs.unsqueeze(0)
+
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
         """Loss of every example, the mean over the columns: (R, B, K) -> (R, B).
 
@@ -79,6 +87,10 @@ class Batch(Targeted):
         """The components' one-hot vectors side by side, (R, B, sum of sizes)."""
         parts = [functional.one_hot(self.items[..., index], size) for index, size in enumerate(self.sizes)]
         return torch.cat(parts, -1).to(torch.float32)
+
+    def single(self) -> Tensor:
+        """What a `Network` of one run is given: the one-hot vectors, (B, sum of sizes)."""
+        return self.one_hot()[0]
 
 
 class CombinationSplit(LabelledSplit):

@@ -41,6 +41,10 @@ class Batch(Targeted):
 
     kind = "composite"
 
+    def single(self) -> Tensor:
+        """What a `Network` of one run is given: the images, (B, C * channels, height, width)."""
+        return self.images[0]
+
 
 class CompositeSplit(LabelledSplit):
     """One member of a split image task as tensors on a device. `combinations` (n, C) are its items, for the analysis.

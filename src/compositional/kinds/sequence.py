@@ -21,11 +21,25 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
-from compositional.language.vocabulary import START, Vocabulary
+from compositional.language.vocabulary import PAD, START, Vocabulary
 from compositional.layers.functional import SMALL_VOCABULARY, swapped
 from compositional.layers.ragged import ROWS, Layout
 
 LOSSES = ("cross_entropy",)
+
+
+@dataclass(frozen=True)
+class Single:
+    """What a `Network` of one run is given: inputs, input_mask: (B, S); input_lengths: (B,); previous: (B, T).
+
+    Its outputs are logits (B, T, symbols). Rows are padded at their ends, to the longest input of the split and to the longest
+    target that a batch can have. `previous` is the target one step earlier (START at step 0); it tells nothing of what follows.
+    """
+
+    inputs: Tensor
+    input_mask: Tensor
+    input_lengths: Tensor
+    previous: Tensor
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,22 @@ class Batch:
     layout: Layout
 
     kind = "sequence"
+
+    def output_shape(self, about: dict) -> tuple[int, ...]:
+        """Of one run's outputs: (N, symbols)."""
+        return self.previous.shape[1], len(about["target_words"])
+
+    def single(self) -> Single:
+        """The batch of a lone run, without run axis and chunk order."""
+        row, step = self.layout.positions.unbind(1)
+        previous = self.previous.new_full((self.inputs.shape[1], max(self.layout.lengths)), PAD)
+        previous[row, step] = self.previous[0]
+        return Single(self.inputs[0], self.input_mask[0], self.input_lengths[0], previous)
+
+    def packed(self, outputs: Tensor) -> Tensor:
+        """A lone run's outputs in chunk order: (B, T, symbols) -> (1, N, symbols)."""
+        row, step = self.layout.positions.unbind(1)
+        return outputs.flatten(0, 1).index_select(0, row * outputs.shape[1] + step).unsqueeze(0)
 
     def losses(self, logits: Tensor, loss: str) -> Tensor:
         """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""

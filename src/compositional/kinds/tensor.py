@@ -6,6 +6,7 @@ Measurement tensors are not materialized where that can be avoided: entries are 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -38,6 +39,17 @@ class Batch:
     residual: Callable[[Tensor], Tensor]
     pick: Callable[[Tensor], Tensor]
     norm: float
+
+    def output_shape(self, about: dict) -> tuple[int, ...]:
+        """Of one run's outputs: (E,)."""
+        return (math.prod(about["shape"]),)
+
+    def single(self) -> None:
+        """Nothing is put into a `Network` of this kind: it gives the entries of its tensor, (E,)."""
+
+    def packed(self, outputs: Tensor) -> Tensor:
+        """A lone run's entries with a run axis: (E,) -> (1, E)."""
+        return outputs.unsqueeze(0)
 
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
         """Loss of every measurement, (R, N) or (R, E), whose sum is over the measurements either way."""

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -58,6 +59,9 @@ def train_runs(
             record(layout.views(weights.unsqueeze(0).to(problem.device)), [state])
             on_record([state])
 
+    if pending := [state for state in states if not has_ended(state, settings)]:
+        # By name: it decides no number, and is in no run's fingerprint.
+        import_module("compositional.training.guards").check_training(problem, pending, prepared)
     pack, current, width = None, [], width_of(problem)
     while pending := [state for state in states if not has_ended(state, settings)]:
         begin = min(state.step for state in pending)

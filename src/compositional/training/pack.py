@@ -50,14 +50,15 @@ class Pack:
         self.now = torch.zeros((), dtype=torch.int64, device=device)
         # Dropout has a stream of its own, so that a regularizer's noise does not change the units that are dropped.
         self.noise, self.dropout = (
-            Noise([self._key(state, stream) for state in states], device) for stream in ("noise", "dropout")
+            Noise([self.key(state, stream) for state in states], device) for stream in ("noise", "dropout")
         )
         self._objective()
         self.noise.reserve()
         self.dropout.reserve()
         self.graph = None
 
-    def _key(self, state: State, stream: str) -> int:
+    def key(self, state: State, stream: str) -> int:
+        """Of one of a run's streams of random numbers."""
         return randomness.derive(self.problem.seeded_as, self.problem.model_name, state.seed, stream)
 
     def _objective(self) -> tuple[Tensor, Tensor]:
@@ -86,11 +87,11 @@ class Pack:
             return task_loss, torch.zeros_like(task_loss)
         return task_loss, problem.regularizer.penalty(step)
 
-    def _gradient(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def gradient(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Task loss, penalty, gradient (R, P) and its norm for the current rows, and which runs are healthy; marks the others."""
         task_loss, penalty = self._objective()
         total = task_loss + self.strength * penalty
-        gradients = torch.autograd.grad(total.sum(), list(self.weights.values()))
+        gradients = torch.autograd.grad(total.sum(), list(self.weights.values()), allow_unused=True, materialize_grads=True)
         with torch.no_grad():
             gradient = self.layout.gather(gradients, len(self.states))
             norm = gradient.square().sum(1).sqrt()
@@ -101,7 +102,7 @@ class Pack:
 
     def _step(self) -> None:
         """One gradient step of every run, from the buffers: no value is read back to the host."""
-        task_loss, penalty, gradient, norm, healthy = self._gradient()
+        task_loss, penalty, gradient, norm, healthy = self.gradient()
         with torch.no_grad():
             settings = self.problem.settings
             gradient = optimizers.clipped(settings, gradient, norm, self.flat)
@@ -115,7 +116,7 @@ class Pack:
 
     def _run_step(self) -> None:
         """The step, on CUDA recorded once as a graph and replayed: hundreds of kernels for one launch."""
-        if self.problem.device == "cpu":
+        if self.problem.device == "cpu" or not getattr(self.problem.model, "GRAPH", True):
             self._step()
             return
         if self.graph is None:
@@ -139,9 +140,7 @@ class Pack:
         """Train every run from its step to `stop`, then write the result back to the states."""
         settings, begin = self.problem.settings, self.states[0].step
         started = time.perf_counter()
-        drawn = [
-            self.train.draw(self._key(state, "batches"), range(begin, stop), settings["batch_size"]) for state in self.states
-        ]
+        drawn = [self.train.draw(self.key(state, "batches"), range(begin, stop), settings["batch_size"]) for state in self.states]
         rows = torch.from_numpy(np.stack(drawn, 1)).to(self.problem.device)
         scales = torch.tensor([optimizers.scales(settings, step) for step in range(begin, stop)], device=self.problem.device)
         self.totals.zero_()
@@ -156,7 +155,7 @@ class Pack:
         if stop == settings["steps"]:
             # What the last step broke, no further one would find.
             self.now.fill_(stop)
-            self._gradient()
+            self.gradient()
         means = (self.totals / (stop - begin)).tolist()
         diverged_at = self.diverged_at.tolist()
         flat = {"weights": self.flat.cpu(), "first_moment": self.first.cpu(), "second_moment": self.second.cpu()}

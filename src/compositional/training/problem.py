@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from compositional import randomness
@@ -33,6 +34,12 @@ class Problem:
     regularizer_parameters: dict[str, Any]
     settings: dict[str, Any]  # as in PARAMETERS
     device: str
+
+    def __post_init__(self) -> None:
+        # By name, so that what makes a model of a Network is in no other model's fingerprint.
+        if hasattr(self.model, "Network"):
+            module = getattr(self.model, "module", self.model)
+            self.model = import_module("compositional.training.networks").NetworkModel(module, self)
 
     @property
     def seeded_as(self) -> str:
@@ -66,10 +73,14 @@ def width_of(problem: Problem) -> int | None:
     return getattr(problem.model, "WIDTH", {}).get(problem.device, WIDTH[problem.device])
 
 
+def initialization_source(problem: Problem, seed: int) -> np.random.Generator:
+    """What a run's weights are drawn from."""
+    return randomness.generator(randomness.derive(problem.seeded_as, problem.model_name, seed, "initialization"))
+
+
 def initial_weights(problem: Problem, seed: int) -> dict[str, Tensor]:
     """One run's weights before training, by name, without a run axis."""
-    key = randomness.derive(problem.seeded_as, problem.model_name, seed, "initialization")
-    return problem.model.initialize(problem.model_parameters, problem.about, randomness.generator(key))
+    return problem.model.initialize(problem.model_parameters, problem.about, initialization_source(problem, seed))
 
 
 def buffers(problem: Problem, seed: int) -> dict[str, Tensor]:

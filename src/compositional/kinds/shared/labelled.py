@@ -25,6 +25,18 @@ class Labelled:
         """Cut values (R, B, ...), shaped like the content, into those of the relevant and those of the redundant component."""
         raise NotImplementedError
 
+    def output_shape(self, about: dict) -> tuple[int, ...]:
+        """Of one run's outputs: (B, classes)."""
+        return self.labels.shape[1], about["classes"]
+
+    def single(self) -> Tensor:
+        """What a `Network` of one run is given, (B, ...): the content."""
+        return getattr(self, self.content)[0]
+
+    def packed(self, outputs: Tensor) -> Tensor:
+        """A lone run's outputs with a run axis: (B, classes) -> (1, B, classes)."""
+        return outputs.unsqueeze(0)
+
     def losses(self, scores: Tensor, loss: str) -> Tensor:
         """Loss of every example: scores (R, B, classes) -> (R, B).
 

@@ -1,0 +1,264 @@
+"""What a plug-in must not get wrong in silence: looked at once a job, before its first step.
+
+Shape, device and finiteness of what models, regularizers and kinds of task return, and the house's own law: a run is what it is
+alone. The first run is computed alone and beside a twin with other weights, another batch, other noise and another lambda, and
+must give the same bytes: three run-steps. Gradients of one run with respect to another's weights would not do: they miss what
+mixes through data, detached values and buffers.
+
+No number depends on this module, so it is loaded by name (`import_module`) where it is needed. That keeps it out of the
+fingerprints of what numbers depend on: an edit here trains nothing again.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional.layers.tap import silent_tap
+from compositional.training.pack import Pack
+from compositional.training.problem import Problem, weight_layout, width_of
+from compositional.training.state import State
+from compositional.training.step import Representation, Step
+
+EXAMPLES = 64  # of the training set, that evaluation is tried on
+_MOVE = 0.03  # standard deviation of what is added to weights: as they are initialized, a normalization can hide what mixes runs
+_ROUNDING = 1e-4  # relative differences below this are of other last bits
+_CAUSES = {
+    "mixes": "Runs mix: lambda and seeds would mean nothing. Usual cause: a sum, mean, softmax or norm over all axes, or over "
+    "axis 0, which is the run's; reduce over axes 1 and up, as in values.sum((1, 2))",
+    "rounds": "Only the last bits differ. Usual cause: a product with a width that is no multiple of 16 "
+    "(layers.functional.padded_linear), or one sum over the numbers of several runs",
+    "changes": "Usual cause: something that is kept from one pass to the next (a counter, a running average), or random numbers "
+    "that are not the run's own (step.normal, tap.noise; in a Network torch's, not NumPy's)",
+    "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",
+    "device": "Usual cause: a tensor that is made without device=",
+    "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
+    "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
+    "finite": "Usual cause: the logarithm, root or quotient of a 0, or padding that is not masked",
+}
+
+
+class PluginError(ValueError):
+    """A plug-in is wrong: its file and line, what was expected, the usual cause."""
+
+
+class _Value(NamedTuple):
+    """Something that a function of a plug-in made of the first run."""
+
+    name: str
+    function: Callable
+    value: Tensor
+
+
+def _refuse(function: Callable, problem: str, cause: str) -> NoReturn:
+    code = inspect.unwrap(function).__code__
+    raise PluginError(f"{code.co_filename}, line {code.co_firstlineno}, {code.co_name}: {problem}. {_CAUSES[cause]}")
+
+
+def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, ...], device: torch.device, finite: bool) -> None:
+    """Refuse what `function` returned unless it is a tensor of this shape (None: any size), on this device and, if asked for, of
+    finite numbers in its last run."""
+    wanted = f"({', '.join('any' if size is None else str(size) for size in shape)}{',' * (len(shape) == 1)})"
+    if not isinstance(value, Tensor):
+        _refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
+    if value.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, value.shape, strict=True)):
+        _refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
+    if value.device != device:
+        _refuse(function, f"{what} must be on {device}, it is on {value.device}", "device")
+    if finite and not value[-1].isfinite().all():
+        _refuse(function, f"{what} has numbers that are not finite, before the first step", "finite")
+
+
+class _Watched:
+    """A plug-in with some functions in place of its own."""
+
+    def __init__(self, plugin: Any, **functions: Callable) -> None:
+        self._plugin = plugin
+        vars(self).update(functions)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plugin, name)
+
+
+def _forward_of(model: Any) -> Callable:
+    """The forward pass that a model's author wrote."""
+    return model.Network.forward if hasattr(model, "Network") else model.forward
+
+
+def _watch_model(problem: Problem, seen: list[tuple[Any, Tensor]], finite: bool) -> _Watched:
+    """The model, whose outputs are checked and put into `seen` with their batch."""
+    model, written = problem.model, _forward_of(problem.model)
+
+    def forward(parameters: dict, weights: dict[str, Tensor], batch: Any, tap: Callable) -> Tensor:
+        like = next(iter(weights.values()))
+        outputs = model.forward(parameters, weights, batch, tap)
+        _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
+        seen.append((batch, outputs))
+        return outputs
+
+    return _Watched(model, forward=forward)
+
+
+def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> _Watched | None:
+    """The regularizer, whose results are checked; what it makes of representations is put into `seen`."""
+    regularizer, written = problem.regularizer, _forward_of(problem.model)
+    if regularizer is None:
+        return None
+
+    def penalty(step: Step) -> Tensor:
+        runs, device = len(step.active), step.active.device
+        for shown in step.representations:
+            leading = (runs,) if shown.mask is None else tuple(shown.mask.shape)
+            shape = (*leading, *[None] * (shown.values.ndim - len(leading)))
+            _check(written, f"the representation {shown.name!r}", shown.values, shape, device, finite)
+        if missing := sorted({*problem.model.REPRESENTATIONS} - {shown.name for shown in step.representations}):
+            _refuse(written, f"it does not show {', '.join(missing)} of its REPRESENTATIONS", "shown")
+        value = regularizer.penalty(step)
+        _check(regularizer.penalty, "its result, one number a run,", value, (runs,), device, finite)
+        return value
+
+    def perturb(step: Step, shown: Representation) -> Tensor:
+        value, shape = regularizer.perturb(step, shown), tuple(shown.values.shape)
+        _check(regularizer.perturb, f"what it makes of {shown.name!r}", value, shape, shown.values.device, finite)
+        seen.append(_Value(f"representation {shown.name!r}", written, shown.values[0]))
+        seen.append(_Value(f"perturbed representation {shown.name!r}", regularizer.perturb, value[0]))
+        return value
+
+    functions = {"penalty": penalty} | ({"perturb": perturb} if hasattr(regularizer, "perturb") else {})
+    return _Watched(regularizer, **functions)
+
+
+def _check_draw(problem: Problem, key: int) -> None:
+    """Refuse a split whose `draw` gives no row numbers, or other ones when it is asked for other steps beside."""
+    train, size = problem.splits["train"], problem.settings["batch_size"]
+    written, rows = type(train).draw, train.draw(key, range(3), size)
+    if rows.dtype.kind != "i" or rows.shape not in ((3, size), (3, 1)) or rows.min() < 0:
+        _refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape}", "shape")
+    if not np.array_equal(rows[2:], train.draw(key, range(2, 3), size)):
+        _refuse(written, "it draws other rows for step 2 when it is asked for steps 0 and 1, too", "drawn")
+
+
+def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
+    """What the first of these runs makes in a step, in order. The last `twins` states take the next step's batch and noise of
+    other streams: a lone run has no other seed to give its twin."""
+    outputs: list[tuple[Any, Tensor]] = []
+    seen: list[_Value] = []
+    watched = copy.copy(problem)
+    watched.model, watched.regularizer = _watch_model(problem, outputs, finite), _watch_regularizer(problem, seen, finite)
+    pack = Pack(watched, states, prepared)
+    step, size = states[0].step, problem.settings["batch_size"]
+    later = [int(index >= len(states) - twins) for index in range(len(states))]
+    drawn = [
+        pack.train.draw(pack.key(state, "batches"), range(step + more, step + more + 1), size)[0]
+        for state, more in zip(states, later, strict=True)
+    ]
+    pack.rows.copy_(torch.from_numpy(np.stack(drawn)))
+    for noise in (pack.noise, pack.dropout):
+        noise.keys = [key + more for key, more in zip(noise.keys, later, strict=True)]
+        noise.draw(step)
+    outputs.clear(), seen.clear()  # of the pass in which a pack counts what a step draws
+    fixed = {name: values.clone() for name, values in pack.tensors.items() if name not in pack.weights}
+    task_loss, penalty, gradient, *_ = pack.gradient()
+    (batch, result), written = outputs[0], _forward_of(problem.model)
+    if changed := sorted(name for name, values in fixed.items() if not torch.equal(values, pack.tensors[name])):
+        _refuse(written, f"it changes {', '.join(changed)}, which no training step does", "changes")
+    losses = batch.losses(result, problem.settings["loss"])
+    _check(type(batch).losses, "its result", losses, (len(states), None), result.device, finite)
+    seen += [_Value("output", written, result[0]), _Value("task loss", type(batch).losses, task_loss[0])]
+    if problem.regularizer is not None:
+        seen.append(_Value("penalty", problem.regularizer.penalty, penalty[0]))
+    _check(written, "the gradient through it", gradient, tuple(gradient.shape), gradient.device, finite)
+    return [*seen, _Value("gradient", written, gradient[0]), *_in_evaluation(problem, pack.tensors, finite)]
+
+
+def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -> list[_Value]:
+    """What the first run makes of a few training examples, as evaluation computes it."""
+    model = _watch_model(problem, [], finite)
+    runs = len(next(iter(weights.values())))
+    _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
+    with torch.no_grad():
+        if calibrate := getattr(model, "calibrate", None):
+            weights = weights | calibrate(problem.model_parameters, weights, [batch])
+        outputs = model.forward(problem.model_parameters, weights, batch, silent_tap)
+    return [_Value("output in evaluation", _forward_of(model), outputs[0])]
+
+
+def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:
+    """The first value that is another one, and by how much, relative to its greatest number."""
+    for one, other in zip(left, right, strict=True):
+        values = [own.value.detach().cpu().numpy() for own in (one, other)]
+        if not np.array_equal(*values, equal_nan=True):
+            return one, float(np.abs(values[0] - values[1]).max() / np.abs(values[0]).max())
+    return None
+
+
+def _check_alone(compute: Callable[[bool], list[_Value]]) -> None:
+    """Refuse a run that computes something else beside a twin, `compute(True)`, than alone."""
+    alone = compute(False)
+    if (found := _first_difference(alone, compute(True))) is None:
+        return
+    again = _first_difference(alone, compute(False))
+    (name, function, _), difference = again or found
+    how = "when the same is computed again" if again else "when another run is computed beside it"
+    cause = "changes" if again else "mixes" if not difference < _ROUNDING else "rounds"
+    _refuse(function, f"the {name} of a run changes {how}, by {difference:.1e} of its size", cause)
+
+
+def _moved(weights: Tensor) -> Tensor:
+    return weights + _MOVE * torch.randn(weights.shape, generator=torch.Generator().manual_seed(0)).to(weights.device)
+
+
+def check_training(problem: Problem, states: list[State], prepared: Any) -> None:
+    """Look at the first step of runs that are to be trained.
+
+    Args:
+        states: of runs at any steps. prepared: what the regularizer's `prepare` gave.
+
+    Raises:
+        PluginError: a model, a regularizer or a kind of task is wrong.
+    """
+    if hasattr(problem.model, "fit"):
+        return
+    first, width = states[0], width_of(problem)
+    other = next((state for state in states if state.seed != first.seed), first)
+    moved = first.tensors | {"weights": _moved(first.tensors["weights"])}
+    subject, twin = replace(first, tensors=moved, strength=1.0), replace(other, step=first.step, strength=2.0)
+    finite = other.step == 0  # later on, what is not finite has diverged: no fault of a plug-in
+    twins = (width or 2) - 1
+
+    def compute(beside: bool) -> list[_Value]:
+        if beside:
+            return _in_training(problem, [subject] + twins * [twin], prepared, twins, finite and twins > 0)
+        return _in_training(problem, (width or 1) * [subject], prepared, 0, False)
+
+    _check_draw(problem, 0)
+    if not twins:  # runs that take turns have no neighbors; what the first one computes must be right all the same
+        _in_training(problem, [twin], prepared, 0, finite)
+    _check_alone(compute)
+
+
+def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: bool) -> None:
+    """Look at the first batch of runs that are to be evaluated; weights (R, ...) by name; diverged: whether the first run is.
+
+    Raises:
+        PluginError: a model is wrong.
+    """
+    first = {name: values[:1] for name, values in weights.items()}
+    trained = weight_layout(problem).slices
+    twin = {name: values[-1:] for name, values in weights.items()}
+    twin |= {name: _moved(twin[name]) for name in trained}  # there may be one run alone
+    width = width_of(problem)
+
+    def compute(beside: bool) -> list[_Value]:
+        others = ((width or 2) - 1) * [twin] if beside else ((width or 1) - 1) * [first]
+        together = {name: torch.cat([values, *(other[name] for other in others)]) for name, values in first.items()}
+        return _in_evaluation(problem, together, not (beside or diverged))
+
+    _check_alone(compute)

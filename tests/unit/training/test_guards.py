@@ -1,0 +1,245 @@
+"""Every bug that trains without a word otherwise is refused, by name, before the first step."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from compositional.evaluation import metrics as evaluation
+from compositional.models import cnn, lstm_attention
+from compositional.regularizers import smoothness
+from compositional.training.guards import PluginError, check_evaluation, check_training
+from compositional.training.loop import train_runs
+from compositional.training.problem import weight_layout
+from compositional.training.state import fresh_state
+
+HERE = inspect.getsourcefile(inspect.currentframe())
+
+
+def with_penalty(problem, penalty, **functions):
+    """A problem whose regularizer has these functions of somebody's."""
+    case = problem("lstm_attention", "smoothness")
+    return replace(case, regularizer=SimpleNamespace(**vars(smoothness) | {"penalty": penalty} | functions))
+
+
+def with_forward(problem, forward, model=lstm_attention, regularizer=None):
+    case = problem(model.__name__.rpartition(".")[2], regularizer)
+    return replace(case, model=SimpleNamespace(**vars(model) | {"forward": forward}))
+
+
+def refusal(case, seeds=(0, 1)):
+    """The message with which training of these runs is refused, checked to name this file."""
+    states = [fresh_state(case, seed, 0.1) for seed in seeds]
+    with pytest.raises(PluginError) as caught:
+        train_runs(case, states, evaluation.measure)
+    assert all(state.step == 0 for state in states)
+    return str(caught.value)
+
+
+def distances(step):
+    (shown,) = step.named(smoothness.REPRESENTATIONS)
+    change, valid = (shown.values[:, :, 1:] - shown.values[:, :, :-1]).square().sum(-1), shown.mask[:, :, 1:]
+    return change * valid, valid
+
+
+def sums_over_runs(step):
+    distance, valid = distances(step)
+    return distance.sum() / valid.sum((1, 2))
+
+
+def sums_everything(step):
+    distance, valid = distances(step)
+    return (distance.sum() / valid.sum()).expand(len(distance))
+
+
+def counts_over_runs(step):
+    distance, valid = distances(step)
+    return distance.sum((1, 2)) / valid.sum()
+
+
+def detached_mean(step):
+    distance, valid = distances(step)
+    return distance.sum((1, 2)) / valid.sum((1, 2)) * (1 + distance.mean().detach())
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["alone", "pack"])
+@pytest.mark.parametrize("penalty", [sums_over_runs, sums_everything, counts_over_runs, detached_mean])
+def test_a_penalty_that_mixes_runs(problem, penalty, seeds):
+    message = refusal(with_penalty(problem, penalty), seeds)
+    line = inspect.getsourcelines(penalty)[1]
+    assert message.startswith(
+        f"{HERE}, line {line}, {penalty.__name__}: the penalty of a run changes when another run is computed"
+    )
+    assert "values.sum((1, 2))" in message
+
+
+def test_a_perturbation_that_mixes_runs(problem):
+    def perturb(step, shown):
+        return shown.values + 0.1 * shown.values.mean() * step.normal(shown.values.shape[1:])
+
+    message = refusal(with_penalty(problem, smoothness.penalty, perturb=perturb))
+    assert "perturb: the perturbed representation 'word_embedding' of a run changes when another run" in message
+
+
+def mixing(how):
+    """The forward pass of a model that hands on what `how` makes of its representations."""
+
+    def forward(parameters, weights, batch, tap):
+        def other(name, values, mask):
+            return how(tap(name, values, mask))
+
+        other.noise = getattr(tap, "noise", None)
+        return lstm_attention.forward(parameters, weights, batch, other)
+
+    return forward
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda values: values - values.mean(),
+        lambda values: (values - values.mean((0, 1, 2))) / values.std((0, 1, 2)),  # batch normalization over all runs
+        lambda values: values + 0.1 * values.log_softmax(0),
+        lambda values: values + 0.1 * values.sum(0, keepdim=True).detach(),
+    ],
+)
+def test_a_model_that_mixes_runs(problem, how):
+    message = refusal(with_forward(problem, mixing(how)))
+    assert message.startswith(f"{HERE}, line {inspect.getsourcelines(mixing)[1] + 3}, forward: the output of a run changes when")
+    assert "Runs mix" in message
+
+
+def test_a_model_that_mixes_runs_in_evaluation_alone(problem):
+    def forward(parameters, weights, batch, tap):
+        scores = cnn.forward(parameters, weights, batch, tap)
+        return scores if hasattr(tap, "noise") else scores - scores.mean()
+
+    case = with_forward(problem, forward, cnn)
+    assert "forward: the output in evaluation of a run changes when another run" in refusal(case)
+    views = weight_layout(case).views(torch.stack([fresh_state(case, seed, 0).tensors["weights"] for seed in (0, 1)]))
+    for runs in (1, 2):
+        with pytest.raises(PluginError, match="the output in evaluation of a run changes when another run"):
+            check_evaluation(case, {name: values[:runs] for name, values in views.items()}, diverged=False)
+
+
+def test_what_is_computed_is_no_function_of_the_weights(problem):
+    passes = count()
+    cases = [
+        lambda values: values * (1 + 0.001 * next(passes)),
+        lambda values: values + 0.1 * torch.from_numpy(np.random.standard_normal(values.shape[1:]).astype(np.float32)),
+    ]
+    for how in cases:
+        message = refusal(with_forward(problem, mixing(how)))
+        assert "forward: the output of a run changes when the same is computed again" in message
+        assert "a counter, a running average" in message
+
+
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [
+        (lambda value, step: value[:, None].expand(-1, 64), r"must be of shape \(1,\), it is of shape \(1, 64\)"),
+        (lambda value, step: value.sum(), r"must be of shape \(1,\), it is of shape \(\)"),
+        (lambda value, step: value.sum().item(), r"must be a tensor of shape \(1,\), it is of type float"),
+        (lambda value, step: value * float("nan"), "has numbers that are not finite"),
+        (lambda value, step: (value - value).log(), "has numbers that are not finite"),
+        (lambda value, step: value.to("meta"), "must be on cpu, it is on meta"),
+    ],
+)
+def test_what_a_penalty_returns(problem, returned, complaint):
+    def penalty(step):
+        return returned(smoothness.penalty(step), step)
+
+    message = refusal(with_penalty(problem, penalty))
+    assert re.search(f"penalty: its result, one number a run, {complaint}.*Usual cause", message)
+
+
+def test_a_gradient_that_is_not_finite(problem):
+    """The norm of what is 0 is 0, and its gradient nan: the run would diverge at its first step and not say why."""
+
+    def penalty(step):
+        distance, _ = distances(step)
+        return (distance * 0).sum((1, 2)).sqrt()
+
+    assert "the gradient through it has numbers that are not finite" in refusal(with_penalty(problem, penalty))
+
+
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [
+        (lambda logits: logits[0], r"must be of shape \(1, \d+, \d+\), it is of shape \(\d+, \d+\)"),
+        (lambda logits: logits[..., :-1], "must be of shape"),
+        (lambda logits: logits.log(), "has numbers that are not finite"),
+        (lambda logits: logits.to("meta"), "must be on cpu, it is on meta"),
+        (lambda logits: (logits, None), "must be a tensor .* it is of type tuple"),
+    ],
+)
+def test_what_a_model_returns(problem, returned, complaint):
+    def forward(parameters, weights, batch, tap):
+        return returned(lstm_attention.forward(parameters, weights, batch, tap))
+
+    assert re.search(f"forward: its result {complaint}", refusal(with_forward(problem, forward)))
+
+
+def test_what_a_model_shows(problem):
+    def renamed(parameters, weights, batch, tap):
+        return cnn.forward(parameters, weights, batch, lambda name, values, mask: tap(f"{name}s", values, mask))
+
+    def without_runs(parameters, weights, batch, tap):
+        tap("penultimate", torch.zeros(3, 64, 5), None)
+        return cnn.forward(parameters, weights, batch, tap)
+
+    for forward, complaint in ((renamed, "does not show"), (without_runs, r"the representation 'penultimate' must be of shape")):
+        assert re.search(f"{forward.__name__}: .*{complaint}", refusal(with_forward(problem, forward, cnn, "entropy")))
+
+
+def test_what_a_kind_of_task_draws_and_loses(problem, monkeypatch):
+    case = problem("cnn")
+    split = type(case.splits["train"])
+    draws = {
+        "must give row numbers": lambda self, key, steps, size: np.zeros(size, dtype=np.int64),
+        "draws other rows for step 2": lambda self, key, steps, size: np.arange(len(steps) * size).reshape(-1, size) % 7,
+    }
+    for complaint, draw in draws.items():
+        monkeypatch.setattr(split, "draw", draw)
+        assert complaint in refusal(case)
+    monkeypatch.undo()
+    batch = type(case.splits["train"].batch(torch.zeros(1, 2, dtype=torch.int64)))
+    losses = batch.losses
+    monkeypatch.setattr(
+        batch, "losses", lambda self, scores, loss: losses(self, scores, loss) / losses(self, scores, loss).mean()
+    )
+    assert "the task loss of a run changes when another run is computed beside it" in refusal(case)
+
+
+def test_a_run_that_diverged_or_whose_lambda_is_infinite_is_no_fault_of_a_plug_in(problem):
+    case = problem("cnn", "additivity")
+    check_training(case, [fresh_state(case, 0, 1e39)], None)
+    lost = fresh_state(case, 0, 0.1)
+    lost.step, lost.tensors["weights"] = 4, lost.tensors["weights"] * float("inf")
+    check_training(case, [lost], None)
+    weights = weight_layout(case).views(lost.tensors["weights"][None])
+    check_evaluation(case, weights, diverged=True)
+    with pytest.raises(PluginError, match="not finite"):
+        check_evaluation(case, weights, diverged=False)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_runs_that_take_turns_are_looked_at_too(problem, width):
+    """One at a time they cannot mix; what they compute must be right, and must not change."""
+    model = SimpleNamespace(**vars(cnn) | {"WIDTH": {"cpu": width}})
+    case = replace(problem("cnn", "entropy"), model=model)
+    check_training(case, [fresh_state(case, seed, 0.1) for seed in range(4)], None)
+    for forward, complaint in (
+        (lambda *given: cnn.forward(*given) * float("nan"), "not finite"),
+        (lambda *given: cnn.forward(*given) * torch.rand(()), "changes when the same is computed again"),
+    ):
+        broken = replace(case, model=SimpleNamespace(**vars(model) | {"forward": forward}))
+        with pytest.raises(PluginError, match=complaint):
+            check_training(broken, [fresh_state(case, 0, 0.1)], None)
