@@ -1,0 +1,143 @@
+"""An ordinary `torch.nn.Module` as a model: a module file with `class Network`, which knows one run and no run axis.
+
+    Network(parameters, task)     standard layers, initialized as they are; `task` is task.json
+    Network.forward(batch)        of one run: what its kind of task puts in (`Batch.single`) -> outputs (B, ...)
+    REPRESENTATIONS               {"encoder_states": "encoder.norm"}: by name, the submodule whose output it is
+
+Runs take turns (WIDTH is 1), so they cannot mix, and all that is written for packs works unchanged. Torch's random numbers are
+the run's own: its key seeds the initialization, its stream for dropout seeds every pass, so all that draws from torch's generator
+is reproducible and goes on after a checkpoint. Frozen parameters and buffers are kept with the run. Batch normalization is as in
+`models.batchnorm_cnn`: the batch's own statistics in training, those of training examples in evaluation, no running averages. A
+network that changes other buffers while it computes is refused (`training.guards`).
+
+Loaded by name, so that it is in the fingerprints of such models alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from compositional import randomness
+from compositional.training.problem import Problem, initialization_source
+
+
+@contextmanager
+def _seeded(seed: int, device: str) -> Iterator[None]:
+    """Inside, torch's own generators begin with `seed`; after, they go on as if nothing had been drawn."""
+    generators = [torch.default_generator]
+    if device == "cuda":
+        generators.append(torch.cuda.default_generators[torch.cuda.current_device()])
+    states = [generator.get_state() for generator in generators]
+    for generator in generators:
+        generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+
+class NetworkModel:
+    """The functions of a model, of a problem whose module has `class Network`; what else there is, is the module's."""
+
+    WIDTH: ClassVar[dict[str, int]] = {"cpu": 1, "cuda": 1}
+    GRAPH = False  # every pass reads two random numbers back to the host, and the network may read more
+
+    def __init__(self, module: Any, problem: Problem) -> None:
+        if problem.settings["cuda_width"] not in (None, 1):
+            raise ValueError("training.cuda_width: runs of a model that is a Network take turns: leave it null")
+        # A fast path of nn.TransformerEncoder in evaluation gives other last bits than its layers.
+        torch.backends.mha.set_fastpath_enabled(False)
+        self.module, self.problem = module, problem
+        self.network = self._built(np.random.default_rng(0)).to(problem.device)
+        self.norms = {
+            name: part
+            for name, part in self.network.named_modules()
+            if isinstance(part, nn.modules.batchnorm._BatchNorm) and part.running_mean is not None
+        }
+        for norm in self.norms.values():
+            norm.track_running_stats, norm.momentum = False, None  # None: plain means over batches
+        self._statistics = {f"{name}.{own}" for name, norm in self.norms.items() for own, _ in norm.named_buffers()}
+        if self.norms:
+            self.calibrate = self._calibrate
+        self._now: tuple[Callable, Any] | None = None  # tap and batch of the pass that is being made
+        for name, path in module.REPRESENTATIONS.items():
+            self.network.get_submodule(path).register_forward_hook(self._hook(name, path))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+    def _built(self, source: np.random.Generator) -> nn.Module:
+        with _seeded(int(source.integers(2**63)), "cpu"):
+            return self.module.Network(self.problem.model_parameters, self.problem.about)
+
+    def initialize(self, parameters: dict, task: dict, source: np.random.Generator) -> dict[str, Tensor]:
+        """One run's trained weights; tied ones are one."""
+        named = self._built(source).named_parameters()
+        return {name: weight.detach().clone() for name, weight in named if weight.requires_grad}
+
+    def buffers(self, parameters: dict, task: dict, seed: int) -> dict[str, Tensor]:
+        """A run's frozen parameters and what its state dictionary holds besides parameters and statistics of batches."""
+        network = self._built(initialization_source(self.problem, seed))
+        frozen = {name: weight for name, weight in network.named_parameters() if not weight.requires_grad}
+        kept = {name: buffer for name, buffer in network.named_buffers() if name in network.state_dict()}
+        return {name: tensor.detach().clone() for name, tensor in (frozen | kept).items() if name not in self._statistics}
+
+    def _hook(self, name: str, path: str) -> Callable:
+        def show(_: nn.Module, inputs: Any, output: Any) -> Any:
+            if self._now is None:
+                return output
+            tap, batch = self._now
+            values = output[0] if isinstance(output, tuple) else output
+            mask = getattr(batch, "input_mask", None)
+            if not isinstance(values, Tensor) or (mask is not None and values.shape[:2] != mask.shape[1:]):
+                found = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+                wanted = "a tensor (B, ...)" if mask is None else f"(B, input positions, ...) = {(*mask.shape[1:], ...)}"
+                raise ValueError(
+                    f"representation {name!r}: submodule {path!r} must give {wanted}, it gives {found}. Usual causes: no "
+                    "batch_first=True; a packed sequence. Any tensor can be shown by passing it through an nn.Identity()"
+                )
+            shown = tap(name, values.unsqueeze(0), mask).squeeze(0)
+            return (shown, *output[1:]) if isinstance(output, tuple) else shown
+
+        return show
+
+    def forward(self, parameters: dict, weights: dict[str, Tensor], batch: Any, tap: Callable) -> Tensor:
+        """Outputs (1, ...) of the one run whose weights (1, ...) these are; in training where the tap has noise."""
+        noise = getattr(tap, "noise", None)
+        seed = 0 if noise is None else randomness.derive(*noise(torch.Size([2])).flatten().tolist()) & (2**63 - 1)
+        self.network.train(noise is not None)
+        for name, norm in self.norms.items():
+            norm.train(f"{name}.running_mean" not in weights)
+        self._now = tap, batch
+        try:
+            return batch.packed(self._computed(weights, batch, seed))
+        finally:
+            self._now = None
+
+    def _computed(self, weights: dict[str, Tensor], batch: Any, seed: int) -> Tensor:
+        own = {name: values.squeeze(0) for name, values in weights.items()}
+        with _seeded(seed, self.problem.device):
+            return functional_call(self.network, own, (batch.single(),))
+
+    def _calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Any]) -> dict[str, Tensor]:
+        """What batch normalization evaluates with: the means of these batches' statistics, as torch's `update_bn` takes them."""
+        self.network.eval()
+        for norm in self.norms.values():
+            norm.train().track_running_stats = True
+            norm.reset_running_stats()
+        with torch.no_grad():
+            for batch in batches:
+                self._computed(weights, batch, 0)
+        found = {}
+        for name, norm in self.norms.items():
+            norm.track_running_stats = False
+            found |= {f"{name}.{kind}": getattr(norm, kind).unsqueeze(0).clone() for kind in ("running_mean", "running_var")}
+        return found

@@ -1,0 +1,329 @@
+"""An ordinary torch.nn.Module as a model has what others have: an own seed, no neighbors, checkpoints, decoding."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from support.combinations import CONFIGURATION
+from torch import nn
+from torch.nn import functional
+
+from compositional.evaluation import activations, decoding
+from compositional.evaluation import metrics as evaluation
+from compositional.kinds import combination, composite, point, puzzle, tensor
+from compositional.language.vocabulary import PAD
+from compositional.layers.tap import silent_tap
+from compositional.training.guards import PluginError
+from compositional.training.loop import train_runs
+from compositional.training.pack import Pack
+from compositional.training.problem import buffers, initial_weights, weight_layout
+from compositional.training.state import fresh_state
+
+T5 = pytest.param("t5", marks=pytest.mark.skipif(not find_spec("transformers"), reason="needs pip install -r envs/optional.txt"))
+
+
+def train(case, runs, on_record=lambda states: None):
+    states = [fresh_state(case, seed, strength) for seed, strength in runs]
+    train_runs(case, states, evaluation.measure, on_record)
+    return states
+
+
+def same(left, right):
+    tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
+    return tensors and repr(left.history) == repr(right.history)
+
+
+def own(case, network, representations=None):
+    """The same problem with somebody's network."""
+    return replace(case, model=SimpleNamespace(Network=network, REPRESENTATIONS=representations or {}))
+
+
+@pytest.mark.parametrize(
+    ("model", "regularizers"),
+    [
+        ("gru_attention", (None, "entropy", "consistency", "recombination", "smoothness")),
+        ("transformer_torch", (None, "entropy", "consistency")),
+        ("batchnorm_cnn_torch", (None, "entropy", "additivity")),
+        pytest.param("t5", (None, "smoothness"), marks=T5.marks),
+    ],
+)
+def test_a_run_is_the_same_alone_beside_others_and_after_a_kill(problem, model, regularizers):
+    for regularizer in regularizers:
+        case = problem(model, regularizer, steps=4, record_every=2)
+        runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
+        together = train(case, runs)
+        (alone,) = train(case, runs[:1])
+        assert same(alone, together[0])
+        assert not torch.equal(together[0].tensors["weights"], together[1].tensors["weights"])
+        assert torch.equal(together[0].tensors["weights"], together[2].tensors["weights"]) == (regularizer is None)
+        kept = []
+
+        def kill(members, kept=kept):
+            kept.append(copy.deepcopy(members))
+            raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            train(case, runs[:1], kill)
+        ((resumed,),) = kept
+        assert resumed.step == 2
+        train_runs(case, [resumed], evaluation.measure)
+        assert same(alone, resumed)
+
+
+def test_the_random_numbers_of_others_are_left_alone(problem):
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    train(problem("gru_attention", steps=2), [(0, 0.0)])
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("model", ["gru_attention", "transformer_torch"])
+def test_it_trains_as_a_plain_loop_in_pytorch_does(problem, model):
+    """The same network, its own batches. Not by Adam, which makes steps of gradients that are nothing but rounding."""
+    rates = {"optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9, "decay": 0.5}
+    case = problem(model, steps=4, record_every=4, clip=0.5, **rates)
+    case = replace(case, model_parameters=case.model_parameters | {"dropout": 0.0})
+    (state,) = train(case, [(3, 0.0)])
+    network = case.model.Network(case.model_parameters, case.about)
+    network.load_state_dict(initial_weights(case, 3))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    split = case.splits["train"]
+    pack = Pack(case, [fresh_state(case, 3, 0.0)], None)
+    for step in range(4):
+        (rows,) = split.draw(pack.key(state, "batches"), range(step, step + 1), 64)
+        lengths, targets = split.target_lengths[rows], split.targets[rows]
+        steps = int(lengths.max())
+        given = SimpleNamespace(
+            inputs=split.inputs[rows],
+            input_lengths=split.input_lengths[rows],
+            input_mask=torch.arange(split.inputs.shape[1]) < split.input_lengths[rows, None],
+            previous=torch.cat([torch.ones(64, 1, dtype=torch.int64), targets[:, : steps - 1]], 1),
+        )
+        logits = network(given)
+        loss = cross_entropy(logits, targets[:, :steps], PAD) / 64
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 0.5)
+        optimizer.param_groups[0]["lr"] = 0.1 * 0.5 ** (step / 100)
+        optimizer.step()
+    ours = weight_layout(case).views(state.tensors["weights"][None])
+    for name, weight in network.named_parameters():
+        torch.testing.assert_close(ours[name][0], weight.detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_a_network_with_batch_normalization_is_its_packed_twin(problem):
+    """In training, in what it evaluates with, and in evaluation."""
+    packed, single = problem("batchnorm_cnn"), problem("batchnorm_cnn_torch")
+    weights = initial_weights(packed, 0)
+    renamed = {}
+    for index in range(len(packed.model_parameters["channels"])):
+        layer = f"convolution{index}"
+        renamed |= {f"convolutions.{index}.{kind}": weights[f"{layer}.{kind}"] for kind in ("weight", "bias")}
+        renamed |= {f"norms.{index}.weight": weights[f"{layer}.scale"], f"norms.{index}.bias": weights[f"{layer}.shift"]}
+    for index in range(len(packed.model_parameters["dense_widths"])):
+        renamed |= {
+            f"dense.{index}.weight": weights[f"dense{index}.weight"].T,
+            f"dense.{index}.bias": weights[f"dense{index}.bias"],
+        }
+    renamed |= {"output.weight": weights["output.weight"].T, "output.bias": weights["output.bias"]}
+    assert {name: value.shape for name, value in renamed.items()} == {
+        name: value.shape for name, value in initial_weights(single, 0).items()
+    }
+    pairs = [(case, {name: value[None] for name, value in own.items()}) for case, own in ((packed, weights), (single, renamed))]
+    batch = packed.splits["train"].batch(torch.arange(64)[None])
+    ours, theirs = (case.model.forward(case.model_parameters, given, batch, silent_tap) for case, given in pairs)
+    torch.testing.assert_close(theirs, ours)
+    calibrated = [evaluation.calibrated(*pair) for pair in pairs]
+    for kind, theirs_called in (("mean", "running_mean"), ("variance", "running_var")):
+        torch.testing.assert_close(calibrated[1][f"norms.0.{theirs_called}"], calibrated[0][f"convolution0.{kind}"])
+    (ours,), (theirs,) = (evaluation.measure(*pair) for pair in pairs)
+    assert theirs == pytest.approx(ours, rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["gru_attention", "transformer_torch", T5])
+def test_greedy_decoding_writes_what_is_right_under_teacher_forcing(problem, model):
+    case = problem(model, steps=30, record_every=30, learning_rate=0.01)
+    (state,) = train(case, [(0, 0.0)])
+    weights = weight_layout(case).views(state.tensors["weights"][None])
+    ((_, batch),) = case.splits["test"].evaluation_batches(1, 32, 32)
+    correct = batch.correct(case.model.forward(case.model_parameters, weights, batch, silent_tap))[0]
+    (written,) = decoding.predictions(case, weights, "test", 32)
+    assert [target == prediction for _, target, prediction in written] == correct.tolist()
+    assert all(prediction for *_, prediction in written)
+
+
+@pytest.mark.parametrize(("model", "expected"), [("gru_attention", True), ("t5", True), ("lstm_attention", False)])
+def test_what_makes_a_model_of_a_network_is_in_the_fingerprint_of_such_models_alone(model, expected):
+    assert ("training.networks" in CONFIGURATION.modules(("scan_jump", model, "none"))) == expected
+
+
+def test_it_shows_what_its_submodules_give(problem):
+    case = problem("gru_attention")
+    weights = {name: values[None] for name, values in initial_weights(case, 0).items()}
+    batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
+    _, found = activations.shown(case, weights, batch)
+    rows, positions = batch.inputs.shape[1:]
+    shapes = {name: (tuple(values.shape), tuple(mask.shape)) for name, (values, mask) in found.items()}
+    width = 2 * case.model_parameters["encoder_width"]
+    expected = (1, rows, positions)
+    assert shapes == {
+        "word_embedding": ((*expected, case.model_parameters["embedding_width"]), expected),
+        "encoder_states": ((*expected, width), expected),
+    }
+
+
+def cross_entropy(logits, targets, padding):
+    """Summed over all positions (B, T) that are no padding."""
+    return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=padding, reduction="sum")
+
+
+class Linear(nn.Module):
+    """Of whatever is put in; has what can go wrong or be forgotten."""
+
+    def __init__(self, parameters, task):
+        super().__init__()
+        self.output = nn.Linear(128, 10)
+        self.tied = self.output
+        self.unused = nn.Linear(2, 2)
+        self.frozen = nn.Parameter(torch.randn(10), requires_grad=False)
+        self.register_buffer("random", torch.rand(10))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, batch):
+        return self.output(batch.flatten(1)) * self.random + self.frozen
+
+
+def test_frozen_parameters_and_buffers_are_the_run_s_and_stay(problem):
+    case = own(problem("cnn", steps=3, weight_decay=0.1), Linear)
+    assert set(initial_weights(case, 0)) == {"output.weight", "output.bias", "unused.weight", "unused.bias"}
+    first, second = buffers(case, 0), buffers(case, 1)
+    assert set(first) == {"frozen", "random", "calls"}
+    assert not torch.equal(first["random"], second["random"])
+    together = train(case, [(0, 0.0), (1, 0.0)])
+    assert same(train(case, [(1, 0.0)])[0], together[1])
+    assert torch.equal(buffers(case, 0)["frozen"], first["frozen"])
+
+
+def counts(self, batch):
+    self.calls += 1
+    return self.output(batch.flatten(1)) * (1 + 0.1 * self.calls)
+
+
+def numpy_noise(self, batch):
+    return self.output(batch.flatten(1)) + torch.from_numpy(np.random.standard_normal((len(batch), 10)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("forward", "complaint"),
+    [
+        (counts, "it changes calls, which no training step does"),
+        (numpy_noise, "the output of a run changes when the same is computed again"),
+        (lambda self, batch: self.output(batch.flatten(1)).mean(0), "its result must be of shape"),
+        (lambda self, batch: self.output(batch.flatten(1)).log(), "not finite"),
+    ],
+)
+def test_a_network_that_is_no_function_of_its_weights_is_refused(problem, forward, complaint):
+    network = type("Network", (Linear,), {"forward": forward})
+    with pytest.raises(PluginError, match=f"{__file__}, line {forward.__code__.co_firstlineno}, .*{complaint}"):
+        train(own(problem("cnn"), network), [(0, 0.0)])
+
+
+def test_a_submodule_that_gives_no_states_by_example_is_named(problem):
+    class Network(nn.Module):
+        def __init__(self, parameters, task):
+            super().__init__()
+            self.words, self.encoder = nn.Embedding(len(task["source_words"]), 8), nn.LSTM(8, 8)
+
+        def forward(self, batch):
+            self.encoder(self.words(batch.inputs).transpose(0, 1))
+
+    with pytest.raises(ValueError, match=r"'encoder_states': submodule 'encoder' must give .*it gives .*batch_first=True"):
+        train(own(problem("lstm_attention"), Network, {"encoder_states": "encoder"}), [(0, 0.0)])
+
+
+def test_runs_of_a_network_cannot_be_computed_side_by_side(problem):
+    with pytest.raises(ValueError, match=r"training\.cuda_width.*take turns"):
+        problem("gru_attention", cuda_width=8)
+
+
+class Flat(nn.Module):
+    """One output an example, of what its kind puts in."""
+
+    def __init__(self, parameters, task):
+        super().__init__()
+        self.output = nn.Linear(parameters["inputs"], task["classes"])
+
+    def forward(self, batch):
+        return self.output(batch.flatten(1))
+
+
+class Entries(nn.Module):
+    """A matrix as a product of two."""
+
+    def __init__(self, parameters, task):
+        super().__init__()
+        self.left, self.right = (nn.Parameter(0.5 * torch.randn(size, 2)) for size in task["shape"])
+
+    def forward(self, batch):
+        assert batch is None
+        return (self.left @ self.right.T).flatten()
+
+
+def splits_of(kind):
+    """A small split of a kind, how many numbers an example has, and what its task says."""
+    source = np.random.default_rng(0)
+    if kind == "point":
+        return point.PointSplit(source.normal(size=(32, 2)), source.integers(2, size=32), "cpu"), 2, {"classes": 2}
+    if kind == "puzzle":
+        images = source.integers(256, size=(32, 4, 4))
+        return puzzle.PuzzleSplit(images, source.integers(2, size=32), "cpu"), 16, {"classes": 2}
+    if kind == "combination":
+        items = source.integers(3, size=(32, 2))
+        return combination.CombinationSplit(items, items.sum(1), np.zeros(32), (3, 3), False, "cpu"), 6, {"classes": 1}
+    if kind == "tensor":
+        entries = source.permutation(20)[:16]
+        return tensor.TensorSplit([4, 5], source.normal(size=16), "cpu", entries=entries), 0, {"shape": [4, 5]}
+    about = {"mean": [0.5], "std": [0.2], "distance": 0, "augment": False, "target": "number", "classes": 1}
+    pool = torch.from_numpy(source.integers(256, size=(6, 1, 4, 4), dtype=np.uint8))
+    chosen = source.integers(6, size=(32, 2))
+    return composite.CompositeSplit(pool, chosen, chosen, chosen.sum(1), about, "cpu"), 32, about
+
+
+@pytest.mark.parametrize("kind", ["point", "puzzle", "combination", "tensor", "composite"])
+def test_every_kind_of_task_takes_a_network(problem, kind):
+    split, inputs, about = splits_of(kind)
+    loss = "cross_entropy" if kind in ("point", "puzzle") else "squared"
+    case = problem("cnn", splits={"train": split, "test": split}, loss=loss, batch_size=16, learning_rate=0.02, steps=20)
+    case = replace(case, about=about, model_parameters={"inputs": inputs})
+    case = own(case, Entries if kind == "tensor" else Flat)
+    together = train(case, [(0, 0.0), (1, 0.0)])
+    assert same(train(case, [(1, 0.0)])[0], together[1])
+    losses = [value for _, name, metric, value in together[0].history if (name, metric) == ("train", "loss")]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="needs pip install -r envs/optional.txt")
+def test_t5_is_the_library_s(problem):
+    """Its own loss of the same targets, from labels."""
+    case = problem("t5")
+    weights = {name: values[None] for name, values in initial_weights(case, 0).items()}
+    batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
+    ours = batch.losses(case.model.forward(case.model_parameters, weights, batch, silent_tap), "cross_entropy").sum()
+    network = case.model.Network(case.model_parameters, case.about).eval()
+    network.load_state_dict({name: values[0] for name, values in weights.items()}, strict=False)
+    row, step = batch.layout.positions.unbind(1)
+    labels = torch.full((16, max(batch.layout.lengths)), -100)
+    labels[row, step] = torch.where(batch.target_mask[0], batch.targets[0] + network.offset, -100)
+    begin = network.offset + 1  # START; the library would begin with a symbol of its own
+    previous = torch.cat([torch.full((16, 1), begin), labels[:, :-1].clamp(min=network.offset)], 1)
+    given = {"input_ids": batch.inputs[0], "attention_mask": batch.input_mask[0].long(), "decoder_input_ids": previous}
+    # The library's softmax is over input words, too.
+    logits = network.t5(**given, labels=labels).logits[..., network.offset :]
+    torch.testing.assert_close(ours, cross_entropy(logits, torch.where(labels < 0, -100, labels - network.offset), -100))
