@@ -18,8 +18,10 @@ INFLUENCE_KINDS = ("sequence", "image", "point")
 def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[str]:
     """Why a task of this kind cannot be trained with the settings that it and the model ask for."""
     problems, settings = [], entries.settings(task, model)
-    if kind == "sequence" and settings["batch_size"] % 16:
-        problems.append(f"training.batch_size of sequence tasks must be a multiple of 16, {task!r} has {settings['batch_size']}")
+    if settings["batch_size"] % (multiple := declared_by(f"kinds.{kind}").get("BATCH_MULTIPLE", 1)):
+        problems.append(
+            f"training.batch_size of {kind} tasks must be a multiple of {multiple}, {task!r} has {settings['batch_size']}"
+        )
     if kind == "tensor" and settings["batch_size"] != (measurements := entries.parameters("tasks", task)["train_measurements"]):
         problems.append(
             f"training.batch_size of tensor tasks must be the number of measurements, {measurements}: every step uses all; "

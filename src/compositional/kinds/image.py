@@ -75,6 +75,10 @@ class Batch(Labelled):
         chosen = right.gather(1, source.view(*source.shape, 1, 1, 1).expand_as(right))
         return replace(self, images=torch.cat([left, chosen], -1))
 
+    def exchanged(self, exchange: str) -> Batch:
+        """The images after an exchange that must not change their outputs; `exchange` as in `recombination`."""
+        return self.recombine_within_label() if exchange == "seen" else self.recombine()
+
 
 class ImageSplit(LabelledSplit):
     """One member of a split image task as tensors on a device: images (n, height, width) or (n, channels, height, width).

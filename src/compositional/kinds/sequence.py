@@ -26,6 +26,7 @@ from compositional.layers.functional import SMALL_VOCABULARY, swapped
 from compositional.layers.ragged import ROWS, Layout
 
 LOSSES = ("cross_entropy",)
+BATCH_MULTIPLE = 16  # layers.ragged.ROWS
 
 
 @dataclass(frozen=True)

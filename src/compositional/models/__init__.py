@@ -1,7 +1,6 @@
 """What is trained. A model is a module with
 
-    KIND             the kind of task that it takes, or several: "sequence", "image", "composite", "combination", "tensor",
-                     "point", "puzzle"
+    KIND             the kind of task that it takes, or several: modules of `kinds`
     REPRESENTATIONS  names of the activations that it hands to the tap
     PARAMETERS       its options, as JSON schema, each with default and description
     initialize(parameters, task, source)         one run's weights before training, by name, without a run axis; `task` is what

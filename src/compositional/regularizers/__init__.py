@@ -1,6 +1,6 @@
 """Regularizers: terms added to the loss, scaled by lambda. A regularizer is a module with
 
-    APPLIES_TO       kinds of task, "sequence" and "image"
+    APPLIES_TO       kinds of task, modules of `kinds`
     REPRESENTATIONS  names of model representations of which it needs at least one (empty: any model)
     PARAMETERS       its options, as JSON schema, each with default and description
     PAIRED           optional, True: it pairs the examples of a batch, whose number must be even

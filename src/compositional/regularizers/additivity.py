@@ -1,7 +1,8 @@
 """Parallelogram rule: the representation of a pair is a sum of its parts.
 
 R = mean over the batch of |r(a, b) + r(c, d) - r(a, d) - r(c, b)|^2 (sum over the width), where (a, b) and (c, d) are the
-components of a row and of its partner.
+components of a row and of its partner. Of expressions they are the first operand and the rest; partners have the same operators
+(else R of the pair is zero).
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from torch import Tensor
 
 from compositional.training.step import Step
 
-APPLIES_TO = ("image",)
+APPLIES_TO = ("image", "sequence_regression")
 REPRESENTATIONS = ("penultimate",)
-PAIRED = True  # of a batch of images, whose size must be even
+PAIRED = True  # the examples of a batch, whose size must be even
 PARAMETERS: dict = {}
 
 

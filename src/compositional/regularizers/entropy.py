@@ -13,7 +13,7 @@ from torch import Tensor
 
 from compositional.training.step import Representation, Step
 
-APPLIES_TO = ("sequence", "image")
+APPLIES_TO = ("sequence", "image", "sequence_regression")
 REPRESENTATIONS = ("word_embedding", "penultimate")
 PARAMETERS = {
     "parts": {

@@ -3,6 +3,7 @@
 Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs), x2' being the partner's right half. That
 can be a combination of the test set, without its label; the control is `exchange: seen`, where x2' comes from an image of the
 same label, so that the network sees only combinations that it is trained on.
+Expressions: the same with the operands in reverse order, where that does not change their value.
 Sequences: equivariance under exchanges pi of words of one type (compositional.lexicon), a fresh pi for each row.
 `form: hard` is R = CE(p(. | pi x), pi y), summed over positions, mean over the batch; `form: soft` is the Jensen-Shannon
 divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
@@ -30,9 +31,9 @@ from compositional.layers.functional import divergence
 from compositional.layers.ragged import Layout
 from compositional.training.step import Step
 
-APPLIES_TO = ("sequence", "image")
+APPLIES_TO = ("sequence", "image", "sequence_regression")
 REPRESENTATIONS: tuple = ()
-PAIRED = True  # of a batch of images, whose size must be even
+PAIRED = True  # the examples of a batch, whose size must be even
 PARAMETERS = {
     "form": {
         "enum": ["hard", "soft"],
@@ -140,9 +141,8 @@ def _exchange(step: Step) -> tuple[Any, Tensor]:
 
 def penalty(step: Step) -> Tensor:
     """(R,)."""
-    if step.batch.kind == "image":
-        seen = step.parameters["exchange"] == "seen"
-        outputs, _ = step.again(step.batch.recombine_within_label() if seen else step.batch.recombine())
+    if step.batch.kind != "sequence":
+        outputs, _ = step.again(step.batch.exchanged(step.parameters["exchange"]))
         return (step.outputs - outputs).square().sum(-1).mean(-1)
     rows = step.batch.inputs.shape[1]
     if isinstance(step.prepared, _Swapped):

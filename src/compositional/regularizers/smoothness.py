@@ -1,22 +1,39 @@
-"""Negative control: encoder states that change little from word to word. R = mean over valid steps of |h(t+1) - h(t)|^2.
+"""Negative control: representations that change little from word to word. R = mean over valid steps of |h(t+1) - h(t)|^2.
 
-The term of the earlier automated attempt at this proposal (ICBINB workshop, ICLR 2025). Squares are summed over the width.
+The term of the earlier automated attempt at this proposal (ICBINB workshop, ICLR 2025). Its text takes h to be the hidden states,
+its code the embeddings. Squares are summed over the width; the attempt takes their mean (`over_width`).
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from compositional.training.step import Step
+from compositional.training.step import Representation, Step
 
-APPLIES_TO = ("sequence",)
-REPRESENTATIONS = ("encoder_states", "command_states")
-PARAMETERS: dict = {}
+APPLIES_TO = ("sequence", "sequence_regression")
+REPRESENTATIONS = ("encoder_states", "command_states", "word_embedding")
+PARAMETERS = {
+    "taken_of": {"enum": ["states", "embeddings"], "default": "states", "description": "what changes little: h"},
+    "over_width": {"enum": ["sum", "mean"], "default": "sum", "description": "how squares are reduced over the width of h"},
+}
+_NAMES = {"states": ("encoder_states", "command_states"), "embeddings": ("word_embedding",)}
 
 
 def penalty(step: Step) -> Tensor:
-    """(R,)."""
-    (states,) = step.named(REPRESENTATIONS)
-    change = (states.values[:, :, 1:] - states.values[:, :, :-1]).square().sum(-1)
-    valid = states.mask[:, :, 1:]
+    """(R,), the sum over what the model shows of that kind: two streams have two embeddings.
+
+    Raises:
+        ValueError: the model shows nothing of that kind.
+    """
+    taken_of = step.parameters["taken_of"]
+    if not (shown := step.named(_NAMES[taken_of])):
+        needed, found = " or ".join(_NAMES[taken_of]), ", ".join(own.name for own in step.representations)
+        raise ValueError(f"smoothness: taken_of: {taken_of} needs a model with {needed}, this one has {found}")
+    return sum(_change(own, step.parameters["over_width"]) for own in shown)
+
+
+def _change(shown: Representation, over_width: str) -> Tensor:
+    squares = (shown.values[:, :, 1:] - shown.values[:, :, :-1]).square()
+    change = squares.sum(-1) if over_width == "sum" else squares.mean(-1)
+    valid = shown.mask[:, :, 1:]
     return (change * valid).sum((1, 2)) / valid.sum((1, 2))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from compositional import files
-from compositional.evaluation import conjunctions, decoding
+from compositional.evaluation import conjunctions, decoding, smoothness
 from compositional.evaluation import error_types as mistakes
 from compositional.evaluation import metrics as evaluation
 from compositional.layers.tap import silent_tap
@@ -44,7 +44,7 @@ def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) 
     """What can be said of every run beyond loss and accuracy: by the model itself, or because the task's components are known."""
     own = getattr(problem.model, "measure", None)
     if own is None:
-        found = conjunctions.measure(problem, weights)
+        found = _of_representations(problem, weights)
         for result, start in zip(found, _untrained(problem, weights, folders), strict=False):
             result |= {("initialization", metric): value for (_, metric), value in start.items()}
         return found
@@ -63,8 +63,14 @@ def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) 
     ]
 
 
+def _of_representations(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
+    """What is measured of every run's representations and, with `outputs`, of how these depend on known components."""
+    found = conjunctions.measure(problem, weights, outputs), smoothness.measure(problem, weights)
+    return [one | other for one, other in zip(*found, strict=True)]
+
+
 def _untrained(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
-    """`conjunctions.measure` of every run's representations before training; runs that differ in lambda alone share theirs."""
+    """`_of_representations` of every run before training; runs that differ in lambda alone share theirs."""
     seeds = [Run.of_folder(folder).seed for folder in folders]
     places = {seed: seeds.index(seed) for seed in seeds}
     rows = [*places.values()]
@@ -72,7 +78,7 @@ def _untrained(problem: Problem, weights: dict[str, Tensor], folders: list[Path]
     drawn = [initial_weights(problem, seeds[row]) for row in rows]
     before = {name: values[rows] for name, values in weights.items()}
     before |= {name: torch.stack([one[name] for one in drawn]).to(problem.device) for name in drawn[0]}
-    measured = dict(zip(places, conjunctions.measure(problem, before, outputs=False), strict=False))
+    measured = dict(zip(places, _of_representations(problem, before, outputs=False), strict=False))
     return [measured[seed] for seed in seeds]
 
 

@@ -1,6 +1,6 @@
 """What is learned. A task is a module with
 
-    KIND             "sequence", "image", "composite", "combination", "tensor", "point" or "puzzle": what a batch is
+    KIND             a module of `kinds`, such as "sequence" or "image": what a batch is
     DATASET          the module in `datasets/` that lists its raw files, one without files if nothing is downloaded
     PARAMETERS       its options, as JSON schema
     build(raw, parameters)   its members (a DatasetDict: "train", "test" and others) and what it says of itself, for task.json.

@@ -14,6 +14,7 @@ from compositional.kinds.sequence import SequenceSplit
 from compositional.language import lexicon
 from compositional.language import logical_forms as terms
 from compositional.language.vocabulary import Vocabulary
+from compositional.plugins import defaults
 from compositional.regularizers import additivity, entropy, recombination, smoothness
 from compositional.training.step import Representation, Step
 
@@ -57,7 +58,8 @@ def test_entropy_adds_the_words_own_noise_to_words_and_none_to_other_states():
 def test_smoothness_counts_valid_steps_only():
     states = torch.tensor([[[[0.0], [1.0], [3.0]], [[5.0], [2.0], [100.0]]]])
     mask = torch.tensor([[[True, True, True], [True, True, False]]])
-    step = step_of(representations=[Representation("encoder_states", states, mask)])
+    options = defaults("regularizers.smoothness")
+    step = step_of(representations=[Representation("encoder_states", states, mask)], parameters=options)
     # Squares of 1, 2 and -3 over three valid steps.
     assert smoothness.penalty(step).tolist() == pytest.approx([14 / 3])
 

@@ -1,0 +1,34 @@
+"""How much representations change from symbol to symbol: what `smoothness` penalizes, measured in runs without it, too."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from compositional.evaluation import activations
+from compositional.evaluation.metrics import BATCH
+from compositional.training.problem import Problem
+
+
+def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
+    """For each run {("train", "change of <representation>"): value}, of every representation that has positions.
+
+    The value is the mean over width and steps of the squared difference between neighboring positions, of all training examples.
+    Empty for tasks of other kinds than "sequence_regression".
+
+    Args:
+        weights: (R, ...) by name.
+    """
+    runs = next(iter(weights.values())).shape[0]
+    if problem.about.get("kind") != "sequence_regression":
+        return [{} for _ in range(runs)]
+    sums: dict[str, Tensor] = {}
+    steps = 0
+    for rows, batch in problem.splits["train"].evaluation_batches(runs, BATCH):
+        valid = batch.input_mask[0, : len(rows), 1:]
+        steps += int(valid.sum())
+        for name, (values, mask) in activations.shown(problem, weights, batch)[1].items():
+            if mask is not None:
+                changes = (values[:, : len(rows), 1:] - values[:, : len(rows), :-1]).double().square().mean(-1)
+                sums[name] = sums.get(name, torch.zeros(runs, dtype=torch.float64)) + (changes * valid).sum((1, 2)).cpu()
+    return [{("train", f"change of {name}"): float(total[run]) / steps for name, total in sums.items()} for run in range(runs)]

@@ -1,0 +1,177 @@
+"""Batches of sequences of symbols with a number as the target.
+
+A task of this kind has the columns
+
+    input        text, a symbol a character, all of them among `symbols` of task.json
+    target       the number
+    form         what tells sequences apart that have the same parts in the same places: only these recombine
+    equivalent   optional: another input with the same target
+    category     optional, of the test set
+
+and in task.json `component_width`, the number of symbols of the first component, or null where that differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import randomness
+from compositional.kinds.combination import Targeted
+from compositional.kinds.shared.labelled import LabelledSplit
+
+LOSSES = ("squared",)
+SAID = ("symbols", "component_width")
+COLUMNS = {"input": ("Value",), "target": ("Value",), "form": ("Value",)}
+BATCH_MULTIPLE = 16  # so that every run's numbers begin at multiples of 64 bytes
+
+
+@dataclass(frozen=True)
+class Batch(Targeted):
+    """inputs, equivalents: (R, B, S), the latter None where there are none; input_lengths, targets, forms: (R, B)."""
+
+    inputs: Tensor
+    input_lengths: Tensor
+    targets: Tensor
+    forms: Tensor
+    equivalents: Tensor | None
+    component_width: int | None
+
+    kind = "sequence_regression"
+    signs = False
+
+    @property
+    def input_mask(self) -> Tensor:
+        """Which positions are not behind an input's end, (R, B, S)."""
+        return torch.arange(self.inputs.shape[2], device=self.inputs.device) < self.input_lengths.unsqueeze(-1)
+
+    def partner(self) -> Tensor:
+        """For each row its partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are sorted by form."""
+        return torch.arange(self.inputs.shape[1], device=self.inputs.device) ^ 1
+
+    def recombine(self) -> Batch:
+        """Each row's first component before the rest of its partner; a row whose partner is of another form stays as it is.
+
+        The targets stay, too: they are those of the rows as they were.
+
+        Raises:
+            ValueError: first components differ in length.
+        """
+        if self.component_width is None:
+            raise ValueError(
+                "this task's first operands differ in length and cannot be exchanged: smallest and largest must have "
+                "equally many digits"
+            )
+        partner = self.partner()
+        rest = self.inputs.index_select(1, partner)
+        recombined = torch.cat([self.inputs[..., : self.component_width], rest[..., self.component_width :]], -1)
+        alike = (self.forms == self.forms.index_select(1, partner)).unsqueeze(-1)
+        return replace(self, inputs=torch.where(alike, recombined, self.inputs))
+
+    def exchanged(self, exchange: str = "lexicon") -> Batch:
+        """Inputs of the same value; `exchange` as in `recombination`.
+
+        Raises:
+            ValueError: the task has none, or another exchange is asked for.
+        """
+        if exchange != "lexicon":
+            raise ValueError(f"recombination: exchange: {exchange} is not for expressions; leave it at lexicon")
+        if self.equivalents is None:
+            raise ValueError("this task has no expressions of equal value to exchange: take operators among + and * alone")
+        return replace(self, inputs=self.equivalents)
+
+
+class SequenceRegressionSplit(LabelledSplit):
+    """One member of a split task as tensors on a device."""
+
+    kind = "sequence_regression"
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        targets: np.ndarray,
+        forms: Sequence[str],
+        symbols: str,
+        component_width: int | None,
+        device: str,
+        *,
+        equivalents: Sequence[str] | None = None,
+        categories: Sequence[str] | None = None,
+    ) -> None:
+        def encoded(texts: Sequence[str]) -> Tensor:
+            longest = max(map(len, texts))
+            # Behind an input's end any symbol will do.
+            return torch.tensor([[symbols.index(symbol) for symbol in text.ljust(longest, symbols[0])] for text in texts])
+
+        self.inputs, self.lengths = encoded(inputs).to(device), torch.tensor([len(text) for text in inputs], device=device)
+        self.equivalents = None if equivalents is None else encoded(equivalents).to(device)
+        self.labels = torch.from_numpy(np.array(targets, dtype=np.float32)).to(device)
+        self.sorted_forms = np.unique(forms, return_inverse=True)[1]
+        self.forms = torch.from_numpy(self.sorted_forms).to(device)
+        self.categories = None if categories is None else np.asarray(categories)
+        self.component_width, self.device = component_width, device
+
+    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+        """The examples `rows` (R, B) as a batch."""
+        return Batch(
+            inputs=self.inputs[rows],
+            input_lengths=self.lengths[rows],
+            targets=self.labels[rows],
+            forms=self.forms[rows],
+            equivalents=None if self.equivalents is None else self.equivalents[rows],
+            component_width=self.component_width,
+        )
+
+    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
+        """Example numbers (steps, batch_size) of one run's training batches, each sorted by form.
+
+        Every epoch takes all examples in a new random order; its last batch is filled up with its first examples.
+        """
+        batches = -(-len(self) // batch_size)
+        drawn = np.empty((len(steps), batch_size), np.int64)
+        for place, step in enumerate(steps):
+            epoch, batch = divmod(step, batches)
+            if place == 0 or batch == 0:
+                order = np.resize(randomness.generator(key, epoch).permutation(len(self)), (batches, batch_size))
+            drawn[place] = order[batch][np.argsort(self.sorted_forms[order[batch]], kind="stable")]
+        return drawn
+
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
+        """All examples (or the first `limit`), the same for every run, as pairs (rows, batch).
+
+        The last batch is filled up by repeating its last example, `rows` names each once.
+        """
+        batches = []
+        for part in torch.arange(min(len(self), limit or len(self))).split(batch_size):
+            rows = torch.cat([part, part[-1:].expand(-len(part) % BATCH_MULTIPLE)])
+            batches.append((part, self.batch(rows.to(self.device).expand(runs, -1))))
+        return batches
+
+
+def load(folder: Path, device: str) -> dict[str, SequenceRegressionSplit]:
+    """Read a split task from its folder."""
+    from datasets import DatasetDict
+
+    about = json.loads((folder / "task.json").read_text())
+    splits = {}
+    for name, member in DatasetDict.load_from_disk(str(folder)).items():
+        optional = {
+            f"{plural}": member[column][:] if column in member.column_names else None
+            for column, plural in (("equivalent", "equivalents"), ("category", "categories"))
+        }
+        splits[name] = SequenceRegressionSplit(
+            member["input"][:],
+            np.array(member["target"][:]),
+            member["form"][:],
+            about["symbols"],
+            about["component_width"],
+            device,
+            **optional,
+        )
+    return splits
