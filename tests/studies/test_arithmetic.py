@@ -387,7 +387,7 @@ def test_recombination_is_zero_of_a_function_that_ignores_the_order():
         return other.inputs[..., :1].float(), []
 
     for function, value in ((order_blind, 0), (first_symbol, (1 + 1 + 4) / 3)):
-        step = step_of(recombination, batch, {}, again=function, outputs=function(batch)[0])
+        step = step_of(recombination, batch, {}, again=function, outputs=function(batch)[0], exchange="lexicon")
         assert recombination.penalty(step).item() == pytest.approx(value)
 
 
