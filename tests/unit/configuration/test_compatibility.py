@@ -26,7 +26,11 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
             )
         ),
         ([*GRID, "model"], "cnn", ["model 'cnn' is for image tasks", "'scan_jump'"]),
-        ([*GRID, "regularizers"], {"additivity": [1]}, ["'additivity' applies to image and sequence_regression tasks", "'scan_jump'"]),
+        (
+            [*GRID, "regularizers"],
+            {"additivity": [1]},
+            ["'additivity' applies to image and", "'scan_jump'"],
+        ),
         (["tasks", "digits_concat", "training", "batch_size"], 5, ["pairs the examples", "must be even", "5"]),
         (
             ["tasks", "scan_jump", "training", "seeded_as"],
