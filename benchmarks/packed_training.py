@@ -198,7 +198,7 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
     rows = []
     for problem in options.problem:
-        ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one a core", "plain", 1, cores, 1)]
+        ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one per core", "plain", 1, cores, 1)]
         if options.device == "cuda":
             ways = [("plain", "plain", 1, 1, 1), ("plain, torch.compile", "compiled", 1, 1, 1)]
         ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]

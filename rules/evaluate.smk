@@ -1,4 +1,4 @@
-# One rule a pack, as for training.
+# One rule per pack, as for training.
 for pack in PACKS:
 
     rule:

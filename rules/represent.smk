@@ -1,4 +1,4 @@
-# What runs represent, measured on their weights only where a figure asks for it. One rule a pack, as for training.
+# What runs represent, measured on their weights only where a figure asks for it. One rule per pack, as for training.
 for pack in PACKS:
 
     rule:

@@ -29,5 +29,5 @@ What surrounds them:
     planning        what is to be made, and which runs train together
     records         where each result comes from; fingerprints of code; the store of finished runs
     archive         a build in one file, its description, and a rebuild compared with it
-    stages          one module a stage: download, split, train, evaluate, represent, aggregate, plot, report
+    stages          one module per stage: download, split, train, evaluate, represent, aggregate, plot, report
 """

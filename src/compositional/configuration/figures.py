@@ -145,7 +145,7 @@ def _wrong_methods(where: str, methods: dict[str, str | None], grids: list[dict[
     trained = sorted({run.method for grid in grids for run in expand(grid)}) if named else []
     return [
         f"{where}.{label}: the figure's grids do not train {path!r}{options_for(path, trained)} "
-        "Add it to them, or take the method out: null in place of its path."
+        "Add it to them, or take the method out: null instead of its path."
         for label, path in named.items()
         if method(path) not in trained
     ]

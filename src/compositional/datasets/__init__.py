@@ -1,6 +1,6 @@
 """What tasks are made of. A dataset is a module with
 
-    FILES            a literal: its raw files by name, what each must be and where it is to be had (`sources`); {} if there is
+    FILES            a literal: its raw files by name, what each must be and where it is available (`sources`); {} if there is
                      nothing to download
 
 and, where it needs them,

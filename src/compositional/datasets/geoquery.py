@@ -34,7 +34,7 @@ def load(raw: Path, split: str, fill: bool) -> dict[str, list[tuple[str, str]]]:
     Args:
         split: "question" (new questions, most of them for known forms) or "query" (by template of the logical form: no template
             occurs in two members).
-        fill: names of places in place of the variables var0 and var1.
+        fill: names of places instead of the variables var0 and var1.
     """
     rows: dict[str, list] = {name: [] for name in _MEMBERS.values()}
     for template in json.loads((raw / "geography-logic.txt").read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""IWSLT'15 English-Vietnamese (Luong and Manning 2015): 133,317 pairs of sentences of talks, tokenized, one a line.
+"""IWSLT'15 English-Vietnamese (Luong and Manning 2015): 133,317 pairs of sentences of talks, tokenized, one per line.
 
 The checksums are those that the Hugging Face library `datasets` recorded for its `mt_eng_vietnamese`.
 """

@@ -32,7 +32,7 @@ def shown(problem: Problem, weights: dict[str, Tensor], batch: Any) -> tuple[Ten
 
 
 def by_example(values: Tensor, mask: Tensor | None) -> Tensor:
-    """A representation as one vector an example, (R, B, D): of a sequence, the mean over its positions."""
+    """A representation as one vector per example, (R, B, D): of a sequence, the mean over its positions."""
     if mask is not None:
         share = mask.to(values.dtype) / mask.sum(-1, keepdim=True)
         values = (values * share.unsqueeze(-1)).sum(-2)

@@ -1,4 +1,4 @@
-"""The main figure: accuracy on recombinations and in distribution against lambda, a column a task."""
+"""The main figure: accuracy on recombinations and in distribution against lambda, a column per task."""
 
 from __future__ import annotations
 

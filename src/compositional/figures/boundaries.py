@@ -18,7 +18,7 @@ PARAMETERS = {
     "along": {
         "enum": ["step", "seed"],
         "default": "step",
-        "description": "a panel a recorded step of the first seed, or a panel a seed at the last step",
+        "description": "a panel per recorded step of the first seed, or a panel per seed at the last step",
     },
     "columns": {"type": "integer", "minimum": 1, "default": 6, "description": "panels side by side"},
     "models": {

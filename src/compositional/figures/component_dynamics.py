@@ -1,4 +1,4 @@
-"""Components of factorizations along training: the largest ones, a panel a model and quantity. They are learned one by one."""
+"""Components of factorizations along training: the largest ones, a panel per model and quantity. They are learned one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARAMETERS = {
             },
         },
         "default": [],
-        "description": "a panel a model (and task, if several share it) and tracked quantity, such as singular_value; "
+        "description": "a panel per model (and task, if several share it) and tracked quantity, such as singular_value; "
         "judged: false says that the claim is not about it; expected: numbers of components that the target may have, [5] if "
         "there is none",
     },
@@ -43,7 +43,7 @@ _SHOWN = 10  # lines a panel, the largest components
 
 
 def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFrame:
-    """The tracked components of one run: a row a recorded step, columns 1, 2, ..., the largest at that step first."""
+    """The tracked components of one run: a row per recorded step, columns 1, 2, ..., the largest at that step first."""
     own = rows[(rows.split == "model") & rows.metric.str.fullmatch(rf"{quantity}_\d+{suffix}")]
     ranks = own.metric.str.removeprefix(f"{quantity}_").str.removesuffix(suffix).astype(int)
     return own.assign(component=ranks).pivot(index="step", columns="component", values="value")

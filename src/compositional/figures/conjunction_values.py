@@ -49,7 +49,7 @@ def type_of(conjunction: str) -> str:
 
 
 def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean absolute value by type (columns, in order of TYPES), a row a seed, from the rows of one task and model."""
+    """Mean absolute value by type (columns, in order of TYPES), a row per seed, from the rows of one task and model."""
     rows = rows[rows.metric.str.startswith("value of ") & ~rows.metric.str.startswith("value of intercept")]
     kind = rows.metric.str.removeprefix("value of ").map(type_of)
     found = rows.assign(kind=kind, value=rows.value.abs()).pivot_table(index="seed", columns="kind", values="value")
@@ -72,7 +72,7 @@ def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: np.ndarray) -> Non
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table: magnitudes above, accuracies below, a column a task."""
+    """The figure and its caption from the tidy table: magnitudes above, accuracies below, a column per task."""
     tasks, models = (style.present(options[key], table[key[:-1]]) for key in ("tasks", "models"))
     figure, grid = plt.subplots(
         2,

@@ -50,7 +50,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             panel.spines[:].set_visible(False)
         name = f"{options['titles'][task]}\n{labels[label]}"
         axes[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=7)
-    lines = ["Training examples, a row a task and label, as the networks see them (before normalization).", ""]
+    lines = ["Training examples, a row per task and label, as the networks see them (before normalization).", ""]
     for task, title in options["titles"].items():
         about = json.loads(table[(table.task == task) & table.about.notna()].about.iloc[0])
         items = ", ".join(f"{count} {name}" for name, count in about["items"].items())

@@ -50,7 +50,7 @@ _LEAST_POINTS = 4  # records in the window that a fit needs
 
 
 def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """Sizes of one run's components: a row a recorded step, columns 1, 2, ..., the largest at the end first.
+    """Sizes of one run's components: a row per recorded step, columns 1, 2, ..., the largest at the end first.
 
     Where an index is recorded beside each size, a column is one component, NaN where it is not among the tracked ones; else
     (singular values) it is a rank.
@@ -92,7 +92,7 @@ def exponent(size: np.ndarray, rate: np.ndarray) -> float:
 
 
 def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict[str, Any]) -> list[float]:
-    """Draw a group's rates; its exponents, one a run and component."""
+    """Draw a group's rates; its exponents, one per run and component."""
     own = table[(table.task == group["task"]) & (table.model == group["model"])]
     exponents, every = [], []
     shades = style.shades(_COMPONENTS, 0, 0.9)

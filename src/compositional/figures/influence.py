@@ -29,7 +29,7 @@ _SPLIT = "test"  # on which examples norms are drawn: the same for both settings
 
 
 def _curves(table: pd.DataFrame, task: str, split: str) -> dict[str, pd.DataFrame]:
-    """Accuracy, both norms and their ratio: a row a recorded step, a column a seed."""
+    """Accuracy, both norms and their ratio: a row per recorded step, a column per seed."""
     rows = table[(table.task == task) & (table.split == split)]
     names = {"accuracy": "accuracy", "relevant": "influence_relevant", "redundant": "influence_redundant"}
     curves = {

@@ -38,7 +38,7 @@ _NULLS = {
 
 
 def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
-    """One row a run: the metric shown and its value, its shuffled mean and quantiles where it has them, and test accuracy.
+    """One row per run: the metric shown and its value, its shuffled mean and quantiles where it has them, and test accuracy.
 
     The value is NaN where there is none, as of runs that diverged.
 
@@ -107,7 +107,7 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
         "the plain network. Below, each model's metric is named, with the representation that it is measured in. Dotted, with "
         'a pale band, is what "shuffled" means below: the same measure after shuffling which vector belongs to which '
         f"input{others}; its mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray "
-        "dash a run. rho: Spearman's rank correlation of the measure with accuracy, a number a model in alphabetical order, "
+        "dash per run. rho: Spearman's rank correlation of the measure with accuracy, a number per model in alphabetical order, "
         "over all its runs that have the measure. Runs of one lambda are not independent of each other, so it describes this "
         "grid and is no test. Crosses at the bottom are runs without a value, which are not averaged: they diverged, or all runs "
         "did that they are compared with, or there is no other seed to compare with." + swaps,

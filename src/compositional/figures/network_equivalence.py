@@ -38,7 +38,7 @@ _LINES = {
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table: a row a panel, a column a model."""
+    """The figure and its caption from the tidy table: a row per panel, a column per model."""
     panels = [panel | {"models": style.present(panel["models"], table.model)} for panel in options["panels"]]
     columns = max(len(panel["models"]) for panel in panels)
     figure, grid = plt.subplots(

@@ -33,7 +33,7 @@ PARAMETERS = {
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; a panel a model."""
+    """The figure and its caption from the tidy table; a panel per model."""
     models = options["models"]
     accuracy = table[table.metric == "accuracy"]
     shares = accuracy[accuracy.split == "test"].value

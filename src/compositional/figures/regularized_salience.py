@@ -32,7 +32,7 @@ PARAMETERS = {
 
 
 def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFrame:
-    """A row a run that did not diverge: regularizer, lambda, seed, accuracy, additivity and saliences."""
+    """A row per run that did not diverge: regularizer, lambda, seed, accuracy, additivity and saliences."""
     wanted = {
         ("test", "accuracy"): "accuracy",
         ("all", "additivity"): "additivity",
@@ -102,7 +102,7 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table, a row a task."""
+    """The figure and its caption from the tidy table, a row per task."""
     tasks = sorted(table.task.unique())
     figure, grid = plt.subplots(2 * len(tasks), 3, figsize=(8.6, 5 * len(tasks)), squeeze=False, layout="constrained")
     lines = [

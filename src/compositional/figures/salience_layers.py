@@ -25,7 +25,7 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "object", "names": "models", "additionalProperties": {"type": "string"}},
         "default": {},
-        "description": "in place of `models`: a column each, its title and its `models`; a row a set of components",
+        "description": "instead of `models`: a column each, its title and its `models`; a row per set of components",
     },
     "stated_layers": {
         "type": "array",

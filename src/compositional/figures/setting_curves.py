@@ -50,7 +50,7 @@ _LINES = {"train": "-", "test": "--"}
 
 
 def _curves(table: pd.DataFrame, model: str, task: str) -> dict[str, pd.DataFrame]:
-    """Accuracy by split: a row a recorded step, a column a seed."""
+    """Accuracy by split: a row per recorded step, a column per seed."""
     rows = table[(table.model == model) & (table.task == task) & (table.metric == "accuracy")]
     return {str(split): own.pivot(index="step", columns="seed", values="value") for split, own in rows.groupby("split")}
 
@@ -108,7 +108,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; a panel a model."""
+    """The figure and its caption from the tidy table; a panel per model."""
     models = sorted(set(table.model))
     curves = {
         model: {setting: _curves(table, model, task) for setting, task in sorted(options["settings"].items())} for model in models

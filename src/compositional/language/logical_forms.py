@@ -63,7 +63,7 @@ def _replace(text: str, others: dict[str, str]) -> tuple[str, int]:
 
 
 def exchanged(inputs: Sequence[str], outputs: Sequence[str], copies: int, source: np.random.Generator) -> list[tuple[str, str]]:
-    """Each pair `copies` times, each time with random terms of the same types in place of all of its own, words included.
+    """Each pair `copies` times, each time with random terms of the same types instead of all of its own, words included.
 
     Different terms stay different. Pairs without terms, with more than their type has, or with such as share words stay as they
     are, so that every training pair keeps its share.

@@ -117,7 +117,7 @@ def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tenso
     distances = distances[:length] if mask is None else distances
     distances = torch.bmm(distances.expand(runs, -1, -1), weights[f"{name}.position"])
     distances = _heads(distances.unsqueeze(1), heads).squeeze(1)
-    # One product a run and head: rows and queries side by side.
+    # One product per run and head: rows and queries side by side.
     asked = (queries + position).transpose(1, 2).flatten(2, 3)
     by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
     bias = shift(by_distance.unflatten(1, (rows, length)).unflatten(0, (runs, heads)).transpose(1, 2))

@@ -64,7 +64,7 @@ def step_gradient(
 
 class _LSTM(torch.autograd.Function):
     """Forward and backward passes of `lstm`. A step is one product of [inputs, 1, hidden state] with the stacked weights, works
-    on what fits the cache, and the gradient of the weights is one product over all steps instead of one a step."""
+    on what fits the cache, and the gradient of the weights is one product over all steps instead of one per step."""
 
     @staticmethod
     def forward(ctx, inputs, hidden, cell, weight, sizes):

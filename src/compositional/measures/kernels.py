@@ -1,7 +1,7 @@
 """Compositionally structured kernels: theory of Lippl and Stachenfeld (ICLR 2025, arXiv 2405.16391).
 
 An input is a tuple of C items. A kernel is compositionally structured if the similarity of two inputs depends only on which
-components agree. Such a kernel is an array (..., 2, ..., 2) with an axis a component: index 1 on axis c means that component c
+components agree. Such a kernel is an array (..., 2, ..., 2) with an axis per component: index 1 on axis c means that component c
 agrees, so [0, ..., 0] belongs to distinct inputs and [1, ..., 1] to identical ones.
 """
 
@@ -30,7 +30,7 @@ def salience(similarity: np.ndarray, components: int) -> np.ndarray:
     kernels this is the paper's S_c = kappa_c - sum_{j < c} binom(c, j) S_j. Normalized by kappa(all) - kappa(none).
 
     Args:
-        similarity: (..., 2, ..., 2), one axis a component.
+        similarity: (..., 2, ..., 2), one axis per component.
 
     Returns:
         The same shape; [0, ..., 0] is the constant's weight, and all others sum to 1.

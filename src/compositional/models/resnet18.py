@@ -81,7 +81,7 @@ def _blocks(parameters: dict) -> list[tuple[str, int, int, int]]:
     """
     widths, blocks = parameters["widths"], parameters["blocks"]
     if len(widths) != len(blocks):
-        raise ValueError(f"resnet18: widths {widths} and blocks {blocks} must have one entry a stage")
+        raise ValueError(f"resnet18: widths {widths} and blocks {blocks} must have one entry per stage")
     found, inputs = [], widths[0]
     for stage, (width, count) in enumerate(zip(widths, blocks, strict=True)):
         for index in range(count):

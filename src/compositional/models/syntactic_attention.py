@@ -3,7 +3,7 @@ and semantics", 2019): *where* to look is found from a word's surroundings alone
 
 Semantics of a word is its embedding, without context. Its syntax comes from two bidirectional LSTMs: of the first, at each word
 the forward state before it and the backward state after it, so that a lone word's syntax is that of any lone word; the second
-reads these, with a learned vector in place of the end symbol's. Where the second ends says where to look first. The decoder's
+reads these, with a learned vector instead of the end symbol's. Where the second ends says where to look first. The decoder's
 LSTM is driven by the syntax it looks at and sees no output words; the same look reads the semantics, from which a linear map
 gives the output. The original trains on single examples; here the gradient is the mean of a batch.
 """

@@ -100,7 +100,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         mixed = layer(f"{name}.queries_keys_values", attention.normalize(weights, f"{name}.norm", tokens))
         # (R, B, heads, tokens, head width) each
         queries, keys, values = mixed.unflatten(-1, (3, heads, -1)).permute(3, 0, 1, 4, 2, 5)
-        # One product a run: its arithmetic cannot depend on how many there are.
+        # One product per run: its arithmetic cannot depend on how many there are.
         scores = torch.stack([q @ k.transpose(-1, -2) for q, k in zip(queries, keys, strict=True)])
         shares = (scores / math.sqrt(parameters["head_width"])).softmax(-1)
         attended = torch.stack([own @ value for own, value in zip(shares, values, strict=True)])

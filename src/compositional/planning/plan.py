@@ -24,7 +24,7 @@ from compositional.records.fingerprint import of_script
 from compositional.runs import Run, figure_runs, run_folder
 
 OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
-A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for in place of a bare name
+A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for instead of a bare name
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def make(
         All packs, and those of them that are not done.
     """
 
-    @cache  # it reads a file a run
+    @cache  # it reads a file per run
     def done(pack: Pack) -> bool:
         return _done(pack, results, configuration, numerics)
 

@@ -5,7 +5,7 @@
     PARAMETERS       its options, as JSON schema, each with default and description
     PAIRED           optional, True: it pairs the examples of a batch, whose number must be even
     LAMBDA_BELOW     optional: lambda must be smaller than this
-    penalty(step)    the term R of the loss, (R,): one number a run
+    penalty(step)    the term R of the loss, (R,): one number per run
     perturb(step, representation)   optional: what the forward pass continues with instead of a representation
     watch(batch)     optional: what the forward pass is given instead of the batch, such as inputs that gradients are taken of
     prepare(parameters, split)      optional: what it learns from the training set, once (`step.prepared`)

@@ -36,7 +36,7 @@ PARAMETERS = {
 
 
 def prepare(parameters: dict, split: Any) -> int:
-    """How many words there are, filled up for products with a column a word."""
+    """How many words there are, filled up for products with a column per word."""
     return aligned(len(split.source))
 
 

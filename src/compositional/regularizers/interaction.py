@@ -1,4 +1,4 @@
-"""Against the locality bias: what the network makes of one region of an image shall depend on what stands in another.
+"""Against the locality bias: what the network makes of one region of an image should depend on what stands in another.
 
 R = mean over the batch of |cos(G, G')|, where G is the gradient of the score with respect to region I of an image, and G' the
 same after the content of a disjoint region J was replaced by that of the batch's next example ("input gradient change"; Razin,

@@ -1,9 +1,9 @@
 """Raw files from the first source that has them: a mirror folder, the Hugging Face hub, a URL. Checked, always.
 
 A dataset module lists its canonical files in FILES: {name: {"sha256": of the file as stored here, "mirror": path in a
-mirror folder, "url": address}}; "git_blob" in place of "sha256" where only that is published, "sha256": None where nothing is
-(task.json records what was had); "url": None where there is no address; "when": options of a task without which it does not need
-the file. Sources may hold a file compressed with gzip or xz (by its ending). For the hub, the module
+mirror folder, "url": address}}. Instead of "sha256", "git_blob" where only that is published; "sha256": None where nothing is
+(task.json then records the checksum that was found); "url": None where there is no address; "when": options of a task without
+which it does not need the file. Sources may hold a file compressed with gzip or xz (by its ending). For the hub, the module
 has a function from_hub(name) that rebuilds the canonical bytes; where the address gives an archive, extract(name, payload)
 takes the file out of it.
 """

@@ -13,7 +13,7 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 1,
         "default": 256,
-        "description": "examples a step (sequences: a multiple of 16)",
+        "description": "examples per step (sequences: a multiple of 16)",
     },
     "optimizer": {
         "enum": ["adam", "sgd", "group_rmsprop"],

@@ -47,7 +47,7 @@ class Overall:
 
 
 def overall(board: Path, now: float) -> Overall:
-    """How far all jobs of the build are. A pack that has not begun is taken to cost per step what others of its family do."""
+    """How far all jobs of the build are. A pack that has not started is assumed to cost per step what others of its family do."""
     work = json.loads((board / "work.json").read_text())
     reports = {path.stem: json.loads(path.read_text()) for path in board.glob("*.json") if path.stem in work}
     costs = {name: report["seconds"] / report["trained"] for name, report in reports.items() if report["trained"]}

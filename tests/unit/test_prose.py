@@ -1,0 +1,72 @@
+"""Pages, docstrings and comments are free of phrases that need a second reading."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "config" / "README.md"]
+SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+_THINGS = (
+    "batch|cell|class|component|core|dataset|epoch|example|figure|image|job|kind|layer|line|member|model|pack|pair|panel|"
+    "process|recorded step|release|row|rule|run|seed|set|split|stage|step|study|symbol|task|test|time|token|word"
+)
+# Pattern: what to write instead.
+PHRASES = {
+    rf"\b(?:axis|column|dash|entry|examples?|file|folder|images?|job|line|log|module|number|one|panel|product|record|row|rule|script|sum|table|"
+    rf"task|tasks|two|units?|vector) an? (?:{_THINGS})\b(?! of|'s)": 'per: "one log per job"',
+    r"\b(?:go|goes|going|went) on (?:from|where|with the same|training)\b": "resume, continue",
+    r"\b(?:can|can't|cannot|could|could not|couldn't|not|to) be had\b|\bwas had\b": "is available, was unavailable",
+    r"\bnot begun\b": "has not started",
+    r"\bin place of\b": "instead of",
+    r"\bat hand\b": "available",
+    r"\b0?\.\d+ for 0?\.\d+\b": 'say what is compared with what: "0.958 (plain 0.263)"',
+    r"\bbeside (?:the|our|its) aim\b|\bthe aim (?:was|is|of)\b": "no aims that nobody outside knows",
+    r"\bshall\b": "must, should",
+    r"\bnext to (?:never|nothing|no)\b": "almost never",
+    r"\bof two minds\b": "contradicts itself",
+    r"\bfor want of\b": "because there is no",
+    r"\bby (?:its|their|the) being (?:there|here)\b": "because it exists",
+    r"\bwhat came of\b": "the results of",
+}
+
+
+def found(text: str) -> list[str]:
+    """Phrases of a text with what to write instead; quotations of code do not count."""
+    plain = re.sub(r"```.*?```|`[^`\n]*`", "``", text, flags=re.DOTALL)
+    return [
+        f"{match[0]!r}: {instead}"
+        for pattern, instead in PHRASES.items()
+        for match in re.finditer(pattern, plain, flags=re.IGNORECASE)
+    ]
+
+
+def prose(source: str) -> str:
+    """Docstrings and comments of a module."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return "\n".join([*docstrings, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
+
+
+def test_phrases_are_found_and_good_sentences_are_not():
+    bad = "A log a job; it goes on where it stood, in place of what could not be had: 0.7 for 0.6."
+    assert len(found(bad)) == 5
+    assert not found("One log per job. It resumes instead of starting again, and 0.7 is compared with 0.6. `a log a job`")
+    assert prose('"""Doc."""\nx = "in place of"  # why\n') == "Doc.\n# why"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_have_no_riddles(path):
+    assert not found(path.read_text())
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_and_comments_have_no_riddles(path):
+    assert not found(prose(path.read_text()))
