@@ -1,4 +1,4 @@
-"""What a plug-in must not get wrong in silence: looked at once a job, before its first step.
+"""What a plug-in must not get wrong in silence: looked at once per job, before its first step.
 
 Shape, device and finiteness of what models, regularizers and kinds of task return, and the house's own law: a run is what it is
 alone. The first run is computed alone and beside a twin with other weights, another batch, other noise and another lambda, and
@@ -77,7 +77,7 @@ def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, .
 
 
 class _Watched:
-    """A plug-in with some functions in place of its own."""
+    """A plug-in with some functions instead of its own."""
 
     def __init__(self, plugin: Any, **functions: Callable) -> None:
         self._plugin = plugin
