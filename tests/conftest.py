@@ -116,10 +116,10 @@ def problem(scan_splits, episode_splits, digit_splits):
     ) -> Problem:
         kind = declarations(f"models.{model}")["KIND"]
         sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
-        splits = splits or (sentences if kind == "sequence" else digit_splits)
+        splits = splits or {"sequence": sentences}.get(kind, digit_splits)
         about = {"image_shape": (1, 8, 16), "classes": 10}
         base = defaults("training.settings") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
-        if kind == "sequence":
+        if isinstance(splits["train"], SequenceSplit):
             about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
         return Problem(
             task="test",

@@ -21,6 +21,7 @@ PACKAGE = Path(__file__).parent
 REQUIRED = {
     "datasets": {"FILES"},
     "figures": {"SOURCE", "PARAMETERS"},
+    "kinds": {"LOSSES"},
     "models": {"KIND", "REPRESENTATIONS", "PARAMETERS"},
     "regularizers": {"APPLIES_TO", "REPRESENTATIONS", "PARAMETERS"},
     "tasks": {"KIND", "DATASET", "PARAMETERS"},
@@ -120,3 +121,13 @@ def is_network(model: str) -> bool:
 def defaults(module: str) -> dict[str, Any]:
     """The options of a module, such as "models.cnn", where nothing else is asked for: the caller's own, to change at will."""
     return {name: copy.deepcopy(option["default"]) for name, option in declarations(module)["PARAMETERS"].items()}
+
+
+def kind_declares(kind: str) -> dict[str, Any]:
+    """What a kind of task declares, with the defaults that `kinds` gives what it does not."""
+    return declarations("kinds.__init__")["DEFAULTS"] | declarations(f"kinds.{kind}")
+
+
+def kinds_that(declare: str) -> list[str]:
+    """The kinds of task that declare True as this, such as "INFLUENCE"."""
+    return [kind for kind in available("kinds") if kind_declares(kind)[declare]]

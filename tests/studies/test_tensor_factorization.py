@@ -137,7 +137,7 @@ def test_a_completion_batch_counts_its_entries_alone():
     assert batch.losses(outputs, "absolute").sum().item() == 3
     assert batch.losses(outputs, "huber").sum().item() == pytest.approx(1.5 + 0.5)
     with pytest.raises(ValueError, match="batch_size must be 2, not 1"):
-        split.training_layout(1)
+        split.training_batches(1)
 
 
 def test_a_split_is_read_back_as_it_was_made(tmp_path):
@@ -388,7 +388,7 @@ def test_a_factorization_resumes_from_its_checkpoint_to_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("training_settings", "message"),
     [
-        ({"batch_size": 64, "loss": "squared"}, "batch_size of tensor tasks must be the number of measurements, 2048"),
+        ({"batch_size": 64, "loss": "squared"}, "batch_size of tensor tasks must be train_measurements, 2048"),
         ({"batch_size": 2048}, "loss 'cross_entropy' is not for 'matrix_completion', a task of kind 'tensor'"),
     ],
 )

@@ -60,5 +60,5 @@ def test_figures_of_representations_are_refused_for_tasks_that_cannot_be_probed(
     config = copy.deepcopy(read("config.yaml", *STUDIES))
     grid = {"task": "quadrants", "model": "multilayer_perceptron", "regularizers": {}, "seeds": [0]}
     change(config, ["studies", "representations", "figures", "embeddings", "grids"], [grid])
-    with pytest.raises(ConfigurationError, match="representations are measured of sequence and image tasks, 'quadrants'"):
+    with pytest.raises(ConfigurationError, match="representations are measured of image and sequence tasks, 'quadrants'"):
         Configuration(config, SCHEMA)

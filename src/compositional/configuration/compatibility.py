@@ -6,37 +6,33 @@ from collections.abc import Iterable
 
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import options_for
-from compositional.configuration.schema import declared_by, several
+from compositional.configuration.schema import several
+from compositional.plugins import kind_declares, kinds_that
 
-# What stage represent makes of a run's weights, and the kinds of task that it can show to a network.
+# What stage represent makes of a run's weights.
 REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
-REPRESENTED_KINDS = ("sequence", "image")
-# The kinds of task whose batches tell the relevant from the redundant component: of these, curves can measure the influence.
-INFLUENCE_KINDS = ("sequence", "image", "point")
 
 
 def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[str]:
     """Why a task of this kind cannot be trained with the settings that it and the model ask for."""
-    problems, settings = [], entries.settings(task, model)
-    if settings["batch_size"] % (multiple := declared_by(f"kinds.{kind}").get("BATCH_MULTIPLE", 1)):
+    problems, settings, declared = [], entries.settings(task, model), kind_declares(kind)
+    size, multiple, option = settings["batch_size"], declared["BATCH_MULTIPLE"], declared["FULL_BATCH"]
+    if size % multiple:
+        problems.append(f"training.batch_size of {kind} tasks must be a multiple of {multiple}, {task!r} has {size}")
+    if option and size != (examples := entries.parameters("tasks", task)[option]):
         problems.append(
-            f"training.batch_size of {kind} tasks must be a multiple of {multiple}, {task!r} has {settings['batch_size']}"
+            f"training.batch_size of {kind} tasks must be {option}, {examples}: every step uses all; {task!r} has {size}"
         )
-    if kind == "tensor" and settings["batch_size"] != (measurements := entries.parameters("tasks", task)["train_measurements"]):
-        problems.append(
-            f"training.batch_size of tensor tasks must be the number of measurements, {measurements}: every step uses all; "
-            f"{task!r} has {settings['batch_size']}"
-        )
-    if settings["loss"] not in (losses := declared_by(f"kinds.{kind}")["LOSSES"]):
-        allowed = ", ".join(losses)
+    if settings["loss"] not in declared["LOSSES"]:
+        allowed = ", ".join(declared["LOSSES"])
         problems.append(f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}")
-    if kind not in INFLUENCE_KINDS and settings["influence_examples"]:
-        kinds = ", ".join(INFLUENCE_KINDS)
-        problems.append(f"training.influence_examples is for tasks of kind {kinds}, {task!r} is a task of kind {kind!r}")
-    if kind != "point" and settings["record_outputs"]:
-        problems.append(f"training.record_outputs is for tasks of kind 'point', {task!r} is a task of kind {kind!r}")
     if (other := settings["seeded_as"]) is not None and other not in (known := entries.names("tasks")):
         problems.append(f"training.seeded_as of {task!r}: unknown task {other!r}{options_for(other, known)}")
+    problems += [
+        f"training.{setting} is for tasks of kind {', '.join(kinds_that(needed))}, {task!r} is a task of kind {kind!r}"
+        for setting, needed in (("influence_examples", "INFLUENCE"), ("record_outputs", "MARGINS"))
+        if settings[setting] and not declared[needed]
+    ]
     return problems
 
 
@@ -50,7 +46,7 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
     if declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
         needed = " or ".join(declared["REPRESENTATIONS"])
         return [f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {', '.join(shown)}"]
-    if kind == "image" and declared.get("PAIRED") and (size := entries.settings(task, model)["batch_size"]) % 2:
+    if declared.get("PAIRED") and (size := entries.settings(task, model)["batch_size"]) % 2:
         return [
             f"regularizer {regularizer!r} pairs the examples of a batch: training.batch_size of {task!r} must be even, "
             f"it is {size}"
@@ -88,7 +84,7 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
 def unrepresented(entries: Entries, task: str, model: str) -> list[str]:
     """Why stage represent cannot show this task to this model, which can be trained on it; empty if it can."""
     kind, shown = entries.declared("tasks", task)["KIND"], entries.declared("models", model)["REPRESENTATIONS"]
-    if kind not in REPRESENTED_KINDS:
-        kinds = " and ".join(REPRESENTED_KINDS)
+    if not kind_declares(kind)["REPRESENTED"]:
+        kinds = " and ".join(kinds_that("REPRESENTED"))
         return [f"representations are measured of {kinds} tasks, {task!r} is a task of kind {kind!r}"]
     return [] if shown else [f"model {model!r} shows no representation to measure"]

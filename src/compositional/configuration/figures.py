@@ -9,7 +9,7 @@ from compositional.configuration.compatibility import REPRESENTED, impossible, t
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import SECTIONS, options_for
 from compositional.configuration.schema import check, declared_by, options_schema, several
-from compositional.plugins import available
+from compositional.plugins import available, kind_declares, kinds_that
 from compositional.runs import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
@@ -81,8 +81,9 @@ def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list
         if name not in (known := entries.names(section))
     ]
     if "model" not in grid:
-        if not problems and (kind := entries.declared("tasks", grid["task"])["KIND"]) != "image":
-            problems.append(f".task: this figure shows image tasks, {grid['task']!r} is a task of kind {kind!r}")
+        if not problems and not kind_declares(kind := entries.declared("tasks", grid["task"])["KIND"])["PICTURED"]:
+            shown = " and ".join(kinds_that("PICTURED"))
+            problems.append(f".task: this figure shows {shown} tasks, {grid['task']!r} is a task of kind {kind!r}")
         return problems
     problems += [
         f".regularizers.{name}: lambdas {', '.join(map(str, strengths))} are not different in their twelve digits"

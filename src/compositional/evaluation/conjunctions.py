@@ -60,10 +60,7 @@ class _Examples:
 
 def _examples(problem: Problem, runs: int) -> _Examples | None:
     """Examples whose components are known and cover all combinations, if the task has such."""
-    if problem.about.get("kind") == "sequence":
-        probe = probes.phrases(problem, runs)
-        if probe is None:
-            return None
+    if probe := probes.phrases(problem, runs):
         return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), None, probe.names)
     members = [problem.splits[name] for name in (problem.about.get("in_distribution"), "test") if name in problem.splits]
     names = problem.about.get("components")

@@ -149,7 +149,7 @@ def swap_consistency(problem: Problem, weights: dict[str, Tensor], types: list[T
     one that always says the same.
     """
     runs = next(iter(weights.values())).shape[0]
-    if problem.about["kind"] == "sequence":
+    if isinstance(problem.splits["test"], SequenceSplit):
         if not types or not (swaps := _swaps(problem, types)):
             return []
         train = problem.splits["train"]
@@ -191,8 +191,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
     types: list[Type] = []
     words: dict[str, np.ndarray] = {}
     listed: list[str] = []  # those that may be exchanged first
-    if problem.about["kind"] == "sequence":
-        train = problem.splits["train"]
+    if isinstance(train := problem.splits["train"], SequenceSplit):
         sentences = train.input_sentences()
         types = lexicon.infer(sentences, train.output_sentences())
         frequent = dict(Counter(probes.words_of(sentences)).most_common(COMPARED_WORDS))

@@ -18,6 +18,7 @@ import torch
 
 from compositional.datasets import scan
 from compositional.kinds.sequence import SequenceSplit
+from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 from compositional.training.problem import Problem
 
 EXAMPLES = 200  # of the test set, for tasks without factors
@@ -52,12 +53,12 @@ class Probe:
 def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Probe | None:
     """Every combination of the values as a SCAN command of one phrase: the first value, and words after it. Nothing for tasks
     whose inputs are none, or contain more than commands."""
-    if problem.about["dataset"] != "scan":
+    train = problem.splits["train"]
+    if problem.about.get("dataset") != "scan" or not isinstance(train, SequenceSplit):
         return None
     factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
     commands = [" ".join(filter(None, words)) for words in product(*values.values())]
     actions = dict(scan.commands())
-    train = problem.splits["train"]
     special = 3  # <pad>, <start>, <end>
     occurring = set(train.source.words[special:]) - set(problem.about.get("virtual_words", []))
     if not set(words_of(commands)) <= occurring <= set(words_of(actions)):
@@ -83,6 +84,8 @@ def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
     """Up to PER_COMBINATION examples of every pair of classes; nothing if a pair occurs in no evaluation member."""
     from datasets import DatasetDict
 
+    if not isinstance(problem.splits["train"], LabelledSplit):
+        return None
     stored = DatasetDict.load_from_disk(str(folder))
     members = [name for name in ("validation", "test") if name in stored]
     if not members or not {"label", "right_label"} <= set(stored[members[0]].column_names):
@@ -114,13 +117,15 @@ def _examples(problem: Problem, runs: int) -> Probe:
         batches.append((np.arange(start, start + len(rows)), batch))
         start += len(rows)
         rows_of += rows.tolist()
-    if problem.about["kind"] == "sequence":
+    if isinstance(split, SequenceSplit):
         sentences = split.input_sentences()
         items = [sentences[row] for row in rows_of]
         words = [item.split() for item in items]
         distances = [Levenshtein.distance(words[i], words[j]) for i in range(len(words)) for j in range(i + 1, len(words))]
         return Probe(items, batches, None, (), np.array(distances, dtype=float))
-    pixels = np.concatenate([batch.images[0].flatten(1).cpu().numpy() for _, batch in batches])
+    if not all(isinstance(batch, Labelled) for _, batch in batches):
+        raise ValueError(f"representations are measured of sentences and of labelled examples, {problem.task!r} has neither")
+    pixels = np.concatenate([getattr(batch, batch.content)[0].flatten(1).cpu().numpy() for _, batch in batches])
     return Probe([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
 
 
@@ -128,14 +133,7 @@ def of(problem: Problem, folder: Path, runs: int) -> Probe:
     """The probe of a task, its batches for `runs` networks at once; `folder` holds the split.
 
     Raises:
-        ValueError: there is none for this kind of task.
+        ValueError: its examples are neither sentences nor labelled.
     """
-    kind = problem.about["kind"]
-    if kind not in ("sequence", "image"):
-        raise ValueError(f"representations are measured of sequence and image tasks, {problem.task!r} is a task of kind {kind!r}")
-    if kind == "image":
-        probe = _pairs(problem, folder, runs)
-    else:
-        values = {"verb": tuple(scan.ACTIONS), "manner": MANNERS, "direction": tuple(scan.TURNS), "count": tuple(scan.REPEATS)}
-        probe = _commands(problem, runs, values)
-    return probe or _examples(problem, runs)
+    values = {"verb": tuple(scan.ACTIONS), "manner": MANNERS, "direction": tuple(scan.TURNS), "count": tuple(scan.REPEATS)}
+    return _commands(problem, runs, values) or _pairs(problem, folder, runs) or _examples(problem, runs)

@@ -1,0 +1,112 @@
+"""What a batch is. A kind of task is a module with
+
+    load(folder, device)   the members of a split task, each a `Split` on that device, by name; `folder` as stage split writes it
+    LOSSES           the losses that its batches have, of those that `training.loss` names
+
+and, where they differ from DEFAULTS,
+
+    SAID             what a task of this kind must say of itself in task.json, beside what `tasks` asks of every task
+    COLUMNS          columns of its training set, and of which of the library's features each may be; (): of any
+    BATCH_MULTIPLE   the number that divides training.batch_size
+    FULL_BATCH       the option of its tasks that says how many training examples there are, if every batch holds them all
+    INFLUENCE        True: its batches are `Influenced`, as training.influence_examples needs
+    MARGINS          True: its splits are `Described` and its batches have `margins`, as training.record_outputs needs
+    REPRESENTED      True: stage represent can show its test set to a network: splits are `kinds.sequence.SequenceSplit`s, or
+                     batches are `kinds.shared.labelled.Labelled`
+    PICTURED         True: figures can show its examples: splits are `kinds.image.ImageSplit`s
+
+All are literals, read without importing the module. R is the number of runs that compute together, B the examples of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+DEFAULTS = {
+    "SAID": (),
+    "COLUMNS": {},
+    "BATCH_MULTIPLE": 1,
+    "FULL_BATCH": None,
+    "INFLUENCE": False,
+    "MARGINS": False,
+    "REPRESENTED": False,
+    "PICTURED": False,
+}
+
+
+class Batch(Protocol):
+    """Examples of R runs, as the model sees them, with their targets. Losses and metrics have no unit."""
+
+    def output_shape(self, about: dict[str, Any]) -> tuple[int | None, ...]:
+        """Shape of one run's outputs, without the run axis; None: any size. about: task.json."""
+
+    def single(self) -> Any:
+        """What a `class Network` (`training.networks`) is given, which knows one run and no run axis: this batch, R being 1."""
+
+    def packed(self, outputs: Tensor) -> Tensor:
+        """What a `class Network` gives, (B, ...), as a model gives it for a lone run: (1, ...)."""
+
+    def losses(self, outputs: Tensor, loss: str) -> Tensor:
+        """Parts of the loss: the model's outputs (R, ...) -> (R, N), whose sum over N is that over the batch's examples.
+
+        loss: one of the kind's LOSSES.
+
+        Raises:
+            ValueError: this task's targets have no such loss.
+        """
+
+    def example_losses(self, losses: Tensor) -> Tensor:
+        """What `losses` gives, summed over each example's parts: (R, N) -> (R, B)."""
+
+    def metrics(self, outputs: Tensor) -> dict[str, Tensor]:
+        """What evaluation reports besides the loss, as "accuracy": a value an example, (R, B), by name."""
+
+
+class Influenced(Batch, Protocol):
+    """A batch that tells the relevant component of its examples from the redundant one."""
+
+    def influence(self, forward: Callable[[Any, Callable[..., Tensor]], Tensor], about: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Norms of the output's gradient with respect to the relevant and the redundant component, (R, B) each.
+
+        Args:
+            forward: (batch, tap) -> outputs.
+            about: task.json.
+
+        Raises:
+            ValueError: this task does not say which of its components is redundant.
+        """
+
+
+class Split(Protocol):
+    """One member of a split task as tensors on a device."""
+
+    def __len__(self) -> int:
+        """The number of examples."""
+
+    def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
+        """What makes a batch of rows (R, batch_size) as `draw` gives them, for many steps: all its batches have one shape.
+
+        Raises:
+            ValueError: there is no batch of this size.
+        """
+
+    def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
+        """Rows (steps, batch_size) of one run's training batches. They depend on the key, the step and the size alone."""
+
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> Sequence[tuple[Tensor, Batch]]:
+        """All examples, or about `limit` of them, the same for every run: pairs (rows (n,), batch).
+
+        A batch holds the examples `rows` first; what follows them is filling.
+        """
+
+
+class Described(Split, Protocol):
+    """A split whose single examples have names."""
+
+    def describe(self, rows: Tensor) -> list[str]:
+        """A name of each of the examples `rows` (n,), as it shall stand in a metric."""

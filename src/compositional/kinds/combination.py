@@ -14,6 +14,8 @@ from torch.nn import functional
 from compositional.kinds.shared.labelled import LabelledSplit
 
 LOSSES = ("squared", "logistic")
+SAID = ("sizes", "target")
+COLUMNS = {"items": (), "target": ("Value",), "set": ("Value",)}
 
 
 class Targeted:
@@ -105,7 +107,7 @@ class CombinationSplit(LabelledSplit):
         self._sets = torch.from_numpy(self.sets).to(device)
         self.sizes, self.signs, self.device = tuple(sizes), signs, device
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """The examples `rows` (R, B) as a batch."""
         return Batch(self._items[rows], self.labels[rows], self._sets[rows], self.sizes, self.signs)
 

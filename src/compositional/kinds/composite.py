@@ -22,6 +22,8 @@ from compositional.kinds.shared.labelled import LabelledSplit
 from compositional.randomness import uniform_noise
 
 LOSSES = ("squared", "logistic")
+SAID = ("image_shape", "component_shape", "classes", "distance", "augment", "mean", "std", "target")
+COLUMNS = {"items": (), "images": (), "target": ("Value",)}
 
 _SHIFT = 4
 _VARIANTS = 2 * (2 * _SHIFT + 1) ** 2  # of one augmented component
@@ -38,8 +40,6 @@ class Batch(Targeted):
     targets: Tensor
     signs: bool
     noise: Tensor | None
-
-    kind = "composite"
 
     def single(self) -> Tensor:
         """What a `Network` of one run is given: the images, (B, C * channels, height, width)."""
@@ -61,7 +61,7 @@ class CompositeSplit(LabelledSplit):
         self.labels = torch.from_numpy(np.array(targets, dtype=np.float32)).to(device)
         self.mean, self.std = (torch.tensor(about[key], device=device)[:, None, None] for key in ("mean", "std"))
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """The examples `rows` (R, B) as a training batch; rows as from `draw`."""
         return self._batch(rows % len(self), rows // len(self))
 

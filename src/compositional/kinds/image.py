@@ -21,6 +21,11 @@ from torch import Tensor
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 
 LOSSES = ("cross_entropy", "hinge", "squared")
+SAID = ("image_shape", "classes", "component_width")
+COLUMNS = {"image": ("Array2D", "Array3D"), "label": ("Value",)}
+INFLUENCE = True
+REPRESENTED = True
+PICTURED = True
 
 Region = tuple[slice, slice]  # rows and columns
 
@@ -37,7 +42,6 @@ class Batch(Labelled):
     component_width: int | None
     regions: tuple[Region, ...] = field(default=())
 
-    kind = "image"
     content = "images"
 
     def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,8 +92,6 @@ class ImageSplit(LabelledSplit):
 
     combinations: np.ndarray
 
-    kind = "image"
-
     def __init__(
         self,
         images: np.ndarray,
@@ -121,7 +123,7 @@ class ImageSplit(LabelledSplit):
         rows = slice(0, height)
         return (rows, slice(0, self.component_width)), (rows, slice(self.component_width, width))
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """The examples `rows` (R, B) as a batch."""
         images = self.images[rows].to(torch.float32).div_(255)
         if self.moments:

@@ -12,6 +12,10 @@ from torch import Tensor
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 
 LOSSES = ("cross_entropy", "hinge", "squared")
+SAID = ("inputs", "classes")
+COLUMNS = {"point": (), "label": ("Value",)}
+INFLUENCE = True
+MARGINS = True
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class PointSplit(LabelledSplit):
         self.labels = torch.from_numpy(np.array(labels, dtype=np.int64)).to(device)
         self.device = device
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """The examples `rows` (R, B) as a batch."""
         return Batch(self.points[rows], self.labels[rows])
 

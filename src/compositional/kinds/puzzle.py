@@ -13,6 +13,8 @@ from torch import Tensor
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 
 LOSSES = ("cross_entropy", "hinge", "squared")
+SAID = ("image_shape", "classes")
+COLUMNS = {"image": ("Image",), "label": ("Value",)}
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class PuzzleSplit(LabelledSplit):
         self.labels = torch.from_numpy(np.array(labels, dtype=np.int64)).to(device)
         self.device = device
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """The examples `rows` (R, B) as a batch."""
         return Batch(self.images[rows].to(torch.float32).div_(127.5).sub_(1).unsqueeze(2), self.labels[rows])
 

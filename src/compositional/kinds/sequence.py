@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,7 +27,11 @@ from compositional.layers.functional import SMALL_VOCABULARY, swapped
 from compositional.layers.ragged import ROWS, Layout
 
 LOSSES = ("cross_entropy",)
+SAID = ("source_words", "target_words")
+COLUMNS = {"input": ("Value",), "output": ("Value",)}
 BATCH_MULTIPLE = 16  # layers.ragged.ROWS
+INFLUENCE = True
+REPRESENTED = True
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,6 @@ class Batch:
     target_mask: Tensor
     previous: Tensor
     layout: Layout
-
-    kind = "sequence"
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
         """Of one run's outputs: (N, symbols)."""
@@ -144,8 +147,6 @@ class Batch:
 class SequenceSplit:
     """One member of a split task as tensors on a device, sorted by target length, longest first."""
 
-    kind = "sequence"
-
     def __init__(
         self,
         inputs: Sequence[str],
@@ -194,6 +195,10 @@ class SequenceSplit:
             previous=previous,
             layout=layout,
         )
+
+    def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
+        """What makes a batch of rows (R, batch_size) as `draw` gives them: all have the layout of `training_layout`."""
+        return partial(self.batch, layout=self.training_layout(batch_size))
 
     def training_layout(self, batch_size: int) -> Layout:
         """The layout that every stratified batch of `batch_size` (a multiple of ROWS) fits."""

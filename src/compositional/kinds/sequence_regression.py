@@ -90,8 +90,6 @@ class Batch(Targeted):
 class SequenceRegressionSplit(LabelledSplit):
     """One member of a split task as tensors on a device."""
 
-    kind = "sequence_regression"
-
     def __init__(
         self,
         inputs: Sequence[str],
@@ -117,7 +115,7 @@ class SequenceRegressionSplit(LabelledSplit):
         self.categories = None if categories is None else np.asarray(categories)
         self.component_width, self.device = component_width, device
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """The examples `rows` (R, B) as a batch."""
         return Batch(
             inputs=self.inputs[rows],

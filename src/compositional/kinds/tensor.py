@@ -20,6 +20,9 @@ from torch.nn import functional
 from compositional.layers.factorization import product
 
 LOSSES = ("squared", "absolute", "huber")
+SAID = ("shape",)
+COLUMNS = {"value": ("Value",)}
+FULL_BATCH = "train_measurements"
 
 _LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "squared": torch.square,
@@ -118,18 +121,19 @@ class TensorSplit:
     def _pick(self, losses: Tensor) -> Tensor:
         return losses if self.factors is not None else losses.index_select(1, self.entries)
 
-    def batch(self, rows: Tensor, layout: None = None) -> Batch:
+    def batch(self, rows: Tensor) -> Batch:
         """All measurements, whatever the rows (R, n)."""
         return Batch(rows.shape[0], self._residual, self._pick, self.norm)
 
-    def training_layout(self, batch_size: int) -> None:
-        """Refuse to train on a part.
+    def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
+        """What makes the batch of all measurements, whatever the rows.
 
         Raises:
             ValueError: batch_size is not the number of measurements.
         """
         if batch_size != len(self):
             raise ValueError(f"tensor tasks train on all measurements at once: batch_size must be {len(self)}, not {batch_size}")
+        return self.batch
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
         """Nothing is drawn: every step uses all measurements."""

@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.kinds.image import Batch
+from compositional.kinds.shared.labelled import Labelled
 from compositional.layers import Weights
 from compositional.layers import batch_norm_statistics as calibration
 from compositional.layers.functional import batch_norm, conv2d, linear
@@ -132,7 +133,7 @@ def _forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable, se
         hidden = (inner + shortcut).relu()
     hidden = tap("penultimate", hidden.mean((-2, -1)), None)
     scores = linear(hidden, weights["output.weight"], weights["output.bias"])
-    return torch.cat([torch.zeros_like(scores), scores], -1) if scores.shape[-1] == 1 and batch.kind == "image" else scores
+    return torch.cat([torch.zeros_like(scores), scores], -1) if scores.shape[-1] == 1 and isinstance(batch, Labelled) else scores
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:

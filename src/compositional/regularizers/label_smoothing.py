@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from compositional.kinds.sequence import Batch as Sentences
 from compositional.training.step import Step
 
 APPLIES_TO = ("sequence", "image")
@@ -22,7 +23,7 @@ def penalty(step: Step) -> Tensor:
     """(R,): sum over a sequence's positions, mean over the batch."""
     batch, outputs = step.batch, step.outputs
     own = batch.losses(outputs, step.loss)
-    if batch.kind == "sequence":
+    if isinstance(batch, Sentences):
         uniform = -outputs.log_softmax(-1).mean(-1) * batch.target_mask
         return (uniform - own).sum(1) / batch.inputs.shape[1]
     labels = [torch.full_like(batch.labels, label) for label in range(outputs.shape[-1])]

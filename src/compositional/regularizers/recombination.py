@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
+from compositional.kinds import Split
 from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language import lexicon
 from compositional.language import logical_forms as terms
@@ -47,6 +48,7 @@ PARAMETERS = {
         "or terms of logical forms for others. Images: with any partner (lexicon), or with one of the same label (seen)",
     },
 }
+_OF_SEQUENCES, _OF_OTHERS = ("lexicon", "virtual", "terms"), ("lexicon", "seen")  # exchanges
 _EXCHANGES = 20  # of terms, for each training pair; which ones is the same for every run
 
 
@@ -69,7 +71,7 @@ class _Swapped:
         return self.split.batch((strata * (len(self.split) / size)).long().clamp(max=len(self.split) - 1), self.layouts[size])
 
 
-def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | _Swapped | None:
+def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | _Swapped | None:
     """For sequences the number of input words, and of the lexicon's types as tokens: input words, what they are exchanged for,
     output symbols, what these are exchanged for. With `exchange: terms` the pairs under exchanges.
 
@@ -77,10 +79,10 @@ def prepare(parameters: dict, split: Any) -> tuple[int, list[tuple[Tensor, Tenso
         ValueError: there is nothing to exchange, or too few words to exchange it for; terms in the soft form; or an exchange that
             is not for this kind of task.
     """
-    allowed = ("lexicon", "virtual", "terms") if split.kind == "sequence" else ("lexicon", "seen")
+    what, allowed = ("sequences", _OF_SEQUENCES) if isinstance(split, SequenceSplit) else ("tasks of this kind", _OF_OTHERS)
     if (exchange := parameters["exchange"]) not in allowed:
-        raise ValueError(f"recombination: exchange: {exchange} is not for {split.kind} tasks, which take {', '.join(allowed)}")
-    if split.kind != "sequence":
+        raise ValueError(f"recombination: exchange: {exchange} is not for {what}, which take {', '.join(allowed)}")
+    if not isinstance(split, SequenceSplit):
         return None
     if parameters["exchange"] == "terms":
         if parameters["form"] == "soft":
@@ -141,7 +143,7 @@ def _exchange(step: Step) -> tuple[Any, Tensor]:
 
 def penalty(step: Step) -> Tensor:
     """(R,)."""
-    if step.batch.kind != "sequence":
+    if not isinstance(step.batch, Batch):
         outputs, _ = step.again(step.batch.exchanged(step.parameters["exchange"]))
         return (step.outputs - outputs).square().sum(-1).mean(-1)
     rows = step.batch.inputs.shape[1]

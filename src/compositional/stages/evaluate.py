@@ -13,6 +13,7 @@ from compositional import files
 from compositional.evaluation import conjunctions, decoding, smoothness
 from compositional.evaluation import error_types as mistakes
 from compositional.evaluation import metrics as evaluation
+from compositional.kinds.sequence import SequenceSplit
 from compositional.layers.tap import silent_tap
 from compositional.runs import Run
 from compositional.stages.shared import devices
@@ -95,7 +96,7 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
     for result, more in zip(measured, _analyze(problem, weights, folders), strict=False):
         result |= more
     decoded, scores = None, [{} for _ in measured]
-    if problem.about["kind"] == "sequence":
+    if isinstance(problem.splits["train"], SequenceSplit):
         decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
         scores = decoding.scores(problem, weights)
     for index, folder in enumerate(folders):

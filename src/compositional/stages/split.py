@@ -11,7 +11,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files
-from compositional.language.vocabulary import Vocabulary
+from compositional.plugins import kind_declares
 from compositional.records import integrity
 from compositional.stages import download as sources
 from compositional.tasks import IN_DISTRIBUTION
@@ -95,8 +95,15 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
             f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
             f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
         )
-    if kind == "image" and not hasattr(feature := members["train"].features.get("image"), "shape"):
-        raise ValueError(f"task {task!r}: its column image is {feature!r}, must be of the feature Array2D or Array3D")
+    declared = kind_declares(kind)
+    if missing := [key for key in declared["SAID"] if key not in about]:
+        needed = ", ".join(declared["SAID"])
+        raise ValueError(f"task {task!r}: it does not say its {', '.join(missing)}; tasks of kind {kind!r} say {needed}")
+    for column, allowed in declared["COLUMNS"].items():
+        feature = members["train"].features.get(column)
+        if feature is None or (allowed and type(feature).__name__ not in allowed):
+            of = f"of the feature {' or '.join(allowed)}" if allowed else "there"
+            raise ValueError(f"task {task!r}: its column {column} is {feature!r}, must be {of}")
 
 
 def make_split(
@@ -136,15 +143,6 @@ def make_split(
     about["audit"] = audit(members, about.pop("disjoint"))
     about["items"] = {name: len(member) for name, member in members.items()}
     about["raw_sha256"] = {name: files.sha256(raw / name) for name in raw_files}
-    if about["kind"] == "sequence":
-        for side, column in (("source_words", "input"), ("target_words", "output")):
-            sentences = [sentence for member in members.values() for sentence in member[column][:]]
-            sentences += about.get("virtual_words", [])
-            about[side] = list(Vocabulary.of(sentences).words)
-    elif about["kind"] == "image":
-        shape = [1, *members["train"].features["image"].shape][-3:]
-        canvas = about.get("canvas")
-        about["image_shape"] = [shape[0], canvas["height"], canvas["width"]] if canvas else shape
     content = {
         name: hashlib.sha256(b"".join(_digests(member, sorted(member.column_names)))).hexdigest()
         for name, member in members.items()

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -32,17 +33,16 @@ def decode(text: str) -> np.ndarray:
 
 
 def rows(folder: Path) -> Iterator[tuple]:
-    """The first examples of each label and split of an image task, as a model sees them but for the scale of their values.
+    """The first examples of each label and split of a task of images, as a model sees them but for the scale of their values.
 
     The column `about` holds, as JSON in a task's first row, its numbers of items and what its making verified.
     """
     import torch
 
-    from compositional.kinds.image import load
-
     about = json.loads((folder / "task.json").read_text())
+    splits = import_module(f"compositional.kinds.{about['kind']}").load(folder, "cpu")
     told = json.dumps({key: about[key] for key in ("items", "verification", "canvas") if key in about}, sort_keys=True)
-    for name, split in load(folder, "cpu").items():
+    for name, split in splits.items():
         for label in split.labels.unique().tolist():
             chosen = torch.nonzero(split.labels == label)[:EXAMPLES, 0]
             pictures = split.batch(chosen.unsqueeze(0)).images[0]

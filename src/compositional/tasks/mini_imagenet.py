@@ -41,6 +41,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     }
     about = {
         "in_distribution": "validation",
+        "image_shape": list(members["train"].features["image"].shape),
         "classes": CLASSES,
         "component_width": None,
         "mean": _MOMENTS[0],

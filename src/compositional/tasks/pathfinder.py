@@ -143,6 +143,7 @@ def build(raw: Path, parameters: dict, processes: int = 1) -> tuple[DatasetDict,
     pixels = images[: counts["train"]] / np.float32(255)
     about = {
         "in_distribution": "train",
+        "image_shape": [1, side, side],
         "classes": 2,
         "component_width": None,
         "mean": [float(pixels.mean(dtype=np.float64))],

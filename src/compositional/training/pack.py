@@ -31,7 +31,7 @@ class Pack:
         self.layout = weight_layout(problem)
         settings, device = problem.settings, problem.device
         self.train = problem.splits["train"]
-        self.batch_layout = self.train.training_layout(settings["batch_size"])
+        self.batch_of = self.train.training_batches(settings["batch_size"])
         stacked = {name: torch.stack([state.tensors[name] for state in states]).to(device) for name in states[0].tensors}
         self.flat, self.first, self.second = stacked["weights"], stacked["first_moment"], stacked["second_moment"]
         self.weights = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.flat).items()}
@@ -65,7 +65,7 @@ class Pack:
         """Task loss and penalty of the current rows, each (R,)."""
         problem = self.problem
         self.noise.used = self.dropout.used = 0
-        batch = self.train.batch(self.rows, self.batch_layout)
+        batch = self.batch_of(self.rows)
         watch = getattr(problem.regularizer, "watch", None)
         batch = watch(batch) if watch else batch
 

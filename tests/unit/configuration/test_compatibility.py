@@ -16,7 +16,7 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
             (
                 ["tasks", task, "training", "influence_examples"],
                 16,
-                ["influence_examples is for tasks of kind sequence, image, point,", f"{task!r} is a task of kind {kind!r}"],
+                ["influence_examples is for tasks of kind image, point, sequence,", f"{task!r} is a task of kind {kind!r}"],
             )
             for task, kind in (
                 ("matrix_completion", "tensor"),

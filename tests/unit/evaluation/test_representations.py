@@ -23,6 +23,7 @@ from compositional.evaluation import metrics as evaluation
 from compositional.evaluation import stimuli as probes
 from compositional.kinds.image import ImageSplit, load
 from compositional.kinds.sequence import SequenceSplit
+from compositional.kinds.tensor import TensorSplit
 from compositional.language import lexicon
 from compositional.language.vocabulary import END, Vocabulary
 from compositional.measures.compositionality import linear_cka
@@ -52,7 +53,7 @@ def weights_of(problem: Problem, seeds: range) -> dict[str, torch.Tensor]:
 @pytest.fixture
 def scan_problem(problem):
     made = problem("primitive_attention")
-    made.about |= {"kind": "sequence", "dataset": "scan"}
+    made.about |= {"dataset": "scan"}
     return made
 
 
@@ -82,7 +83,8 @@ def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp
 def test_words_that_occur_nowhere_do_not_change_the_probe(scan_problem, tmp_path):
     train = scan_problem.splits["train"]
     plain = probes.of(scan_problem, tmp_path, 1)
-    more = SimpleNamespace(source=Vocabulary((*SOURCE.words, "<virtual0>")), target=train.target)
+    source = Vocabulary((*SOURCE.words, "<virtual0>"))
+    more = SequenceSplit(train.input_sentences(), train.output_sentences(), source, train.target, "cpu")
     scan_problem.splits = scan_problem.splits | {"train": more}
     scan_problem.about["virtual_words"] = ["<virtual0>"]
     assert probes.of(scan_problem, tmp_path, 1).items == plain.items
@@ -166,7 +168,7 @@ def test_other_tasks_made_of_scan_are_probed_with_their_own_inputs(scan_problem,
 
 def test_the_probe_of_pairs_is_every_pair_of_classes(problem, digit_task):
     made = problem("cnn")
-    made.about |= {"kind": "image", "dataset": "digits"}
+    made.about |= {"dataset": "digits"}
     made.splits = load(digit_task, "cpu")
     probe = probes.of(made, digit_task, 1)
     found, counts = np.unique(probe.factors, axis=0, return_counts=True)
@@ -179,15 +181,15 @@ def test_the_probe_of_pairs_is_every_pair_of_classes(problem, digit_task):
 
 def test_images_without_components_are_compared_pixel_by_pixel():
     split = ImageSplit(np.array([[[0, 0]], [[0, 255]], [[255, 255]]]), np.array([0, 1, 1]), None, "cpu")
-    probe = probes._examples(SimpleNamespace(splits={"test": split}, about={"kind": "image"}), 1)
+    probe = probes._examples(SimpleNamespace(splits={"test": split}, task="test"), 1)
     assert probe.items == ["test 0", "test 1", "test 2"]
     assert probe.distances.tolist() == pytest.approx([1, math.sqrt(2), 1])  # Euclidean, of pixels from 0 to 1
 
 
-def test_no_probe_for_other_kinds_of_task(scan_problem, tmp_path):
-    scan_problem.about["kind"] = "point"
-    with pytest.raises(ValueError, match="task of kind 'point'"):
-        probes.of(scan_problem, tmp_path, 1)
+def test_no_probe_where_nothing_is_labelled(scan_problem):
+    split = TensorSplit([2, 2], np.ones(2), "cpu", entries=np.array([0, 3]))
+    with pytest.raises(ValueError, match="sentences and of labelled examples, 'test' has neither"):
+        probes._examples(replace(scan_problem, splits={"train": split, "test": split}), 1)
 
 
 def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
@@ -237,7 +239,7 @@ def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem
 
 def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, digit_task, tmp_path):
     images = problem("cnn")
-    images.about |= {"kind": "image", "dataset": "digits", "component_width": 8}
+    images.about |= {"dataset": "digits", "component_width": 8}
     images.splits = load(digit_task, "cpu")
     types = [[("jump", "I_JUMP"), ("walk", "I_WALK")]]
     for made, folder in ((scan_problem, tmp_path), (images, digit_task)):
@@ -294,7 +296,7 @@ def test_swap_consistency_of_known_speakers(scan_problem):
 
 def test_swap_consistency_of_images(problem, digit_task):
     made = problem("cnn")
-    made.about |= {"kind": "image", "dataset": "digits", "component_width": 8}
+    made.about |= {"dataset": "digits", "component_width": 8}
     made.splits = load(digit_task, "cpu")
     classes = torch.arange(10.0)
 

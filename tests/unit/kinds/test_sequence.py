@@ -50,7 +50,7 @@ def test_the_encoder_equals_pytorch_s_bidirectional_one_and_so_does_its_gradient
     weights = {f"encoder.{way}.{part}": torch.randn(2, *parts[part]) for way in ("forward", "backward") for part in parts}
     embedded = torch.randn(*batch.inputs.shape, 5, requires_grad=True)
     seen = torch.randn(*batch.inputs.shape, 12) * batch.input_mask.unsqueeze(-1), torch.randn(2, 32, 12)
-    states, ends = recurrent.encode(weights, embedded, batch)
+    states, ends = recurrent.encode(weights, embedded, batch.layout.reading, batch.input_lengths, batch.input_mask)
     gradient = torch.autograd.grad((states * seen[0]).sum() + (ends * seen[1]).sum(), embedded)[0]
     for run in range(2):
         reference = nn.LSTM(5, 6, batch_first=True, bidirectional=True)

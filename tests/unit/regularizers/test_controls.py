@@ -75,15 +75,11 @@ def test_recombination_asks_for_the_exchange_that_it_is_told():
         assert recombination.penalty(step)[0].item() == sum(value**2 for value in expected) / 4
 
 
-def test_an_exchange_for_the_other_kind_of_task_is_refused():
-    class Split:
-        kind = "image"
-
-    with pytest.raises(ValueError, match="exchange: virtual is not for image tasks, which take lexicon, seen"):
-        recombination.prepare(defaults("regularizers.recombination") | {"exchange": "virtual"}, Split())
-    Split.kind = "sequence"
-    with pytest.raises(ValueError, match="exchange: seen is not for sequence tasks"):
-        recombination.prepare(defaults("regularizers.recombination") | {"exchange": "seen"}, Split())
+def test_an_exchange_for_the_other_kind_of_task_is_refused(digit_splits, scan_splits):
+    with pytest.raises(ValueError, match="exchange: virtual is not for tasks of this kind, which take lexicon, seen"):
+        recombination.prepare(defaults("regularizers.recombination") | {"exchange": "virtual"}, digit_splits["train"])
+    with pytest.raises(ValueError, match="exchange: seen is not for sequences, which take"):
+        recombination.prepare(defaults("regularizers.recombination") | {"exchange": "seen"}, scan_splits["train"])
 
 
 def test_weight_decay_is_half_the_squared_norm_of_all_weights_and_its_gradient_the_weights():

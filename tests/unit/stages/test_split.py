@@ -102,6 +102,7 @@ def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
         train=Dataset.from_dict({"input": ["a"], "output": ["A"]}), test=Dataset.from_dict({"input": ["a"], "output": ["A"]})
     )
     rule = {"in_distribution": "train", "disjoint": [{"columns": ["input"], "members": ["test"]}]}
+    rule |= {"source_words": ["a"], "target_words": ["A"]}
     monkeypatch.setattr(scan_jump, "build", lambda raw, parameters: (leaking, dict(rule)))
     with pytest.raises(splitting.OverlapError):
         splitting.make_split("leak", "tasks.scan_jump", {}, tmp_path / "raw", tmp_path / "split")
@@ -126,19 +127,24 @@ BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
         ({"disjoint": [RULE | {"members": "test"}]}, "'members': 'test'"),
         ({"disjoint": [RULE | {"by_desing": "why"}]}, "'by_desing'"),
         ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
+        (
+            {"left_out": "image_shape"},
+            "does not say its image_shape; tasks of kind 'image' say image_shape, classes",
+        ),
         ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
         ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
     ],
 )
 def test_what_a_task_returns_is_checked(tmp_path, monkeypatch, change, message):
     good = {"features": BLANK, "members": DatasetDict, "names": ["train", "validation", "test"]}
-    good |= {"in_distribution": "validation", "disjoint": [RULE | {"by_design": "one image"}], "classes": 2}
+    good |= {"in_distribution": "validation", "disjoint": [RULE | {"by_design": "one image"}]}
+    good |= {"image_shape": [1, 2, 2], "classes": 2, "component_width": 1}
 
     def build(raw, parameters):
         about = good | parameters
         rows, make = {"image": [[[0, 1], [2, 3]]], "label": [1]}, about.pop("members")
         return make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")}), {
-            key: value for key, value in about.items() if key != "features"
+            key: value for key, value in about.items() if key not in ("features", about.get("left_out"))
         }
 
     monkeypatch.setattr(digits_concat, "build", build)

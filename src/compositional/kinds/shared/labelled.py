@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
+from compositional.kinds import Batch
 from compositional.layers.tap import silent_tap
 
 
@@ -90,15 +91,16 @@ class LabelledSplit:
     labels: Tensor
     device: str
 
-    def batch(self, rows: Tensor, layout: None = None) -> Any:
+    def batch(self, rows: Tensor) -> Any:
         """The examples `rows` (R, B) as a batch."""
         raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def training_layout(self, batch_size: int) -> None:
-        """Such batches need no layout; sequences do."""
+    def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
+        """What makes a batch of rows (R, batch_size): `batch`, whatever the size."""
+        return self.batch
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
         """Example numbers (steps, batch_size) of one run's training batches, uniform with replacement."""

@@ -52,7 +52,7 @@ def build(
     Raises:
         ValueError: two images at this distance do not fit on the canvas.
     """
-    height, width = sources["train"][0].shape[2:]
+    channels, height, width = sources["train"][0].shape[1:]
     canvas = {"height": parameters["canvas_height"], "width": parameters["canvas_width"], "distance": parameters["distance"]}
     if 2 * width + canvas["distance"] > canvas["width"] or height > canvas["height"]:
         raise ValueError(
@@ -67,6 +67,7 @@ def build(
     )
     about = {
         "in_distribution": "train",
+        "image_shape": [channels, canvas["height"], canvas["width"]],
         "classes": 2,
         "component_width": None,
         "canvas": canvas,

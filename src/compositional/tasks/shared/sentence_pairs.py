@@ -11,6 +11,8 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict
 
+from compositional.language.vocabulary import Vocabulary
+
 COLUMNS = ("input", "output", "category")
 
 
@@ -34,6 +36,9 @@ def task(
     if categorize is not None:
         members = members | {"test": [(*row, categorize(*row)) for row in members["test"]]}
     found = {name: Dataset.from_dict(dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))) for name, rows in members.items()}
+    for side, column in (("source_words", "input"), ("target_words", "output")):
+        sentences = [sentence for member in found.values() for sentence in member[column][:]]
+        about[side] = list(Vocabulary.of(sentences + about.get("virtual_words", [])).words)
     return DatasetDict(found), {
         "in_distribution": in_distribution,
         "disjoint": [{"columns": ["input"], "members": ["test"]}],

@@ -146,10 +146,12 @@ def build(sources: dict[str, tuple[np.ndarray, np.ndarray]], parameters: dict) -
     disjoint = [{"columns": ["image"], "members": evaluated}]
     if parameters["setting"] == "A":
         disjoint.append({"columns": ["label", "right_label"], "members": [name for name in evaluated if name != "validation"]})
+    height, width = sources["train"][0].shape[1:]
     about = {
         "in_distribution": "validation",
+        "image_shape": [1, height, 2 * width],
         "classes": CLASSES,
-        "component_width": int(sources["train"][0].shape[2]),
+        "component_width": width,
         "components": ["left", "right"],
         "disjoint": disjoint,
     }
