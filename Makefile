@@ -64,7 +64,7 @@ test: $(VENV)/.development
 test-slurm: $(VENV)/.development
 	$(RUN) python -m pytest -s tests/workflow/test_slurm.py
 
-test-gpu: env
+test-gpu: $(VENV)/.development
 	$(RUN) python -m pytest tests/gpu
 
 bench-gpu: env
