@@ -7,9 +7,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import style
+from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -23,6 +25,12 @@ PARAMETERS = {
         },
         "default": {},
         "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
+    },
+    "summarize": {
+        "type": "boolean",
+        "default": False,
+        "description": "a panel with the interquartile mean over all tasks and seeds, and in the caption the probability that a "
+        "method improves on the first one, with stratified bootstrap intervals; of methods that have runs on every task",
     },
     "published": {
         "type": "object",
@@ -48,6 +56,37 @@ PARAMETERS = {
 _PUBLISHED = "0.45"
 
 
+def _complete(rows: pd.DataFrame, methods: list[str]) -> dict[str, list[np.ndarray]]:
+    """Values of every method that has known ones on every task: an array a task, in the order of their names."""
+    tasks = sorted(set(rows.task))
+    known = rows.dropna(subset="value")
+    found = {
+        method: [known[(known.method == method) & (known.task == task)].value.to_numpy() for task in tasks] for method in methods
+    }
+    return {method: scores for method, scores in found.items() if all(map(len, scores))}
+
+
+def _summaries(rows: pd.DataFrame, methods: list[str]) -> dict[str, tuple[float, float, float]]:
+    """Interquartile mean over tasks and seeds, with its interval (value, low, high), by method."""
+    return {name: bootstrapped(interquartile_mean, scores) for name, scores in _complete(rows, methods).items()}
+
+
+def _summary_lines(rows: pd.DataFrame, methods: list[str]) -> list[str]:
+    """The same in words, beside the probability of improvement on the first method."""
+    scores = _complete(rows, methods)
+    if not scores:
+        return ["* all tasks: no method has runs on every one"]
+    first, lines = next(iter(scores)), [f"* all tasks ({rows.task.nunique()}), interquartile mean with its 95 % interval"]
+    for name, (value, low, high) in _summaries(rows, methods).items():
+        line = f"  - {name}: {value:.3f} [{low:.3f}, {high:.3f}]"
+        if name != first:
+            chance = bootstrapped(probability_of_improvement, [*scores[name], *scores[first]])
+            line += "; better than {} with probability {:.2f} [{:.2f}, {:.2f}]".format(first, *chance)
+        lines.append(line)
+    left = [method for method in methods if method not in scores]
+    return lines + ([f"  - not on every task: {', '.join(left)}"] if left else [])
+
+
 def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], swaps: str) -> str:
     """Numbers, all from the table. swaps: what is said of them, if there are any."""
     is_accuracy = options["metric"] == "accuracy"
@@ -58,7 +97,8 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
         "published results, with their standard deviation over seeds where one is given. "
         + ("Intervals and deviations are drawn only as far as 0 and 1. " if is_accuracy else "")
         + "The training budget is fixed and no checkpoint is chosen on the test set; lambda is the configuration's, and where it "
-        "was found best on the same test set (ablation), that flatters the regularizer." + swaps,
+        "is the oracle of the same test set (ablation), that flatters the regularizer. Gains are over the plain run of the same "
+        f"model and seed, with 95 % intervals; {rows.groupby(['task', 'method']).ngroups} cells are shown." + swaps,
         "",
     ]
     for task, own in rows.groupby("task"):
@@ -69,7 +109,11 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
             if len(known):
                 half = f" +- {style.interval(known):.3f}" if len(known) > 2 else ""
                 spread = f"{half}, median {np.median(known):.3f}, from {known.min():.3f} to {known.max():.3f}"
-                lines.append(f"  - {method}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({style.seeds(values)})")
+                gains = own[own.method == method].gain
+                gained = f"; gain {style.summary(gains, '+')}" if gains.count() > 1 else ""
+                lines.append(
+                    f"  - {method}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({style.seeds(values)}){gained}"
+                )
             elif len(values):
                 lines.append(f"  - {method}: all {len(values)} runs diverged")
         for method, given in options["published"].get(task, {}).items():
@@ -78,7 +122,17 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
             lines.append(
                 f"  - published, {method}: {given['mean']:.3f}{spread}" + (f" ({s})" if (s := given.get("source")) else "")
             )
-    return "\n".join(lines)
+    return "\n".join(lines + (_summary_lines(rows, methods) if options["summarize"] else []))
+
+
+def _summary_panel(axes: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
+    """Interquartile means with their intervals, a line a method."""
+    for name, (value, low, high) in _summaries(rows, methods).items():
+        axes.plot([low, high], [methods.index(name)] * 2, color="0.3", linewidth=4, alpha=0.4, solid_capstyle="butt")
+        axes.plot(value, methods.index(name), color="0.1", marker="|", markersize=11, markeredgewidth=2)
+    axes.set(title="all tasks", xlabel="interquartile mean")
+    axes.grid(axis="both", color="0.92")
+    axes.set_axisbelow(True)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -89,6 +143,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         raise ValueError(
             f"comparison: no run has {metric!r} on its test set; the table has {', '.join(sorted(set(table.metric)))}"
         )
+    plain = test[test.regularizer == "none"].set_index(["task", "model", "seed"]).value.rename("plain")
+    test = test.join(plain, on=["task", "model", "seed"])
+    test["gain"] = (test.value - test.plain).where(test.regularizer != "none")
     parts = [rows.assign(method=label) for label, rows in style.methods(test, options["methods"]).items()]
     rows = pd.concat(parts, ignore_index=True)
     ours = list(dict.fromkeys(rows.method))
@@ -96,15 +153,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     theirs = list(dict.fromkeys(method for task in tasks for method in options["published"].get(task, {})))
     largest = 1.0 if metric == "accuracy" else np.inf
     names = [*ours, *(f"{method} (published)" for method in theirs)]
+    columns = len(tasks) + options["summarize"]
     figure, panels = plt.subplots(
         1,
-        len(tasks),
-        figsize=(2.6 * len(tasks) + 0.5 + 0.06 * max(map(len, names)), 0.26 * len(names) + 1.0),
+        columns,
+        figsize=(2.6 * columns + 0.5 + 0.06 * max(map(len, names)), 0.26 * len(names) + 1.0),
         sharey=True,
         squeeze=False,
         layout="constrained",
     )
-    for axes, task in zip(panels[0], tasks, strict=True):
+    for axes, task in zip(panels[0], tasks, strict=False):
         for place, method in enumerate(ours):
             own = rows[(rows.task == task) & (rows.method == method)]
             if len(own):
@@ -135,5 +193,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_axisbelow(True)
         if theirs:
             axes.axhline(len(ours) - 0.5, color="0.7", linewidth=0.8)
+    if options["summarize"]:
+        _summary_panel(panels[0, -1], rows, ours)
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
     return figure, _caption(rows, ours, options, style.swaps_words(rows, table))

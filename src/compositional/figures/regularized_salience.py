@@ -92,7 +92,7 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     below = own[own["lambda"] < own["lambda"].max()]
     trend, moderate = (stats.spearmanr(part.relevant, part.accuracy).statistic for part in (own, below))
     return [
-        f"  - {name}, at its best lambda (of these runs), {best:g}: accuracy {means.accuracy[best]:.3f} "
+        f"  - {name}, at lambda {best:g}, the oracle (best of these runs): accuracy {means.accuracy[best]:.3f} "
         f"({style.summary(gain, '+')}, {verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
         f"({change.single.mean():+.3f})" + (f"; additivity {means.additivity[best]:.3f}" if additive else ""),
         f"  - {name}, over all its runs and the plain ones: rho of accuracy with the relevant component's salience "

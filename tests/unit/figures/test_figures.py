@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,8 +60,8 @@ def test_a_figure_drawn_twice_has_the_same_bytes(table, tmp_path):
 
 def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     text = draw(table, tmp_path)["caption"].read_text()
-    assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds)" in text
-    assert "entropy: 0.910 at its best lambda, 0.1" in text
+    assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds; 3 settings looked at)" in text
+    assert "entropy: 0.910 at lambda 0.1, the oracle; gain +0.700 ± 0.000" in text
     # The diverged run is marked and not averaged: (0.50 + 0.51) / 2.
     assert "entropy: 0.505 at its largest lambda, 1" in text
     noise = defaults("regularizers.entropy")
@@ -169,7 +170,7 @@ def test_what_a_regularizer_does_to_salience_is_stated_and_judged():
             rows.append((*key, "initialization", "salience of left in penultimate", 0.25))
     _, caption = regularized_salience.draw(pd.DataFrame(rows, columns=HEADER), defaults("figures.regularized_salience"))
     # t(0.975, 2) = 4.3027 times 0.01 / sqrt(3), and times 0.1732 / sqrt(3).
-    assert "entropy, at its best lambda (of these runs), 1: accuracy 0.610 (+0.110 ± 0.025, helps)" in caption
+    assert "entropy, at lambda 1, the oracle (best of these runs): accuracy 0.610 (+0.110 ± 0.025, helps)" in caption
     assert "accuracy 0.600 (+0.100 ± 0.430, does not help beyond the seeds' spread)" in caption
     assert "relevant 0.410 (+0.110 ± 0.025); redundant 0.200 (+0.000 ± 0.000); conjunction 0.390 (-0.110 ± 0.025)" in caption
     assert "mean of both components 0.305 (+0.055)" in caption
@@ -208,3 +209,34 @@ def test_aggregate_refuses_a_grid_with_a_missing_run(tmp_path):
         ",".join(HEADER),
         "scan_jump,lstm_attention,none,0.0,0,test,accuracy,0.5",
     ]
+
+
+def test_a_comparison_states_gains_and_on_request_what_holds_over_all_tasks():
+    values = {
+        ("scan_jump", "none"): (0.1, 0.2),
+        ("scan_jump", "entropy"): (0.9, 0.8),
+        ("scan_length", "none"): (0.5, 0.3),
+        ("scan_length", "entropy"): (0.4, 0.4),
+    }
+    rows = [
+        (task, "lstm_attention", name, float(name != "none"), seed, "test", "accuracy", value)
+        for (task, name), seeds in values.items()
+        for seed, value in enumerate(seeds)
+    ]
+    rows.append(("scan_jump", "transformer", "none", 0.0, 0, "test", "accuracy", 0.7))
+    table, options = pd.DataFrame(rows, columns=HEADER), defaults("figures.comparison")
+    figure, plain_caption = comparison.draw(table, options)
+    assert "interquartile" not in plain_caption
+    assert "5 cells are shown" in plain_caption
+    # Gains of 0.8 and 0.6: t(0.975, 1) = 12.706 times the standard error, 0.1.
+    assert "lstm_attention + entropy 1: 0.850, median 0.850, from 0.800 to 0.900 (2 seeds); gain +0.700 ± 1.271" in plain_caption
+    summed, caption = comparison.draw(table, options | {"summarize": True})
+    assert len(summed.axes) == len(figure.axes) + 1
+    # Of .1, .2, .3, .5 the middle half is .2 and .3; of .4, .4, .8, .9 it is .4 and .8.
+    assert "lstm_attention: 0.250 [" in caption
+    # On SCAN jump every run is better; on length .4 beats .3, not .5: the mean of 1 and 1/2.
+    assert "lstm_attention + entropy 1: 0.600 [" in caption
+    assert "; better than lstm_attention with probability 0.75 [" in caption
+    assert "not on every task: transformer" in caption
+    plt.close(figure)
+    plt.close(summed)

@@ -89,6 +89,11 @@ def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
     return f"{known.mean():{sign}.3f} ± {interval(known):.3f}"
 
 
+def gains(rows: pd.DataFrame, plain: pd.DataFrame) -> pd.Series:
+    """Values less those of the plain runs of the same seed, by seed: what pairs differ by. One row a seed in either table."""
+    return (rows.set_index("seed").value - plain.set_index("seed").value).dropna()
+
+
 def mean(values: pd.Series) -> str:
     """Mean of what is known, for captions, or that all runs diverged."""
     return f"{values.mean():.3f}" if values.notna().any() else f"all {len(values)} runs diverged"
