@@ -179,6 +179,13 @@ def test_losses_by_hand():
     batch = point.Batch(torch.zeros(1, 4, 2), labels)
     found = {loss: batch.losses(scores, loss)[0] for loss in ("hinge", "squared", "cross_entropy")}
     torch.testing.assert_close(found["hinge"], torch.tensor([1 + 0.9 - 0.2, 1 + 0.9 - 0.5, 1 + 0.5 - 0.9, 0.0]))
+    low = torch.tensor([[[-2.0, -3.0, -1.0], [-2.0, 0.5, -1.0]]])
+    hinges = {
+        name: point.Batch(torch.zeros(1, 2, 2), labels[:, :2]).losses(low, name)[0] for name in ("hinge", "categorical_hinge")
+    }
+    # Keras takes the maximum of s (1 - y), which is 0 at the label: the largest other score counts as 0 at least.
+    torch.testing.assert_close(hinges["hinge"], torch.tensor([1 - 1.0 + 2.0, 0.0]))
+    torch.testing.assert_close(hinges["categorical_hinge"], torch.tensor([1 + 0.0 + 2.0, 0.5]))
     torch.testing.assert_close(found["squared"][:1], torch.tensor([(0.8**2 + 1.5**2 + 1.9**2) / 2]))
     torch.testing.assert_close(
         found["cross_entropy"][:1], torch.tensor([math.log(math.exp(0.2) + math.exp(0.5) + math.exp(0.9)) - 0.2])

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 
-LOSSES = ("cross_entropy", "hinge", "squared")
+LOSSES = ("cross_entropy", "hinge", "categorical_hinge", "squared")
 SAID = ("image_shape", "classes", "component_width")
 COLUMNS = {"image": ("Array2D", "Array3D"), "label": ("Value",)}
 INFLUENCE = True

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 
-LOSSES = ("cross_entropy", "hinge", "squared")
+LOSSES = ("cross_entropy", "hinge", "categorical_hinge", "squared")
 SAID = ("inputs", "classes")
 COLUMNS = {"point": (), "label": ("Value",)}
 INFLUENCE = True

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 
-LOSSES = ("cross_entropy", "hinge", "squared")
+LOSSES = ("cross_entropy", "hinge", "categorical_hinge", "squared")
 SAID = ("image_shape", "classes")
 COLUMNS = {"image": ("Image",), "label": ("Value",)}
 

@@ -40,7 +40,11 @@ def initialize_normalization(width: int, name: str) -> Weights:
 
 
 def initialize_attention(source: np.random.Generator, width: int, heads: int, name: str, relative: bool) -> Weights:
-    """Projections of queries, keys, values and output; with relative positions also W, u and v."""
+    """Projections of queries, keys, values and output; with relative positions also W, u and v.
+
+    A key's bias adds one number to all scores of a query, which softmax takes away again: it changes nothing, and what moves it
+    is rounding. It is there because the usual layer has it.
+    """
     weights: Weights = {}
     for part in ("query", "key", "value", "output"):
         weights |= initialize_projection(source, width, width, f"{name}.{part}")

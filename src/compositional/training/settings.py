@@ -65,10 +65,11 @@ PARAMETERS = {
         "description": "largest norm of a run's gradient over all its weights; null: no clipping",
     },
     "loss": {
-        "enum": ["cross_entropy", "hinge", "squared", "logistic", "absolute", "huber"],
+        "enum": ["cross_entropy", "hinge", "categorical_hinge", "squared", "logistic", "absolute", "huber"],
         "default": "cross_entropy",
-        "description": "hinge: the largest margin violation; squared: to the target number, or to 1 at the label and -1 "
-        "elsewhere; logistic: of a sign; absolute, huber (threshold 1): of a number. Each kind of task takes some of them",
+        "description": "hinge: the largest margin violation; categorical_hinge: Keras' variant of it; squared: to the target "
+        "number, or to 1 at the label and -1 elsewhere; logistic: of a sign; absolute, huber (threshold 1): of a number. Each "
+        "kind of task takes some of them",
     },
     "stop_loss": {
         "type": ["number", "null"],

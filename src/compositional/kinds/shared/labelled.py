@@ -41,7 +41,8 @@ class Labelled:
     def losses(self, scores: Tensor, loss: str) -> Tensor:
         """Loss of every example: scores (R, B, classes) -> (R, B).
 
-        loss: "cross_entropy"; "hinge": max(0, 1 + max_{j != y} s_j - s_y) (Crammer and Singer, JMLR 2001); or "squared":
+        loss: "cross_entropy"; "hinge": max(0, 1 + max_{j != y} s_j - s_y) (Crammer and Singer, JMLR 2001);
+            "categorical_hinge": the same with max(0, max_{j != y} s_j), as Keras' loss of that name has it; or "squared":
         half the squared distance of the scores to 1 at the label and -1 elsewhere (TensorFlow playground).
         """
         if loss == "cross_entropy":
@@ -49,6 +50,8 @@ class Labelled:
         if loss == "squared":
             return (scores - (2 * functional.one_hot(self.labels, scores.shape[-1]) - 1)).square().sum(-1) / 2
         own, others = self._own_and_largest_other(scores)
+        if loss == "categorical_hinge":
+            others = others.clamp(min=0)
         return (1 + others - own).clamp(min=0)
 
     def example_losses(self, losses: Tensor) -> Tensor:
