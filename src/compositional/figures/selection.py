@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable
+from io import StringIO
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -169,12 +171,13 @@ def _outcomes(axes: Axes, task: _Task) -> None:
     axes.grid(axis="x", color="0.94")
 
 
+_HEADER = ("regularizer", "protocol", "lambda", "tied", "chosen by", "test (seeds)", "gain over plain", "oracle less it")
+
+
 def _rows(task: _Task) -> list[str]:
-    """The task's table of choices, in Markdown."""
-    lines = [
-        "| regularizer | protocol | lambda | tied | chosen by | test (seeds) | gain over plain | oracle less it |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    """The task's table of choices, as reStructuredText."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     for name, found in task.choices.items():
         oracle = task.test("oracle", found["oracle"]).mean()
         for protocol, choice in found.items():
@@ -183,9 +186,8 @@ def _rows(task: _Task) -> list[str]:
             score = "" if np.isnan(choice.score) else f"{choice.score:.3f}"
             regret = "" if "refitted" in protocol else f"{oracle - values.mean():.3f}"
             test, gain = f"{values.mean():.3f} ({len(values)})", style.summary(task.gain(protocol, choice), "+")
-            cells = (name, protocol, _named(choice.settings.values(), name), tied, score, test, gain, regret)
-            lines.append(f"| {' | '.join(cells)} |")
-    return lines
+            writer.writerow((name, protocol, _named(choice.settings.values(), name), tied, score, test, gain, regret))
+    return [".. csv-table::", f"   :header: {', '.join(_HEADER)}", "", *(f"   {line}" for line in text.getvalue().splitlines())]
 
 
 def _verdicts(task: _Task) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from docutils.core import publish_parts
 
 from compositional.figures import selection
 from compositional.plugins import defaults
@@ -49,16 +50,22 @@ def test_choices_gains_and_regrets_are_in_the_captions_table():
     text = caption()
     assert "pairs (trained pairs): 5 settings looked at, 15 runs; plain 0.701" in text
     # Seeds add .000, .001, .002 to plain and twice that to entropy: gains .050, .051, .052; 4.303 * .001 / sqrt 3 = .0025.
-    assert "| entropy | in-distribution | 1 |  | 0.982 | 0.752 (3) | +0.051 ± 0.002 | 0.100 |" in text
-    assert "| entropy | compositional | 10 |  | 0.702 | 0.852 (3) | +0.151 ± 0.002 | 0.000 |" in text
-    assert "| entropy | compositional, refitted | 10 |  | 0.702 | 0.882 (3) | +0.161 ± 0.002 |  |" in text
-    assert "| recombination | within one point | 0 |" in text
-    assert "| any | compositional | recombination 1 |  | 0.901 | 0.931 (3) | +0.230 ± 0.000 | 0.000 |" in text
-    assert "| any | in-distribution | entropy 1 |" in text
+    assert "   entropy,in-distribution,1,,0.982,0.752 (3),+0.051 ± 0.002,0.100" in text
+    assert "   entropy,compositional,10,,0.702,0.852 (3),+0.151 ± 0.002,0.000" in text
+    assert '   entropy,"compositional, refitted",10,,0.702,0.882 (3),+0.161 ± 0.002,' in text
+    assert "   recombination,within one point,0," in text
+    assert "   any,compositional,recombination 1,,0.901,0.931 (3),+0.230 ± 0.000,0.000" in text
+    assert "   any,in-distribution,entropy 1," in text
     assert "plain, equal compute (twice): 0.711, gain +0.010 ± 0.000" in text
     assert "twice (" not in text  # the longer runs are no task to choose on
     assert "(oracle's interval above 0: entropy, recombination) is within 0.02 of its oracle: holds" in text
     assert "one choice over all: 0.000 below the oracle on compositional validation, 0.179 in distribution" in text
+
+
+def test_the_caption_is_restructuredtext_with_a_table():
+    page = publish_parts(caption(), writer="html", settings_overrides={"halt_level": 2})["html_body"]
+    assert page.count("<table") == 1
+    assert ">compositional, refitted<" in page
 
 
 def test_a_claim_that_does_not_hold_is_said_not_to():
@@ -73,8 +80,8 @@ def test_a_setting_that_was_not_refitted_has_no_such_row():
     rows = table()
     figure, text = selection.draw(rows[(rows.task != "whole") | (rows.regularizer == "none")], OPTIONS)
     plt.close(figure)
-    assert "| entropy | compositional, refitted |" not in text
-    assert "| entropy | compositional |" in text
+    assert 'entropy,"compositional, refitted",' not in text
+    assert "entropy,compositional,10," in text
 
 
 def test_a_table_without_such_a_member_is_refused():
