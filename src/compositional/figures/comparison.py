@@ -57,7 +57,7 @@ _PUBLISHED = "0.45"
 
 
 def _complete(rows: pd.DataFrame, methods: list[str]) -> dict[str, list[np.ndarray]]:
-    """Values of every method that has known ones on every task: an array a task, in the order of their names."""
+    """Values of every method that has known ones on every task: one array per task, in the order of their names."""
     tasks = sorted(set(rows.task))
     known = rows.dropna(subset="value")
     found = {
@@ -126,7 +126,7 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
 
 
 def _summary_panel(axes: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
-    """Interquartile means with their intervals, a line a method."""
+    """Interquartile means with their intervals, one line per method."""
     for name, (value, low, high) in _summaries(rows, methods).items():
         axes.plot([low, high], [methods.index(name)] * 2, color="0.3", linewidth=4, alpha=0.4, solid_capstyle="butt")
         axes.plot(value, methods.index(name), color="0.1", marker="|", markersize=11, markeredgewidth=2)

@@ -137,7 +137,7 @@ def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:
 
 
 def _outcomes(axes: Axes, task: _Task) -> None:
-    """What every protocol's choice reaches, a line a protocol, a block a regularizer."""
+    """What every protocol's choice reaches: one line per protocol, one block per regularizer."""
     place, ticks = 0.0, []
     for name, found in task.choices.items():
         begin = place
@@ -225,10 +225,10 @@ def _verdicts(task: _Task) -> list[str]:
 def _caption(tasks: list[_Task]) -> str:
     lines = [
         "Choosing lambda without the test set. Left and middle: accuracy on combinations of the test set against accuracy in "
-        "distribution and against compositional validation (combinations never seen either, of which none is in the test set), a "
-        "point a run; titles: Spearman's rank correlation, over all runs and over those that learned the task. Right: what is "
-        "chosen by each protocol reaches on the test set, seeds as dots, means with 95 % intervals (Student's t), lambda beside; "
-        "dotted: plain; dashed: plain with the compute of a second pass.",
+        "distribution and against compositional validation (combinations never seen either, none of them in the test set), one "
+        "point per run. Titles give Spearman's rank correlation, over all runs and over those that learned the task. Right: what "
+        "each protocol's choice reaches on the test set, with seeds as dots, means with 95 % intervals (Student's t) and lambda "
+        "beside. Dotted: plain. Dashed: plain with the compute of a second pass.",
         "",
         "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
         f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "

@@ -50,8 +50,8 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
         "intervals (Student's t, from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time is "
         "wall-clock time spent in training steps over the plain runs' mean; runs of a family train together, so a run's share is "
         "its pack's time divided by the runs in it, and depends on how many these are and on what else the machine did. It is "
-        "one number per pack, whose spread over seeds says nothing: it has no interval. The largest gain is an oracle's, found on "
-        "these very runs, which flatters it where there are several lambdas. Diverged runs are left out."
+        "one number per pack, whose spread over seeds says nothing: it has no interval. The largest gain is an oracle's, found "
+        "on these very runs, which flatters it where there are several lambdas. Diverged runs are left out."
         + style.swaps_words(effects, table),
         "",
     ]

@@ -34,7 +34,7 @@ class Choice:
 
 
 def runs_of(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a run of one task and model, by regularizer, lambda and seed: accuracy and loss on its members, as columns
+    """One row per run of one task and model, by regularizer, lambda and seed: accuracy and loss on its members, as columns
     test, in_distribution, in_distribution_loss, compositional, compositional_loss; nan where it diverged."""
     own = next(name for name in IN_DISTRIBUTION if name in set(table.split))
     columns = {}

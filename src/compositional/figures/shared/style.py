@@ -90,7 +90,7 @@ def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
 
 
 def gains(rows: pd.DataFrame, plain: pd.DataFrame) -> pd.Series:
-    """Values less those of the plain runs of the same seed, by seed: what pairs differ by. One row a seed in either table."""
+    """Values less those of the plain runs of the same seed, by seed: what pairs differ by. Either table has one row per seed."""
     return (rows.set_index("seed").value - plain.set_index("seed").value).dropna()
 
 
