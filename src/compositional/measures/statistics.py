@@ -1,8 +1,8 @@
 """Statistics of few runs on several tasks, after Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep Reinforcement
 Learning at the Edge of the Statistical Precipice" (NeurIPS 2021).
 
-Everywhere scores is a list with one array (runs,) per task; intervals are percentile intervals of a bootstrap that draws the runs of
-every task anew and keeps the tasks (stratified).
+Everywhere scores is a list with one array (runs,) per task. Intervals are percentile intervals of a bootstrap that draws the runs
+of every task anew and keeps the tasks (stratified).
 """
 
 from __future__ import annotations
