@@ -1,4 +1,4 @@
-# One rule per pack: its runs train together in one process (compositional.plan says which). A run that exists is not trained
+# One rule per pack: its runs train together in one process (compositional.planning.plan says which). A run that exists is not trained
 # again: the job finds it in results/store, addressed by all that it depends on.
 for pack in PACKS:
 

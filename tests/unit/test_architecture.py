@@ -93,3 +93,21 @@ def test_a_newcomer_s_questions_are_answered():
 def test_what_the_page_names_is_there(function, file):
     source = (ARCHITECTURE["LIBRARY"] / file).read_text()
     assert re.search(rf"^ *(def|class) {function.split('.')[-1]}\b", source, re.MULTILINE), f"no {function} in {file}"
+
+
+def test_modules_that_texts_name_are_there():
+    """In docstrings, comments, rules and pages, such as "compositional.tasks.addition" or a function of it."""
+    known = set(ARCHITECTURE["modules"]())
+    folders = {name.rpartition(".")[0] for name in known}
+    gone = []
+    for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("rules/*.smk"), *ROOT.glob("docs/*.md"), ROOT / "config" / "README.md"]:
+        for name in re.findall(r"\bcompositional((?:\.[a-z_]+)+)\b(?!/)", path.read_text()):
+            module, _, last = name[1:].rpartition(".")
+            if name[1:] not in known and (module not in known or (module in folders and not defines(module, last))):
+                gone.append(f"{path.relative_to(ROOT)}: compositional{name}")
+    assert not gone
+
+
+def defines(package: str, name: str) -> bool:
+    """Whether a folder's `__init__` has a name of its own."""
+    return bool(re.search(rf"^(?:def|class) {name}\b|^{name}\b", ARCHITECTURE["modules"]()[package].read_text(), re.MULTILINE))

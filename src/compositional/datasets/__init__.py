@@ -9,5 +9,6 @@ and, where it needs them,
     from_hub(name)   the bytes of a file, rebuilt from the Hugging Face hub
     extract(name, payload)   the bytes of a file, out of the archive that its address gives
 
-The rest is between it and its tasks: mostly load(raw), examples from the folder of its raw files, or what generates them.
+Its other functions are for its tasks: usually load(raw), which reads examples from the folder of its raw files, or functions that
+generate them.
 """

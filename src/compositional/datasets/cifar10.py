@@ -1,7 +1,7 @@
 """CIFAR-10 (Krizhevsky 2009), the binary version: five files of training images and the first 1,000 of the test images.
 
-The whole test set is not asked for, so that a mirror without it serves as well as the other sources; a task that needs
-more test images holds out a part of the 50,000.
+Only the first part of the test set is needed, so a mirror without the rest works, too. A task that needs more test images
+holds out a part of the 50,000.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrices and tensors of low rank, drawn and scaled to a given norm: what factorizations are to recover. No download.
+"""Matrices and tensors of low rank, drawn and scaled to a given norm, for factorizations to recover. No download.
 
 Razin, Maman, Cohen, "Implicit Regularization in Hierarchical Tensor Factorization and Deep Convolutional Neural Networks" (ICML
 2022), appendix on the experiments.

@@ -27,7 +27,7 @@ _TOUCHING = 2  # pixels that two margins may share
 class Geometry:
     """Lengths in pixels of an image of `side` x `side`.
 
-    path_length: paddles of each of the two contours. continuity: how straight contours go on. seed_distance: between the first
+    path_length: paddles of each of the two contours. continuity: how straight contours continue. seed_distance: between the first
     tips of the two contours, which keep twice that from the border. border: where nothing is drawn. distractor_paddles: in
     all, in contours of path_length / 3.
     """
@@ -177,7 +177,7 @@ def _two_contours(canvas: _Canvas, source: np.random.Generator) -> list[_Contour
 
 
 def _distract(canvas: _Canvas, source: np.random.Generator) -> list[_Contour]:
-    """Contours anywhere; where one finds no room in several trials, its last and shorter form stays."""
+    """Contours anywhere. If one finds no room in several trials, its last, shorter form is kept."""
     geometry = canvas.geometry
     number, length = geometry.distractors
     found: list[_Contour] = []

@@ -119,7 +119,7 @@ def first_column(rule: Rule, low: int, high: int) -> tuple[int, int] | None:
     Numbers count from 1, other values from 0. For positions the bounded value is the number of shapes.
     """
     if rule.name == "progression":
-        if rule.attribute == "position":  # as many steps without coming round to the start
+        if rule.attribute == "position":  # that many steps do not return to the start
             high -= 2 * abs(rule.step)
         else:
             low, high = low - min(0, 2 * rule.step), high - max(0, 2 * rule.step)
@@ -195,7 +195,7 @@ def _position_rows(
                 if not (first >= second if rule.step > 0 else first <= second):
                     break
             rows.append((first, second, first | second if rule.step > 0 else first - second))
-        else:  # constant is a progression that stands still
+        else:  # constant: a progression by 0
             moved = [frozenset((slot + column * rule.step) % slots for slot in first) for column in range(3)]
             rows.append(tuple(moved))
     return rows

@@ -49,7 +49,7 @@ def add_primitive(primitive: str, repetitions: int) -> tuple[list[tuple[str, str
 def category(command: str, actions: str) -> str:
     """What a command is made of and how long its actions are, for accuracy by category: "manner/around; count/twice; ...".
 
-    Of two phrases the one counts that comes later in the order of plain, direction, opposite, around and of once, twice, thrice.
+    Of two phrases, the one counts that comes later in the orders plain, direction, opposite, around and once, twice, thrice.
     """
     words = set(command.split())
     conjunction = next((word for word in ("and", "after") if word in words), "none")

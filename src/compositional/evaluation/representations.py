@@ -26,7 +26,7 @@ SWAPPED_EXAMPLES = 200  # sequences, which are decoded twice
 SWAPPED_IMAGES = 1024
 WORDS = 100  # that embeddings are kept of, for pictures
 COMPARED_WORDS = 2000  # the most frequent ones, among which distances are measured
-Type = list[tuple[str, str]]  # input words that may be exchanged, each with its output symbol (compositional.lexicon)
+Type = list[tuple[str, str]]  # input words that may be exchanged, each with its output symbol (compositional.language.lexicon)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str])
 
 
 def factor_means(probe: probes.Probe, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Of the representations (items, D): one row a combination where there are factors, else one an item.
+    """Of the representations (items, D): one row a combination where there are factors, else one per item.
 
     Returns:
         Representations (m, D), factors (m, F) or None, and condensed distances of the inputs, (m (m - 1) / 2,).

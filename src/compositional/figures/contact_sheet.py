@@ -1,4 +1,4 @@
-"""Examples of image tasks, a block a task, the labels apart; and what was verified when they were made."""
+"""Examples of image tasks, a block per task, the labels apart; and what was verified when they were made."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _outputs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _item_values(rows: pd.DataFrame) -> pd.DataFrame:
-    """Coefficient plus half the intercept, both components' mean: index (kernel, set), a column an item."""
+    """Coefficient plus half the intercept, both components' mean: index (kernel, set), a column per item."""
     own = rows[(rows.split == "all") & rows.metric.str.startswith("value of ")]
     parts = (
         own.metric.str.extract(r"^value of (?P<name>\S+) at (?P<kernel>\S+) of set (?P<number>\d+)$")

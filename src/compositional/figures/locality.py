@@ -1,4 +1,4 @@
-"""Accuracy against the distance of what must be put together, a line a lambda: locality bias, and what counters it."""
+"""Accuracy against the distance of what must be put together, a line per lambda: locality bias, and what counters it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs and their graphs: the best and the worst of the last generation by training accuracy, a row a loop."""
+"""Programs and their graphs: the best and the worst of the last generation by training accuracy, a row per loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         len(loops), 2 * each, figsize=(1.75 * 2 * each, 2.2 * len(loops)), squeeze=False, layout="constrained"
     )
     lines = [
-        f"The {each} best (left) and worst programs of the last generation by training accuracy, a row a loop, as graphs. "
+        f"The {each} best (left) and worst programs of the last generation by training accuracy, a row per loop, as graphs. "
         "Nodes are numbered in order of creation, the first one red; numbers and colors of edges are ports. Above a graph: its "
         "program, and training and validation accuracy of its network.",
         "",

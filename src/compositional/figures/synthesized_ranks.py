@@ -94,7 +94,7 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; a panel for the baseline and one a generation."""
+    """The figure and its caption from the tidy table; a panel for the baseline and one per generation."""
     found, known = tables.networks(table), tables.references(table)
     generations = sorted(set(found.generation))
     mean = found[found.generation == 0].validation.mean()

@@ -1,4 +1,4 @@
-"""What a regularizer costs: gain on recombinations against loss in distribution and against time a step."""
+"""What a regularizer costs: gain on recombinations against loss in distribution and against time per step."""
 
 from __future__ import annotations
 

@@ -109,4 +109,4 @@ class Described(Split, Protocol):
     """A split whose single examples have names."""
 
     def describe(self, rows: Tensor) -> list[str]:
-        """A name of each of the examples `rows` (n,), as it shall stand in a metric."""
+        """A name of each of the examples `rows` (n,), as it stands in a metric."""

@@ -1,7 +1,7 @@
 """Terms of bracketed logical forms and the words that they name, inferred from training pairs alone.
 
 A word that names two things, as "mississippi" names a state and a river, is no good entry of a lexicon of single symbols
-(compositional.lexicon): what it may be exchanged for depends on what is asked. A term holds both, what is named and of what kind:
+(language.lexicon): what it may be exchanged for depends on what is asked. A term holds both, what is named and of what kind:
 `_stateid ( mississippi )`. So terms can be exchanged where symbols cannot, and for others of another length, as spans are
 (Li, Wei and Lian, "Learning to Substitute Spans", ACL 2023): `_cityid ( austin , _ )` for `_stateid ( texas )`, and "austin"
 for "texas" with it.

@@ -1,6 +1,6 @@
 """How compositional a representation is: numbers from a matrix of representations and what its rows are made of.
 
-Everywhere `representations` is (n, D), one row an item; `factors` is (n, F) of integers, the value of each of F factors (a
+Everywhere `representations` is (n, D), one row per item; `factors` is (n, F) of integers, the value of each of F factors (a
 command's verb, direction, ...; a picture's left and right digit). Every measure comes with what it is under shuffling: the
 same computation after the rows of the representations were permuted at random, so that the same vectors belong to other
 items. That keeps the vectors' geometry and destroys all relation to structure. (`relative_distance` draws other items instead.)

@@ -185,7 +185,7 @@ def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], o
     Where targets are signs, an output that the solver cannot tell from zero is half right.
 
     Saliences are of the kernels, under split "kernel". The additivity index and values of conjunctions are over all
-    combinations, under "all"; see compositional.additivity.
+    combinations, under "all"; see compositional.measures.additivity.
 
     Args:
         outputs: (n, K) of every split.

@@ -4,7 +4,7 @@ Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs)
 can be a combination of the test set, without its label; the control is `exchange: seen`, where x2' comes from an image of the
 same label, so that the network sees only combinations that it is trained on.
 Expressions: the same with the operands in reverse order, where that does not change their value.
-Sequences: equivariance under exchanges pi of words of one type (compositional.lexicon), a fresh pi for each row.
+Sequences: equivariance under exchanges pi of words of one type (compositional.language.lexicon), a fresh pi for each row.
 `form: hard` is R = CE(p(. | pi x), pi y), summed over positions, mean over the batch; `form: soft` is the Jensen-Shannon
 divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
 is data augmentation in disguise, and the figures say so. The control is `exchange: virtual`: all words of a type are exchanged

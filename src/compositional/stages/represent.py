@@ -25,7 +25,7 @@ def represent_pack(
 ) -> None:
     """Measure runs of one family together. In each one's folder:
 
-    representations.csv    measures (compositional.representations), their shuffled values beside them
+    representations.csv    measures (compositional.evaluation.representations), their shuffled values beside them
     activations.safetensors   every representation of the probe's items, (items, D), to compare runs by
     vectors.csv            the vectors that pictures show: words, and the probe's items
 

@@ -2,7 +2,7 @@
 
 Semantics after Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340). A state is a graph, a cursor (a node and
 a port) and a stack of nodes. Every edge has a port, the same at both ends, and a node has at most one edge at a port. Every
-primitive changes the state and then goes on with its (last) argument; what it cannot do it leaves out.
+primitive changes the state and then continues with its (last) argument; a change that is impossible is skipped.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _turned(step: int) -> Transformer:
     return turn
 
 
-# States are made anew rather than by _replace, which is several times slower.
+# Constructed directly: _replace is several times slower.
 _STEPS: dict[str, Transformer] = {
     "next_port": _turned(1),
     "prev_port": _turned(-1),

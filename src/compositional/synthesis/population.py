@@ -16,7 +16,7 @@ from compositional.synthesis.programs import Library, Term, hole, parse
 class Individual:
     """A program and what it computes; `origin` is its number in the generation before, None if it is new.
 
-    changed: since then a lighter program of an isomorphic graph took its place, which names or connects nodes otherwise. To a
+    changed: since then a lighter program of an isomorphic graph took its place, which names or connects nodes differently. To a
     network, which reads numbers of nodes and ports, it is another graph.
     """
 
@@ -32,7 +32,7 @@ class Search:
 
     population: graphs wanted. programs: how many are enumerated in one exploration. max_nodes, max_edges: larger graphs are
     left out. pseudocount, max_range: of re-estimation (max_range bounds the log probabilities' range). iterations, max_arity: of
-    library learning, one invention an iteration.
+    library learning, one invention per iteration.
     """
 
     population: int

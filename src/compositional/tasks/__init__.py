@@ -9,10 +9,10 @@
 What it must say of itself: "in_distribution", the member that shows how well training went, which is the first that there is of
 IN_DISTRIBUTION; and "disjoint", which members may have nothing in common with training: a list of
 {"columns": [those compared], "members": [those that are compared with "train"]}, with "by_design", a reason, where they do have
-something in common (`splitting.audit`). What it may say: "references", values that need no network, by metric;
+something in common (`stages.split.audit`). What it may say: "references", values that need no network, by metric;
 "decoding" (`decoding.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind needs besides:
 
-    sequence         columns input and output, words between spaces: `sentences.task` makes both return values of pairs
+    sequence         columns input and output, words between spaces: `sentence_pairs.task` makes both return values from pairs
     image            columns image, of the feature Array2D (height, width) or Array3D (channels, height, width), and label;
                      "classes", "component_width" (None: no redundant component)
     the others       as their modules in `kinds` say

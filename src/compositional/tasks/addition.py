@@ -1,4 +1,4 @@
-"""Symbolic addition: the sum of two items' values, over five kinds of training sets. See compositional.symbolic."""
+"""Symbolic addition: the sum of two items' values, over five kinds of training sets. See tasks.shared.designs."""
 
 from __future__ import annotations
 

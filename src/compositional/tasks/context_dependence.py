@@ -1,4 +1,4 @@
-"""Context dependence: the context says which of two features determines the response. See compositional.symbolic."""
+"""Context dependence: the context says which of two features determines the response. See tasks.shared.designs."""
 
 from __future__ import annotations
 

@@ -15,5 +15,5 @@ PARAMETERS = pairs.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train, validation and test of `compositional.tasks.shared.side_by_side.build`."""
+    """Members train, validation and test of `tasks.shared.side_by_side.build`."""
     return pairs.build(digits.load(raw), parameters)

@@ -1,4 +1,4 @@
-"""Do two CIFAR-10 images on a canvas show the same class? See compositional.same_class.
+"""Do two CIFAR-10 images on a canvas show the same class? See tasks.shared.same_class.
 
 The paper draws training pairs from the 50,000 training images and test pairs from the 10,000 test images. Here the last 10,000 of
 the training images are held out for the test pairs, since not every source has the whole test set.
@@ -21,7 +21,7 @@ _MOMENTS = ([0.491, 0.482, 0.446], [0.247, 0.243, 0.261])  # of CIFAR-10's red, 
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train and test of `compositional.same_class.build`."""
+    """Members train and test of `tasks.shared.same_class.build`."""
     images, labels = cifar10.load(raw)["train"]
     cut = len(labels) - HELD_OUT
     members = {"train": (images[:cut], labels[:cut]), "test": (images[cut:], labels[cut:])}

@@ -1,4 +1,4 @@
-"""A matrix of low rank is to be recovered from random projections. See compositional.tasks.shared.low_rank_recovery."""
+"""A matrix of low rank is to be recovered from random projections. See tasks.shared.low_rank_recovery."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ PARAMETERS = measurements.MATRIX_PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train, test and target of `compositional.tasks.shared.low_rank_recovery.sensing`. Reads no file."""
+    """Members train, test and target of `tasks.shared.low_rank_recovery.sensing`. Reads no file."""
     return measurements.sensing(measurements.matrix_target(parameters), parameters)

@@ -1,7 +1,7 @@
 """Are two marks joined by a path of dashes? The longer the path, the farther apart what must be put together.
 
 Images are generated in chunks, in parallel, each chunk a file that is whole or absent: a killed build resumes where it stood.
-Every image is read by a tracer that knows nothing of its making (compositional.pathfinder_solver); a data set is refused if it
+Every image is read by a tracer that knows nothing of its making (tasks.shared.pathfinder_solver); a data set is refused if it
 agrees with less than 99 % of the labels.
 """
 

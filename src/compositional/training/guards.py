@@ -121,7 +121,7 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> _W
         if missing := sorted({*problem.model.REPRESENTATIONS} - {shown.name for shown in step.representations}):
             _refuse(written, f"it does not show {', '.join(missing)} of its REPRESENTATIONS", "shown")
         value = regularizer.penalty(step)
-        _check(regularizer.penalty, "its result, one number a run,", value, (runs,), device, finite)
+        _check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
         return value
 
     def perturb(step: Step, shown: Representation) -> Tensor:

@@ -157,7 +157,7 @@ def test_what_a_penalty_returns(problem, returned, complaint):
         return returned(smoothness.penalty(step), step)
 
     message = refusal(with_penalty(problem, penalty))
-    assert re.search(f"penalty: its result, one number a run, {complaint}.*Usual cause", message)
+    assert re.search(f"penalty: its result, one number per run, {complaint}.*Usual cause", message)
 
 
 def test_a_gradient_that_is_not_finite(problem):

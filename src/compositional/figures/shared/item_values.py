@@ -13,7 +13,7 @@ from compositional.tasks.shared import designs as symbolic
 
 
 def by_kernel(rows: pd.DataFrame) -> pd.DataFrame:
-    """Learned value of each item, both components' mean: coefficient plus half the intercept; a row an item, a column a kernel.
+    """Learned value of each item, both components' mean: coefficient plus half the intercept: a row per item, column per kernel.
 
     Items that occur with all others in training are left out, since their values trade off against those of whole inputs.
     """

@@ -17,7 +17,7 @@ BASELINE, POPULATION = "#000000", "#0072B2"
 
 
 def networks(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation,
+    """A row per network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation,
     train_loss, program, and numbers on the program (NaN for the baseline).
     """
     key = ["task", "seed"]

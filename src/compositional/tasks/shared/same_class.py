@@ -1,7 +1,7 @@
 """IsSameClass: two images on an empty canvas, do they show the same class? The distance between them is what makes it hard.
 
 Razin, Maman, Cohen, "Implicit Regularization in Hierarchical Tensor Factorization and Deep Convolutional Neural Networks" (ICML
-2022), section 7 and appendix. A split holds the pairs; the canvas is laid out when batches are made (compositional.images).
+2022), section 7 and appendix. A split holds the pairs; the canvas is laid out when batches are made (compositional.kinds.image).
 """
 
 from __future__ import annotations
