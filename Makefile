@@ -93,6 +93,9 @@ lock:
 	$(PYTHON) -m venv --clear .lock
 	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.in
 	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' > envs/requirements.txt
+	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/optional.in --constraint envs/requirements.txt
+	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' | grep -v -x -F -f envs/requirements.txt > envs/optional.txt
+	.lock/bin/python -m pip uninstall --quiet --yes --requirement envs/optional.txt
 	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/development.in --constraint envs/requirements.txt
 	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' | grep -v -x -F -f envs/requirements.txt > envs/development.txt
 	$(PYTHON) envs/lock.py

@@ -87,7 +87,7 @@ def plain(problem: Problem, uniform: bool = False) -> Callable[[int], None]:
     network.load_state_dict(initial_weights(problem, 0), strict=False)
     optimizer = torch.optim.Adam(network.parameters(), lr=problem.settings["learning_rate"])
     split, size = problem.splits["train"], problem.settings["batch_size"]
-    layout = split.training_layout(size)
+    batch_of = split.training_batches(size)
     state, pack = fresh_state(problem, 0, 0.0), Pack(problem, [fresh_state(problem, 0, 0.0)], None)
 
     def loss_at(step: int) -> Tensor:
@@ -96,7 +96,7 @@ def plain(problem: Problem, uniform: bool = False) -> Callable[[int], None]:
             logits = network(given).flatten(0, 1)
             return functional.cross_entropy(logits, targets.flatten(), ignore_index=PAD, reduction="sum") / size
         rows = split.draw(pack.key(state, "batches"), range(step, step + 1), size)
-        batch = split.batch(torch.from_numpy(rows), layout)
+        batch = batch_of(torch.from_numpy(rows))
         return batch.losses(batch.packed(network(batch.single())), problem.settings["loss"]).sum() / size
 
     def advance(steps: int) -> None:

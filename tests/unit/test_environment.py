@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from compositional.plugins import available, declarations
+
 ENVS = Path(__file__).parents[2] / "envs"
 
 
@@ -30,3 +32,12 @@ def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed(name):
 
 def test_tools_for_development_are_not_in_the_user_s_environment():
     assert not pins("development.txt").keys() & pins("requirements.txt").keys()
+
+
+def test_what_single_models_need_goes_with_the_environment():
+    asked, locked = pins("optional.in"), pins("optional.txt")
+    assert asked.items() <= locked.items()
+    assert not locked.keys() & pins("requirements.txt").keys()
+    tools = pins("development.txt")
+    assert {name: tools[name] for name in locked.keys() & tools} == {name: locked[name] for name in locked.keys() & tools}
+    assert {name for model in available("models") for name in declarations(f"models.{model}").get("PACKAGES", ())} == set(asked)

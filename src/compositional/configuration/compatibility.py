@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import options_for
 from compositional.configuration.schema import several
-from compositional.plugins import kind_declares, kinds_that
+from compositional.plugins import is_network, kind_declares, kinds_that
 
 # What stage represent makes of a run's weights.
 REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
@@ -26,6 +27,8 @@ def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[
     if settings["loss"] not in declared["LOSSES"]:
         allowed = ", ".join(declared["LOSSES"])
         problems.append(f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}")
+    if is_network(entries.module("models", model)) and settings["cuda_width"] not in (None, 1):
+        problems.append(f"training.cuda_width: model {model!r} is a Network, whose runs take turns; leave it null")
     if (other := settings["seeded_as"]) is not None and other not in (known := entries.names("tasks")):
         problems.append(f"training.seeded_as of {task!r}: unknown task {other!r}{options_for(other, known)}")
     problems += [
@@ -70,6 +73,11 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
     if kind not in (accepted := several(model_kind)):
         return [f"model {model!r} is for {' and '.join(accepted)} tasks, {task!r} is a task of kind {kind!r}"]
     problems = _wrong_settings(entries, task, model, kind)
+    problems += [
+        f"model {model!r} needs the package {name}, which is not installed: pip install -r envs/optional.txt"
+        for name in entries.declared("models", model).get("PACKAGES", ())
+        if find_spec(name) is None
+    ]
     if "BUILT_FROM" in entries.declared("tasks", task):
         # The graphs that the search may find must fit the network.
         allowed, found = entries.parameters("models", model), entries.parameters("tasks", task)

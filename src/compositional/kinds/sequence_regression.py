@@ -33,6 +33,15 @@ BATCH_MULTIPLE = 16  # so that every run's numbers begin at multiples of 64 byte
 
 
 @dataclass(frozen=True)
+class Single:
+    """What a `Network` of one run is given: inputs, input_mask: (B, S); input_lengths: (B,). Its outputs are (B, 1)."""
+
+    inputs: Tensor
+    input_mask: Tensor
+    input_lengths: Tensor
+
+
+@dataclass(frozen=True)
 class Batch(Targeted):
     """inputs, equivalents: (R, B, S), the latter None where there are none; input_lengths, targets, forms: (R, B)."""
 
@@ -50,6 +59,10 @@ class Batch(Targeted):
     def input_mask(self) -> Tensor:
         """Which positions are not behind an input's end, (R, B, S)."""
         return torch.arange(self.inputs.shape[2], device=self.inputs.device) < self.input_lengths.unsqueeze(-1)
+
+    def single(self) -> Single:
+        """The batch of a lone run, without run axis."""
+        return Single(self.inputs[0], self.input_mask[0], self.input_lengths[0])
 
     def partner(self) -> Tensor:
         """For each row its partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are sorted by form."""

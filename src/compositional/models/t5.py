@@ -1,7 +1,7 @@
 """T5 (Raffel et al., JMLR 2020) of the library `transformers`, built from a configuration: initialized at random, not downloaded.
 
-A `Network` (`training.networks`). T5 has one vocabulary: input words come first, output symbols after them. Needs the optional
-packages of envs/optional.txt, in exactly the version that is declared here, which is a part of what a run is.
+A `Network` (`training.networks`). T5 has one vocabulary: input words come first, output symbols after them. It needs the packages
+of envs/optional.txt; the library's version is a part of what a run is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 KIND = "sequence"
-PACKAGES = {"transformers": "5.24.0"}
+PACKAGES = ("transformers",)
 REPRESENTATIONS = {"word_embedding": "t5.encoder.embed_tokens", "encoder_states": "t5.encoder.final_layer_norm"}
 PARAMETERS = {
     "width": {"type": "integer", "minimum": 1, "default": 128, "description": "width of all states (d_model)"},

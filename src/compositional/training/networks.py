@@ -51,8 +51,6 @@ class NetworkModel:
     GRAPH = False  # every pass reads two random numbers back to the host, and the network may read more
 
     def __init__(self, module: Any, problem: Problem) -> None:
-        if problem.settings["cuda_width"] not in (None, 1):
-            raise ValueError("training.cuda_width: runs of a model that is a Network take turns: leave it null")
         # A fast path of nn.TransformerEncoder in evaluation gives other last bits than its layers.
         torch.backends.mha.set_fastpath_enabled(False)
         self.module, self.problem = module, problem

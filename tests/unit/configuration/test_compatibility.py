@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.configurations import refusal
+from support.configurations import SCHEMA, STUDIES, change, read, refusal
+
+from compositional.configuration import compatibility
+from compositional.configuration.configuration import Configuration
 
 GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
 
@@ -44,3 +47,15 @@ def test_what_cannot_be_trained_is_refused_with_its_reason(path, value, parts):
     message = refusal(path, value)
     for part in parts:
         assert part in message
+
+
+def test_a_model_whose_package_is_not_installed_is_refused_with_what_to_install(monkeypatch):
+    monkeypatch.setattr(compatibility, "find_spec", lambda name: None)
+    part = "model 't5' needs the package transformers, which is not installed: pip install -r envs/optional.txt"
+    assert part in refusal([*GRID, "model"], "t5")
+
+
+def test_runs_of_a_network_take_turns_on_every_device():
+    config = change(read("config.yaml", *STUDIES), ["models", "gru_attention"], {"training": {"cuda_width": 8}})
+    reasons = Configuration(config, SCHEMA).impossible("scan_jump", "gru_attention", "none")
+    assert reasons == ["training.cuda_width: model 'gru_attention' is a Network, whose runs take turns; leave it null"]

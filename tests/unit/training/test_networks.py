@@ -248,11 +248,6 @@ def test_a_submodule_that_gives_no_states_by_example_is_named(problem):
         train(own(problem("lstm_attention"), Network, {"encoder_states": "encoder"}), [(0, 0.0)])
 
 
-def test_runs_of_a_network_cannot_be_computed_side_by_side(problem):
-    with pytest.raises(ValueError, match=r"training\.cuda_width.*take turns"):
-        problem("gru_attention", cuda_width=8)
-
-
 class Flat(nn.Module):
     """One output an example, of what its kind puts in."""
 
