@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings as hypothesis_settings
+from support import small
 
 from compositional.datasets import digits, scan
 from compositional.kinds.image import ImageSplit
@@ -28,20 +29,6 @@ os.environ["SLURM_CONF"] = os.devnull
 # No example is timed, and none kept: a busy machine fails no test.
 hypothesis_settings.register_profile("untimed", deadline=None, database=None)
 hypothesis_settings.load_profile("untimed")
-
-
-# Models whose real size would make the tests slow.
-SMALL = {
-    "transformer": {"encoder_layers": 1, "decoder_layers": 2, "width": 32, "heads": 4, "dropout": 0.2},
-    "lstm_input_feeding": {"embedding_width": 16, "width": 32},
-    "syntactic_attention": {"semantic_width": 24, "width": 16},
-    "meta_sequence_to_sequence": {"width": 32},
-    "gru_attention": {"embedding_width": 12, "encoder_width": 10, "dropout": 0.2},
-    "transformer_torch": {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feedforward_width": 24},
-    "t5": {"layers": 1, "width": 16, "heads": 2, "head_width": 8, "feedforward_width": 24},
-    "batchnorm_cnn": {"channels": [4, 8], "kernel": 3, "dense_widths": [16]},
-    "batchnorm_cnn_torch": {"channels": [4, 8], "kernel": 3, "dense_widths": [16]},
-}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -127,7 +114,7 @@ def problem(scan_splits, episode_splits, digit_splits):
             splits=splits,
             model_name=model,
             model=import_module(f"compositional.models.{model}"),
-            model_parameters=defaults(f"models.{model}") | SMALL.get(model, {}),
+            model_parameters=small.configuration().parameters("models", model),
             regularizer=import_module(f"compositional.regularizers.{regularizer}") if regularizer else None,
             regularizer_parameters=(defaults(f"regularizers.{regularizer}") | (options or {})) if regularizer else {},
             settings=base | settings,

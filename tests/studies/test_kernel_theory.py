@@ -728,14 +728,6 @@ def test_a_run_of_an_image_network_does_not_depend_on_its_neighbors(composite, m
     assert sums == pytest.approx(1)
 
 
-def test_a_dense_run_does_not_depend_on_its_neighbors():
-    case = problem("context_dependence", "dense_network", {}, {"width": 50}, loss="logistic", learning_rate=0.1, steps=20)
-    together = trained(case, range(5))
-    (alone,) = trained(case, [3])
-    assert torch.equal(alone.tensors["weights"], together[3].tensors["weights"])
-    assert repr(alone.history) == repr(together[3].history)
-
-
 def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composite):
     case = composite("batchnorm_cnn")
     weights = evaluation.calibrated(case, weights_of(case, trained(case)))

@@ -9,9 +9,7 @@ from matplotlib.collections import LineCollection, PathCollection, PolyCollectio
 
 from compositional.figures import comparison, embeddings, metrics, per_category, tradeoff
 from compositional.figures.shared import style
-from compositional.files import write_csv
 from compositional.plugins import defaults
-from compositional.stages.plot import plot
 
 HEADER = ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value")
 
@@ -305,19 +303,6 @@ def test_in_distribution_is_the_member_of_that_name_then_validation_then_train()
     own = table([(task, "m", "none", 0.0, 0, split, "accuracy", 0.5) for task, split in rows])
     found = style.accuracies(own, "in_distribution")
     assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
-
-
-@pytest.mark.parametrize("module", ["tradeoff", "comparison", "metrics", "per_category"])
-def test_drawn_twice_they_have_the_same_bytes(module, runs, categories, tmp_path):
-    source = categories if module == "per_category" else runs
-    given = {"measures": {"CCGP": ["ccgp in encoder_states"]}} if module == "metrics" else {}
-    write_csv(tmp_path / "table.csv", HEADER, source.itertuples(index=False))
-    read = []
-    for name in ("one", "two"):
-        paths = {kind: tmp_path / f"{name}.{kind}" for kind in ("pdf", "png", "caption")}
-        plot(module, tmp_path / "table.csv", options(module, **given), **paths)
-        read.append([path.read_bytes() for path in paths.values()])
-    assert read[0] == read[1]
 
 
 def test_every_caption_that_shows_swaps_of_words_says_what_they_are(runs, categories):

@@ -453,21 +453,6 @@ def trained(case, runs):
     return states
 
 
-@pytest.mark.parametrize("regularizer", [None, "interaction", "entropy"])
-def test_a_residual_network_does_not_depend_on_its_neighbors(digits_apart, regularizer):
-    case = problem(digits_apart, regularizer)
-    together = trained(case, [(0, 0.5), (1, 0.5), (0, 2.0)])
-    (alone,) = trained(case, [(1, 0.5)])
-    assert torch.equal(alone.tensors["weights"], together[1].tensors["weights"])
-    assert repr(alone.history) == repr(together[1].history)
-
-
-def test_lambda_zero_of_interaction_equals_none(digits_apart):
-    (plain,) = trained(problem(digits_apart), [(0, 0.0)])
-    zero, _ = trained(problem(digits_apart, "interaction"), [(0, 0.0), (0, 1.0)])
-    assert torch.equal(zero.tensors["weights"], plain.tensors["weights"])
-
-
 def test_momentum_against_pytorch(digits_apart):
     case = problem(digits_apart, decay=1.0, clip=None)
     (state,) = trained(case, [(0, 0.0)])

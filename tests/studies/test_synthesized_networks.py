@@ -482,17 +482,6 @@ def trained(problem: Problem, seeds) -> list[State]:
     return states
 
 
-@pytest.mark.parametrize("model", ["pixel_shuffle_transformer", "graph_structured"])
-def test_a_network_does_not_depend_on_its_neighbors_and_their_graphs(model):
-    problem = graph_problem(model=model)
-    together = trained(problem, [0, 1, 2])
-    for seeds in ([1], [2, 0]):
-        for seed, state in zip(seeds, trained(problem, seeds), strict=True):
-            assert torch.equal(state.tensors["weights"], together[seed].tensors["weights"])
-            assert state.history == together[seed].history
-    assert len({state.history[-1][3] for state in together}) > 1
-
-
 def forward(problem: Problem, seed: int, weights: dict | None = None) -> torch.Tensor:
     """Scores (B, classes) of one network on the first puzzles."""
     weights = weights or initial_weights(problem, seed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -47,15 +45,6 @@ def draw(table, folder):
     paths = {name: folder / f"figure.{name}" for name in ("pdf", "png", "caption")}
     plot("ablation", table, OPTIONS, **paths)
     return paths
-
-
-def test_a_figure_drawn_twice_has_the_same_bytes(table, tmp_path):
-    digests = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        paths = draw(table, tmp_path / name)
-        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in paths.values()])
-    assert digests[0] == digests[1]
 
 
 def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from support.combinations import CONFIGURATION
+from support import small
 from torch import nn
 from torch.nn import functional
 
@@ -42,38 +41,6 @@ def same(left, right):
 def own(case, network, representations=None):
     """The same problem with somebody's network."""
     return replace(case, model=SimpleNamespace(Network=network, REPRESENTATIONS=representations or {}))
-
-
-@pytest.mark.parametrize(
-    ("model", "regularizers"),
-    [
-        ("gru_attention", (None, "entropy", "consistency", "recombination", "smoothness")),
-        ("transformer_torch", (None, "entropy", "consistency")),
-        ("batchnorm_cnn_torch", (None, "entropy", "additivity")),
-        pytest.param("t5", (None, "smoothness"), marks=T5.marks),
-    ],
-)
-def test_a_run_is_the_same_alone_beside_others_and_after_a_kill(problem, model, regularizers):
-    for regularizer in regularizers:
-        case = problem(model, regularizer, steps=4, record_every=2)
-        runs = [(0, 0.1), (1, 0.1), (0, 1.0)]
-        together = train(case, runs)
-        (alone,) = train(case, runs[:1])
-        assert same(alone, together[0])
-        assert not torch.equal(together[0].tensors["weights"], together[1].tensors["weights"])
-        assert torch.equal(together[0].tensors["weights"], together[2].tensors["weights"]) == (regularizer is None)
-        kept = []
-
-        def kill(members, kept=kept):
-            kept.append(copy.deepcopy(members))
-            raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            train(case, runs[:1], kill)
-        ((resumed,),) = kept
-        assert resumed.step == 2
-        train_runs(case, [resumed], evaluation.measure)
-        assert same(alone, resumed)
 
 
 def test_the_random_numbers_of_others_are_left_alone(problem):
@@ -161,7 +128,7 @@ def test_greedy_decoding_writes_what_is_right_under_teacher_forcing(problem, mod
 
 @pytest.mark.parametrize(("model", "expected"), [("gru_attention", True), ("t5", True), ("lstm_attention", False)])
 def test_what_makes_a_model_of_a_network_is_in_the_fingerprint_of_such_models_alone(model, expected):
-    assert ("training.networks" in CONFIGURATION.modules(("scan_jump", model, "none"))) == expected
+    assert ("training.networks" in small.configuration().modules(("scan_jump", model, "none"))) == expected
 
 
 def test_it_shows_what_its_submodules_give(problem):

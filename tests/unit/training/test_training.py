@@ -1,4 +1,4 @@
-"""Properties of training that every model and regularizer must have."""
+"""What training does with a pack of runs. What every model must do is in models/test_contract.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.combinations import COMBINATIONS, MODELS
+from support.trained import same, train
 
 from compositional import randomness
 from compositional.evaluation import metrics as evaluation
@@ -18,20 +18,7 @@ from compositional.stages import train as stage
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
 from compositional.training.problem import WIDTH, buffers, initial_weights, weight_layout
-from compositional.training.state import State, fresh_state
-
-
-def train(problem, runs, **kwargs):
-    """Train (seed, lambda) pairs together and return their states."""
-    states = [fresh_state(problem, seed, strength) for seed, strength in runs]
-    train_runs(problem, states, evaluation.measure, **kwargs)
-    return states
-
-
-def same(left: State, right: State) -> bool:
-    """Equal to the bit in weights, optimizer state and curves."""
-    tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
-    return tensors and repr(left.history) == repr(right.history)
+from compositional.training.state import fresh_state
 
 
 def assert_independent(case, runs):
@@ -39,17 +26,6 @@ def assert_independent(case, runs):
     for run, packed_run in zip(runs, train(case, runs), strict=True):
         (alone,) = train(case, [run])
         assert same(alone, packed_run)
-
-
-@pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
-def test_a_run_does_not_depend_on_its_neighbors(problem, model, regularizer):
-    case = problem(model, regularizer)
-    runs = [(0, 0.1), (1, 0.1), (0, 1.0), (2, 0.3), (5, 10.0)]
-    together = train(case, runs)
-    assert not torch.equal(together[0].tensors["weights"], together[1].tensors["weights"])
-    for index in (0, 3):
-        (alone,) = train(case, [runs[index]])
-        assert same(alone, together[index])
 
 
 @pytest.mark.parametrize(
@@ -75,12 +51,6 @@ def copying(problem, model, regularizer=None):
     about = case.about | {"target_words": [*case.about["target_words"][:5], *case.about["source_words"][5:9]]}
     options = {"dropout": 0.3} | ({"copying": True} if model == "lstm_attention" else {})
     return replace(case, about=about, model_parameters=case.model_parameters | options)
-
-
-@pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
-def test_a_run_that_copies_does_not_depend_on_its_neighbors(problem, model):
-    case = copying(problem, model, "recombination")
-    assert_independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
 
 
 @pytest.mark.parametrize("model", ["lstm_input_feeding", "transformer"])
@@ -143,20 +113,6 @@ def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
     assert loss == same_loss
     assert gradient.abs().max() > 1e-3
     torch.testing.assert_close(larger, 3 * gradient)
-
-
-@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
-def test_lambda_zero_of_any_regularizer_equals_none_bit_for_bit(problem, model, regularizer):
-    (plain,) = train(problem(model), [(0, 0.0)])
-    zero, _ = train(problem(model, regularizer), [(0, 0.0), (0, 0.5)])
-    assert torch.equal(zero.tensors["weights"], plain.tensors["weights"])
-
-
-@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
-def test_a_positive_lambda_changes_the_weights(problem, model, regularizer):
-    (plain,) = train(problem(model), [(0, 0.0)])
-    (regularized,) = train(problem(model, regularizer), [(0, 0.5)])
-    assert not torch.equal(regularized.tensors["weights"], plain.tensors["weights"])
 
 
 def test_runs_seeded_as_another_tasks_are_that_tasks_runs(problem):

@@ -1,0 +1,105 @@
+"""Raw files in small, of the form that is published, for every dataset that is downloaded: `write` puts them into a folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+_KINDS = {
+    "texas": "state",
+    "iowa": "state",
+    "new york": "state",
+    "utah": "state",
+    "ohio": "state",
+    "red": "river",
+    "austin": "city",
+}
+
+
+def cifar10(folder: Path) -> None:
+    """As many images as `is_same_class` holds out, and some more."""
+    source = np.random.default_rng(0)
+    for name, count in {**{f"data_batch_{number}.bin": 2040 for number in range(1, 6)}, "test_batch_first1000.bin": 20}.items():
+        records = source.integers(256, size=(count, 3073), dtype=np.uint8)
+        records[:, 0] = np.arange(count) % 10
+        records.tofile(folder / name)
+
+
+def cogs(folder: Path) -> None:
+    """Sentences of a noun and a verb; the noun "shark" is known from a sentence of one word."""
+    nouns, verbs, adverbs = ("girl", "boy", "cat", "dog", "fox", "cow"), ("ate", "ran", "slept", "sat"), ("here", "there", "now")
+    rows = [(f"A {noun} {verb} .", f"{noun} ( x ) ; {verb} ( x )") for noun, verb in product(nouns, verbs)]
+    more = [
+        (f"A {noun} {verb} {adverb} .", f"{noun} ( x ) ; {adverb} ( {verb} ( x ) )")
+        for noun, verb, adverb in product(nouns, verbs, adverbs)
+    ]
+    rows += more
+    content = {
+        "train.tsv": [(*row, "in_distribution") for row in rows] + [("shark", "shark", "primitive")],
+        "dev.tsv": [(*row, "in_distribution") for row in rows[::6]],
+        "test.tsv": [(*row, "in_distribution") for row in rows[::5]],
+        "gen.tsv": [(f"A shark {verb} .", f"shark ( x ) ; {verb} ( x )", "prim_to_subj_common") for verb in verbs],
+    }
+    content["train_100.tsv"] = content["train.tsv"]
+    for name, lines in content.items():
+        (folder / name).write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def geoquery(folder: Path) -> None:
+    """Questions of two forms on places of one word or two, some of them of no place."""
+    forms = {"how big is {}": "( A , ( _size ( B , A ) , _const ( B , {} ) ) )"}
+    forms |= {"what is the length of the great {}": "( A , ( _len ( B , A ) , _const ( B , {} ) ) )"}
+    templates = []
+    for (text, form), (name, kind) in product(forms.items(), _KINDS.items()):
+        where = "test" if name == "utah" else "dev" if name == "ohio" else "train"
+        sentence = {"question-split": where, "text": text.format(name), "variables": {}}
+        logic = form.format(f"_{kind}id ( {name} )")
+        templates.append({"logic": [logic], "query-split": where, "sentences": [sentence]})
+    sentence = {"question-split": "train", "text": "what states are there", "variables": {}}
+    templates.append({"logic": ["( A , _state ( A ) )"], "query-split": "train", "sentences": [sentence]})
+    (folder / "geography-logic.txt").write_text(json.dumps(templates), encoding="utf-8")
+
+
+def iwslt(folder: Path) -> None:
+    """Sentences drawn from five words of each language."""
+    words = {"en": ["walking", "talking", "house", "houses", "walk"], "vi": ["đi_bộ", "nói", "nhà", "những_nhà", "bộ"]}
+    source = np.random.default_rng(0)
+    for name, count in (("train", 400), ("tst2012", 20), ("tst2013", 20)):
+        drawn = [source.integers(5, size=source.integers(1, 6)) for _ in range(count)]
+        for language, vocabulary in words.items():
+            text = "\n".join(" ".join(vocabulary[word] for word in row) for row in drawn) + "\n"
+            (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
+
+
+def mini_imagenet(folder: Path) -> None:
+    """Noise, of three classes."""
+    source = np.random.default_rng(0)
+    for name in ("train", "validation", "test"):
+        stream = io.BytesIO()
+        np.savez(stream, images=source.integers(256, size=(24, 3, 84, 84), dtype=np.uint8), labels=np.arange(24) % 3)
+        (folder / f"{name}.npz").write_bytes(stream.getvalue())
+
+
+def mnist(folder: Path) -> None:
+    """Noise, 30 images a class."""
+    source = np.random.default_rng(0)
+    for name in ("train", "t10k"):
+        images = source.integers(256, size=(300, 28, 28), dtype=np.uint8)
+        labels = (np.arange(300) % 10).astype(np.uint8)
+        (folder / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, *images.shape) + images.tobytes())
+        (folder / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, len(labels)) + labels.tobytes())
+
+
+def write(dataset: str, folder: Path) -> None:
+    """The raw files of a dataset that has any.
+
+    Raises:
+        KeyError: it has some and there are none in small: write a function with its name.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    globals()[dataset](folder)

@@ -1,0 +1,31 @@
+"""What every figure must do, with a small table of the right columns (support/small.yaml)."""
+
+from __future__ import annotations
+
+import pytest
+from support import small
+
+from compositional.figures.shared import style
+from compositional.plugins import defaults
+from compositional.stages.plot import plot
+
+FIGURES = small.names("figures")
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_figure_drawn_twice_has_the_same_bytes_and_a_caption(figure, tmp_path, monkeypatch):
+    monkeypatch.setitem(style.RC, "savefig.dpi", 20)  # pixels cost most of the time
+    options = defaults(f"figures.{figure}") | small.entry("figures", figure).get("options", {})
+    table = tmp_path / "table.csv"
+    small.table(figure).to_csv(table, index=False)
+    written = []
+    for name in ("one", "two"):
+        paths = {kind: tmp_path / name / f"figure.{kind}" for kind in ("pdf", "png", "caption")}
+        plot(figure, table, options, **paths)
+        written.append([path.read_bytes() for path in paths.values()])
+    assert written[0] == written[1]
+    pdf, png, caption = written[0]
+    assert pdf.startswith(b"%PDF")
+    assert png.startswith(b"\x89PNG")
+    assert len(caption.decode().split()) > 10
+    assert "nan" not in caption.decode().split()

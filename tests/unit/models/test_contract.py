@@ -1,0 +1,109 @@
+"""What every model must do, alone and with every regularizer that it can be trained with, in small (support/small.yaml)."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+
+import pytest
+import torch
+from support import small
+from support.trained import same, train
+
+from compositional.evaluation import learning_curves
+from compositional.training.loop import train_runs
+from compositional.training.problem import buffers, initial_weights, width_of
+from compositional.training.state import State, fresh_state
+
+MODELS = small.names("models")
+COMBINATIONS = list(small.combinations())
+STRENGTH = 0.1
+RUNS = [(0, STRENGTH), (1, STRENGTH), (0, 5 * STRENGTH), (0, 0.0)]
+
+
+@cache
+def together(model: str, regularizer: str | None) -> list[State]:
+    """RUNS as one pack; without a regularizer the first, the third and the fourth are the same run."""
+    return train(small.problem(model, regularizer), RUNS)
+
+
+@pytest.mark.parametrize(("model", "regularizer"), [*((model, None) for model in MODELS), *COMBINATIONS])
+def test_a_run_does_not_depend_on_its_neighbors(model, regularizer):
+    (alone,) = train(small.problem(model, regularizer), RUNS[1:2])
+    assert same(alone, together(model, regularizer)[1])
+    assert alone.diverged_at is None
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_seeds_differ_and_nothing_else_does(model):
+    """A model that is fitted takes nothing at random."""
+    first, second, again, _ = together(model, None)
+    assert same(first, again)
+    fitted = hasattr(small.problem(model).model, "fit")
+    assert torch.equal(first.tensors["weights"], second.tensors["weights"]) == fitted
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_training_changes_the_weights_and_records_the_loss(model):
+    state = together(model, None)[0]
+    assert not torch.equal(state.tensors["weights"], fresh_state(small.problem(model), 0, STRENGTH).tensors["weights"])
+    assert "loss" in {metric for _, _, metric, _ in state.history}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(model):
+    """Of two runs one is killed after its first record; it catches up, and both go on together."""
+    case = small.problem(model)
+
+    class KilledError(Exception):
+        pass
+
+    def kill(members):
+        raise KilledError
+
+    states = [fresh_state(case, seed, STRENGTH) for seed in (0, 1)]
+    with pytest.raises(KilledError):
+        train_runs(case, states[:1], learning_curves.measure, kill)
+    train_runs(case, states := copy.deepcopy(states), learning_curves.measure)
+    assert all(same(left, right) for left, right in zip(together(model, None), states, strict=False))
+
+
+@pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
+def test_lambda_zero_of_any_regularizer_equals_none_and_a_positive_lambda_does_not(model, regularizer):
+    plain, runs = together(model, None)[0], together(model, regularizer)
+    assert torch.equal(plain.tensors["weights"], runs[3].tensors["weights"])
+    assert not torch.equal(plain.tensors["weights"], runs[0].tensors["weights"])
+    assert not torch.equal(runs[0].tensors["weights"], runs[2].tensors["weights"])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_step_stays_on_the_device_and_computes_the_same(model, assert_stays):
+    if not getattr(small.problem(model).model, "GRAPH", True):
+        pytest.skip("its steps are not recorded as a graph: they may read values back")
+    assert_stays(small.problem(model))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_a_model_shows_is_what_it_declares(model):
+    """Every activation goes through the tap under a declared name, with the run axis first; what the tap gives back counts."""
+    case = small.problem(model)
+    runs = width_of(case) or 2
+    split = case.splits["train"]
+    size = case.settings["batch_size"]
+    rows = torch.from_numpy(split.draw(0, range(runs), size).copy())
+    batch = split.training_batches(size)(rows)
+    each = [initial_weights(case, seed) | buffers(case, seed) for seed in range(runs)]
+    weights = {name: torch.stack([own[name] for own in each]) for name in each[0]}
+    shown = {}
+
+    def tap(name, values, mask, factor=1.0):
+        shown[name] = values
+        return factor * values
+
+    outputs = case.model.forward(case.model_parameters, weights, batch, tap)
+    assert set(shown) == set(case.model.REPRESENTATIONS)
+    assert outputs.shape[0] == runs
+    assert all(values.shape[0] == runs for values in shown.values())
+    if shown:
+        changed = case.model.forward(case.model_parameters, weights, batch, lambda *seen: tap(*seen, factor=2.0))
+        assert not torch.equal(outputs, changed)
