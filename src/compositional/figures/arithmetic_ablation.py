@@ -1,0 +1,171 @@
+"""The published attempt on arithmetic expressions: accuracy and the penalized change against lambda, published values beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import bars, paired, style
+
+SOURCE = "metrics.csv"
+REGULARIZED = True
+PARAMETERS = {
+    "leak": {"type": "string", "names": "tasks", "default": "arithmetic", "description": "the task whose test set training has"},
+    "held_out": {
+        "type": "string",
+        "names": "tasks",
+        "default": "arithmetic_pairs",
+        "description": "the task whose test set is held out of training",
+    },
+    "terms": {
+        "type": "object",
+        "names": "regularizers",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["title", "representation"],
+            "properties": {"title": {"type": "string"}, "representation": {"type": "string"}},
+        },
+        "default": {},
+        "description": "regularizer -> {title of its column, representation whose change it penalizes}",
+    },
+    "published": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["lambda", "accuracy", "change"],
+            "properties": {"lambda": {"type": "number"}, "accuracy": {"type": "number"}, "change": {"type": "number"}},
+        },
+        "default": [],
+        "description": "published values, of the first term: {lambda, accuracy, change at the end}",
+    },
+}
+CLOSE = 0.05  # of accuracy: what "about the same" is taken for
+LARGEST = 1.0  # lambda in the paper
+
+
+def _change(table: pd.DataFrame, representation: str, split: str = "train") -> pd.DataFrame:
+    return table[(table.metric == f"change of {representation}") & (table.split == split)]
+
+
+def _own(rows: pd.DataFrame, term: str) -> pd.DataFrame:
+    """The runs of a term and the plain ones."""
+    return rows[rows.regularizer.isin(["none", term])]
+
+
+def _panel(axes: Axes, groups: dict[str, pd.DataFrame], published: dict[float, float], largest: float) -> None:
+    """Bars side by side at every lambda. groups: rows by the name of their bars."""
+    strengths = sorted({float(strength) for rows in groups.values() for strength in rows["lambda"]} | set(published))
+    width = 0.8 / (len(groups) + 1)
+    for place, strength in enumerate(strengths):
+        values = {bars.PUBLISHED: pd.Series([published[strength]] if strength in published else [], dtype=float)}
+        values |= {name: rows[np.isclose(rows["lambda"], strength)].value for name, rows in groups.items()}
+        for number, (name, own) in enumerate(values.items()):
+            bars.bar(axes, place + (number - len(groups) / 2) * width, own, name, width=width, upright=True, largest=largest)
+    axes.set_xticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
+    axes.grid(axis="y", color="0.93")
+    axes.set_axisbelow(True)
+
+
+def _published_claims(leak: pd.DataFrame, shares: pd.Series, options: dict[str, Any]) -> list[str]:
+    """What the paper says of its test set and of accuracy, beside what is measured. shares: by metric."""
+    given = {row["lambda"]: row["accuracy"] for row in options["published"]}
+    plain = leak[leak.regularizer == "none"].value
+    known = shares["examples in training"]
+    lines = [
+        f"* recorded: test expressions are not seen during training. Measured: training has {known:.1%} of the test examples and "
+        f"{shares['distinct inputs in training']:.1%} of the distinct ones: {style.verdict(known == 0)}. (The distinct ones that "
+        "training has, divided by the number of all test examples, are "
+        f"{shares['distinct inputs in training per example']:.1%}: so much overlap, about 57 %, the paper's code review reports)"
+    ]
+    if 0 in given:
+        lines.append(
+            f"* recorded: plain accuracy {given[0]:.2f}. Measured in the same way: {style.summary(plain)} "
+            f"({style.seeds(plain)}), within {CLOSE:g}: {style.verdict(abs(plain.mean() - given[0]) <= CLOSE)}"
+        )
+    return lines
+
+
+def _named(strengths: Iterable[float]) -> str:
+    return ", ".join(f"{strength:g}" for strength in strengths) or "no lambda"
+
+
+def _claims_of(term: str, tables: dict[str, pd.DataFrame], representation: str) -> list[str]:
+    """What the paper says of a term, and what the term does to expressions held out of training."""
+    leak, held_out = (paired.gains(tables[name], "test") for name in ("leak", "held_out"))
+    lines = []
+    small = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].groupby("lambda").gain.mean().abs()
+    if len(small):
+        lines.append(
+            f"  - recorded: no lambda up to {LARGEST:g} changes accuracy by more than {CLOSE:g}. Measured in the same way: at "
+            f"most {small.max():.3f}, at lambda {small.idxmax():g}: {style.verdict(small.max() <= CLOSE)}"
+        )
+    means = _own(_change(tables["leak"], representation), term).groupby("lambda").value.mean()
+    start = _change(tables["leak"], representation, "initialization").value.mean()
+    lines.append(
+        f"  - recorded: R falls with lambda. Measured: {start:.2f} before training, after it "
+        + ", ".join(f"{value:.2f} at {strength:g}" for strength, value in means.items())
+        + f": {style.verdict(bool((np.diff(means) < 0).all()))}"
+    )
+    gains = dict(list(held_out[held_out.regularizer == term].groupby("lambda").gain))
+    found = {strength: gain.mean() for strength, gain in gains.items() if paired.differs(gain)}
+    lines.append(
+        "  - held out, accuracy minus that of the seed's plain run: "
+        + "; ".join(f"{style.summary(gain, '+')} at {strength:g}" for strength, gain in gains.items())
+        + f". The interval is above 0 at {_named(strength for strength, mean in found.items() if mean > 0)}, below 0 at "
+        f"{_named(strength for strength, mean in found.items() if mean < 0)}"
+    )
+    return lines
+
+
+def _caption(tables: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
+    accuracy = {name: style.accuracies(table, "test") for name, table in tables.items()}
+    shares = tables["leak"][tables["leak"].split == "reference"].groupby("metric").value.first()
+    plain = {name: rows[rows.regularizer == "none"].value for name, rows in accuracy.items()}
+    lines = [
+        "The published attempt at a compositional regularizer on arithmetic expressions, built again. Top: share of test "
+        "expressions whose value is predicted within 0.5, against the strength lambda of the term; bottom: R, the mean squared "
+        "change of what is penalized from symbol to symbol, at the end of training. Gray: published values, read off the paper's "
+        "figures. Orange: its protocol, whose test expressions occur in training. Blue: the same, tested on a fifth of all "
+        "expressions, which are held out of training. Bars are means with 95 % intervals (Student's t), dots are seeds. Gains "
+        "are paired by seed; their intervals are not corrected for the number of lambdas. The budget is fixed and nothing is "
+        "chosen on the test set.",
+        "",
+        *_published_claims(accuracy["leak"], shares, options),
+        f"* held out of training: plain accuracy {style.summary(plain['held_out'])} ({style.seeds(plain['held_out'])}), in the "
+        f"published way {style.summary(plain['leak'])}",
+    ]
+    for term, about in options["terms"].items():
+        lines += [f"* {about['title']}", "", *_claims_of(term, tables, about["representation"]), ""]
+    lost = sum(int(rows.value.isna().sum()) for rows in accuracy.values())
+    return "\n".join(lines + ([f"{lost} runs diverged and are left out."] if lost else []))
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    tables = {name: table[table.task == options[name]] for name in ("leak", "held_out")}
+    terms = options["terms"]
+    figure, grid = plt.subplots(2, len(terms), figsize=(6.2 * len(terms), 5.6), sharey="row", squeeze=False, layout="constrained")
+    names = {"leak": bars.LEAK, "held_out": bars.HELD_OUT}
+    for column, (term, about) in enumerate(terms.items()):
+        published = options["published"] if column == 0 else []
+        for axes, key, largest in zip(grid[:, column], ("accuracy", "change"), (1.0, np.inf), strict=True):
+            rows = {
+                name: style.accuracies(own, "test") if key == "accuracy" else _change(own, about["representation"])
+                for name, own in tables.items()
+            }
+            groups = {names[name]: _own(own, term) for name, own in rows.items()}
+            _panel(axes, groups, {row["lambda"]: row[key] for row in published}, largest)
+        grid[0, column].set(title=about["title"], ylim=(0, 1.03))
+        grid[1, column].set_xlabel("lambda")
+    grid[0, 0].set_ylabel("accuracy")
+    grid[1, 0].set_ylabel("R at the end of training")
+    figure.legend(*style.legend_entries(grid.flat), loc="outside lower center", ncols=3)
+    return figure, _caption(tables, options)

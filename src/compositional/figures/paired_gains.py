@@ -1,0 +1,126 @@
+"""What every term gains over the plain run of the same seed: on the test set and in distribution, a panel a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import paired, style
+
+SOURCE = "metrics.csv"
+REGULARIZED = True
+PARAMETERS = {
+    "tasks": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "task -> title of its panel, in the order to show",
+    },
+    "exposing": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "array", "items": {"type": "string", "names": "regularizers"}},
+        "default": {},
+        "description": "task -> terms that show the network test inputs in training, though not their targets",
+    },
+}
+_SPLITS = {"test": "held out of training", "in_distribution": "in distribution"}
+
+
+def _lines(table: pd.DataFrame) -> list[tuple[str, float]]:
+    """(term, lambda) of every line, in order."""
+    rows = table[table.regularizer != "none"][["regularizer", "lambda"]].drop_duplicates()
+    return sorted(rows.itertuples(index=False, name=None))
+
+
+def _said(gain: pd.Series) -> str:
+    """What an interval says."""
+    if not paired.differs(gain):
+        return "no effect seen"
+    return "helps" if gain.mean() > 0 else "hurts"
+
+
+def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
+    count = len(_lines(table)) * len(options["tasks"])
+    lines = [
+        "Gain in accuracy of every term over the plain run (lambda = 0) of the same seed. Small dots are seeds, large ones means of "
+        "paired differences with 95 % intervals (Student's t): filled on examples held out of training, hollow on examples drawn as "
+        f"the training set is. Of {count} intervals about {0.05 * count:.0f} leave out 0 by chance alone; none is corrected for "
+        "that. The budget is fixed and nothing is chosen on the test set.",
+        "",
+    ]
+    for task, title in options["tasks"].items():
+        own = table[table.task == task]
+        plain = own[own.regularizer == "none"]
+        values = {split: style.accuracies(plain, split).value for split in _SPLITS}
+        lines += [
+            f"* {title}: plain {style.summary(values['test'])} held out, {style.summary(values['in_distribution'])} in "
+            f"distribution ({style.seeds(values['test'])})",
+            "",
+        ]
+        categories = sorted({metric for metric in own[own.split == "test"].metric if metric.startswith("accuracy of ")})
+        gains = {metric: paired.gains(own, "test", metric) for metric in ("accuracy", *categories)}
+        inside = paired.gains(own, "in_distribution")
+        for (term, strength), rows in gains["accuracy"].groupby(["regularizer", "lambda"]):
+            by_category = {metric.removeprefix("accuracy of "): _of(gains[metric], term, strength) for metric in categories}
+            of = [f"{name} {style.summary(gain, '+')}" for name, gain in by_category.items()]
+            exposes = term in options["exposing"].get(task, [])
+            lines.append(
+                f"  - {term} {strength:g}: {style.summary(rows.gain, '+')} held out, {_said(rows.gain)}"
+                + (" (its exchanges make test inputs)" if exposes else "")
+                + (f"; {', '.join(of)}" if of else "")
+                + f"; in distribution {style.summary(_of(inside, term, strength), '+')}"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _of(gains: pd.DataFrame, term: str, strength: float) -> pd.Series:
+    return gains[(gains.regularizer == term) & np.isclose(gains["lambda"], strength)].gain
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    tasks = options["tasks"]
+    table = table[table.task.isin(tasks)]
+    lines = _lines(table)
+    figure, panels = plt.subplots(
+        1, len(tasks), figsize=(2.9 * len(tasks) + 1.6, 0.36 * len(lines) + 1.5), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axes, (task, title) in zip(panels[0], tasks.items(), strict=True):
+        for split, name in _SPLITS.items():
+            gains = paired.gains(table[table.task == task], split)
+            filled, beside = split == "test", -0.16 if split == "test" else 0.16
+            for place, (term, strength) in enumerate(lines):
+                known = _of(gains, term, strength).dropna().to_numpy()
+                if not len(known):
+                    continue
+                shade = style.color(term.partition("_")[0])
+                axes.scatter(known, np.full(len(known), place + beside), s=7, color=shade, alpha=0.35, linewidths=0)
+                axes.errorbar(
+                    known.mean(),
+                    place + beside,
+                    xerr=style.drawn_interval(known),
+                    color=shade,
+                    marker="o",
+                    markersize=5,
+                    markerfacecolor=shade if filled else "white",
+                    capsize=2,
+                    elinewidth=1,
+                    label=name,
+                )
+        axes.axvline(0, color="0.5", linewidth=0.8, zorder=0)
+        axes.set(title=title, xlabel="gain in accuracy")
+        axes.title.set_fontsize(9)
+        axes.set_yticks(range(len(lines)), [f"{term} {strength:g}" for term, strength in lines])
+        axes.grid(axis="x", color="0.93")
+        axes.set_axisbelow(True)
+    panels[0, 0].set_ylim(len(lines) - 0.5, -0.5)
+    handles, names = style.legend_entries(panels[0])
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    return figure, _caption(table, options)

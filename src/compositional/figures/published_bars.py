@@ -1,0 +1,142 @@
+"""Published values beside ours, on test examples that occur in training and on others that are held out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import bars, style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "about": {"type": "string", "default": "", "description": "what is compared, for the caption"},
+    "metrics": {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": ["accuracy"],
+        "description": "what is shown, a panel each",
+    },
+    "groups": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["task", "model"],
+                "properties": {
+                    "task": {"type": "string", "names": "tasks"},
+                    "model": {"type": "string", "names": "models"},
+                    "published": {"type": "object", "additionalProperties": {"type": "number"}},
+                },
+            },
+        },
+        "default": {},
+        "description": "title of a panel -> {label of a line: its plain runs and what is published of them, by metric}",
+    },
+    "claims": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["claim", "of"],
+            "properties": {
+                "claim": {"type": "string"},
+                "of": {"type": "string"},
+                "than": {"type": "string"},
+                "metric": {"type": "string"},
+                "at_least": {"type": "number"},
+                "at_most": {"type": "number"},
+            },
+        },
+        "default": [],
+        "description": "published claims on the line `of` (minus the line `than`, paired by seed), with bounds that confirm them",
+    },
+}
+_SPLITS = {bars.LEAK: "in_distribution", bars.HELD_OUT: "test"}
+
+
+def _values(table: pd.DataFrame, line: dict[str, Any], split: str, metric: str) -> pd.Series:
+    """A value a seed, of plain runs."""
+    rows = table[(table.task == line["task"]) & (table.model == line["model"]) & (table.regularizer == "none")]
+    return style.accuracies(rows, split, metric).set_index("seed").value if len(rows) else pd.Series(dtype=float)
+
+
+def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[str, Any]) -> list[str]:
+    """What was recorded, and for either way of testing what is measured and whether it holds.
+
+    Raises:
+        ValueError: a claim is on a line that is not shown.
+    """
+    metric = claim.get("metric", "accuracy")
+    if unknown := [name for name in (claim["of"], claim.get("than")) if name is not None and name not in lines]:
+        raise ValueError(f"published_bars: claims name {', '.join(unknown)}, the lines are {', '.join(lines)}")
+    expected = " and ".join(f"{key.replace('_', ' ')} {claim[key]:g}" for key in ("at_least", "at_most") if key in claim)
+    than = f" minus {claim['than']}" if "than" in claim else ""
+    found = [f"* recorded: {claim['claim']}. Expected: {metric}, {claim['of']}{than}, {expected}"]
+    for name, split in _SPLITS.items():
+        values = _values(table, lines[claim["of"]], split, metric)
+        if "than" in claim:
+            values = values - _values(table, lines[claim["than"]], split, metric)
+        holds = claim.get("at_least", -np.inf) <= values.mean() <= claim.get("at_most", np.inf)
+        found.append(f"  - {name.removeprefix('ours, ')}: {style.summary(values, '+' if than else '')}: {style.verdict(holds)}")
+    return [found[0], "", *found[1:], ""]
+
+
+def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
+    lines = {label: line for group in options["groups"].values() for label, line in group.items()}
+    text = [
+        f"{options['about']} Gray: published. Orange: examples drawn as the training set is, nearly all of which training has, as "
+        "in the paper's test set. Blue: examples held out of training. Bars are means with 95 % intervals (Student's t), dots are "
+        "seeds. The budget is fixed and nothing is chosen on the test set.",
+        "",
+    ]
+    for claim in options["claims"]:
+        text += _judge(table, lines, claim)
+    for title, group in options["groups"].items():
+        text += [f"* {title}", ""]
+        for label, line in group.items():
+            parts = []
+            for metric in options["metrics"]:
+                ours = [_values(table, line, split, metric) for split in _SPLITS.values()]
+                given = line.get("published", {}).get(metric)
+                published = f", published {given:g}" if given is not None else ""
+                parts.append(
+                    f"{metric} {style.summary(ours[0])} on what training has{published}, {style.summary(ours[1])} held out"
+                )
+            text.append(f"  - {label}: {'; '.join(parts)} ({style.seeds(ours[1])})")
+        text.append("")
+    return "\n".join(text)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    groups, metrics = options["groups"], options["metrics"]
+    most = max(map(len, groups.values()))
+    figure, grid = plt.subplots(
+        len(metrics),
+        len(groups),
+        figsize=(4.8 * len(groups) + 0.6, (0.62 * most + 1.3) * len(metrics)),
+        squeeze=False,
+        layout="constrained",
+    )
+    for panels, metric in zip(grid, metrics, strict=True):
+        largest = 1.0 if metric == "accuracy" else np.inf
+        for axes, (title, group) in zip(panels, groups.items(), strict=True):
+            for place, line in enumerate(group.values()):
+                given = line.get("published", {})
+                values = {bars.PUBLISHED: pd.Series([given[metric]] if metric in given else [], dtype=float)}
+                values |= {name: _values(table, line, split, metric) for name, split in _SPLITS.items()}
+                for number, (name, own) in enumerate(values.items()):
+                    bars.bar(axes, place + (number - 1) * 0.27, own, name, width=0.27, upright=False, largest=largest)
+            axes.set_yticks(range(len(group)), list(group))
+            axes.set_ylim(most - 0.5, -0.5)
+            axes.set(title=title, xlabel=metric, **({"xlim": (0, 1.03)} if metric == "accuracy" else {}))
+            axes.grid(axis="x", color="0.93")
+            axes.set_axisbelow(True)
+    figure.legend(*style.legend_entries(grid.flat), loc="outside lower center", ncols=1)
+    return figure, _caption(table, options)

@@ -1,0 +1,28 @@
+"""Bars of means, every seed a dot, beside published values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from compositional.figures.shared import style
+
+PUBLISHED, LEAK, HELD_OUT = "published", "ours, test expressions occur in training", "ours, test expressions held out of training"
+SHADES = {PUBLISHED: "0.8", LEAK: "#E69F00", HELD_OUT: "#0072B2"}
+
+
+def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float, upright: bool, largest: float = np.inf) -> None:
+    """One bar: the mean of what is known with its 95 % interval, and every seed; a single value has neither.
+
+    largest: where the interval ends at the latest, 1 for shares.
+    """
+    known = values.dropna().to_numpy()
+    if not len(known):
+        return
+    draw, error = (axes.bar, "yerr") if upright else (axes.barh, "xerr")
+    spread = {error: style.inside(known.mean(), style.drawn_interval(known), largest)} if len(known) > 1 else {}
+    draw(place, known.mean(), width, color=SHADES[name], label=name, error_kw={"linewidth": 0.9, "capsize": 2}, **spread)
+    if len(known) > 1:
+        beside = place + np.linspace(-0.3, 0.3, len(known)) * width
+        axes.scatter(*((beside, known) if upright else (known, beside)), s=5, color="0.15", alpha=0.5, linewidths=0, zorder=3)

@@ -1,0 +1,26 @@
+"""Regularized runs beside the plain runs of the same seed."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from compositional.figures.shared import style
+
+KEY = ["task", "model", "seed"]
+
+
+def gains(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
+    """Regularized runs (task, model, regularizer, lambda, seed, value), with `gain`: the value minus the plain run's.
+
+    split: "test" or "in_distribution".
+    """
+    rows = style.accuracies(table, split, metric)
+    plain = rows[rows.regularizer == "none"].set_index(KEY).value.rename("plain")
+    found = rows[rows.regularizer != "none"].join(plain, on=KEY)
+    return found.assign(gain=found.value - found.plain)
+
+
+def differs(gain: pd.Series) -> bool:
+    """Whether the 95 % interval of the mean gain (Student's t) leaves out 0."""
+    known = gain.dropna().to_numpy()
+    return len(known) > 1 and bool(abs(known.mean()) > style.interval(known))
