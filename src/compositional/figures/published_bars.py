@@ -90,9 +90,9 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
 def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     lines = {label: line for group in options["groups"].values() for label, line in group.items()}
     text = [
-        f"{options['about']} Gray: published. Orange: examples drawn as the training set is, nearly all of which training has, as "
-        "in the paper's test set. Blue: examples held out of training. Bars are means with 95 % intervals (Student's t), dots are "
-        "seeds. The budget is fixed and nothing is chosen on the test set.",
+        f"{options['about']} Gray: published. Orange: examples drawn as the training set is, nearly all of which training has, "
+        "as in the paper's test set. Blue: examples held out of training. Bars are means with 95 % intervals (Student's t), dots "
+        "are seeds. The budget is fixed and nothing is chosen on the test set.",
         "",
     ]
     for claim in options["claims"]:
