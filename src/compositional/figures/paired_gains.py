@@ -49,9 +49,9 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     count = len(_lines(table)) * len(options["tasks"])
     lines = [
         "Gain in accuracy of every term over the plain run (lambda = 0) of the same seed. Small dots are seeds, large ones means "
-        "of paired differences with 95 % intervals (Student's t): filled on examples held out of training, hollow on examples drawn "
-        f"as the training set is. Of {count} intervals about {0.05 * count:.0f} leave out 0 by chance alone; none is corrected for "
-        "that. The budget is fixed and nothing is chosen on the test set.",
+        "of paired differences with 95 % intervals (Student's t): filled on examples held out of training, hollow on examples "
+        f"drawn as the training set is. Of {count} intervals about {0.05 * count:.0f} leave out 0 by chance alone; none is "
+        "corrected for that. The budget is fixed and nothing is chosen on the test set.",
         "",
     ]
     for task, title in options["tasks"].items():
