@@ -7,6 +7,7 @@ from torch import Tensor
 
 from compositional.evaluation import activations
 from compositional.evaluation.metrics import BATCH
+from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.training.problem import Problem
 
 
@@ -14,13 +15,13 @@ def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str
     """For each run {("train", "change of <representation>"): value}, of every representation that has positions.
 
     The value is the mean over width and steps of the squared difference between neighboring positions, of all training examples.
-    Empty for tasks of other kinds than "sequence_regression".
+    Empty for tasks of other kinds than sequence regression.
 
     Args:
         weights: (R, ...) by name.
     """
     runs = next(iter(weights.values())).shape[0]
-    if problem.about.get("kind") != "sequence_regression":
+    if not isinstance(problem.splits["train"], SequenceRegressionSplit):
         return [{} for _ in range(runs)]
     sums: dict[str, Tensor] = {}
     steps = 0

@@ -52,7 +52,6 @@ class Batch(Targeted):
     equivalents: Tensor | None
     component_width: int | None
 
-    kind = "sequence_regression"
     signs = False
 
     @property
