@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from compositional.kinds import Batch
 from compositional.training.problem import Problem
 
 
-def shown(problem: Problem, weights: dict[str, Tensor], batch: Any) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor | None]]]:
+def shown(problem: Problem, weights: dict[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor | None]]]:
     """What R runs compute on a batch.
 
     Returns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 from compositional.evaluation import activations
 from compositional.evaluation import stimuli as probes
 from compositional.evaluation.metrics import BATCH, calibrated
+from compositional.kinds import Batch, Composed
 from compositional.measures import additivity
 from compositional.training.problem import Problem
 
@@ -22,8 +22,8 @@ class _Means:
 
     def __init__(self, combinations: int) -> None:
         self.combinations = combinations
-        self.sums: Tensor | None = None  # (R, Z, D)
-        self.squares: Tensor | None = None  # (R, Z), of norms
+        self.sums = torch.zeros(())  # (R, Z, D)
+        self.squares = torch.zeros(())  # (R, Z), of norms
 
     def add(self, places: Tensor, values: Tensor) -> None:
         """places (B,) of the combinations; values (R, B, D)."""
@@ -32,8 +32,7 @@ class _Means:
         runs = [own.clone() for own in values]  # aligned alike
         sums = torch.stack([member @ own for own in runs]).double()
         squares = torch.stack([member.double() @ own.double().square().sum(-1) for own in runs])
-        self.sums = sums if self.sums is None else self.sums + sums
-        self.squares = squares if self.squares is None else self.squares + squares
+        self.sums, self.squares = self.sums + sums, self.squares + squares
 
     def products(self, run: int, counts: np.ndarray) -> np.ndarray:
         """Mean inner products (Z, Z); on the diagonal of pairs of different examples, if there are any."""
@@ -51,7 +50,7 @@ class _Examples:
     """batches: pairs (combinations of a batch's first rows, batch). items (Z, C), counts and trained (Z,) of Z combinations;
     trained is None where outputs are not analyzed."""
 
-    batches: Iterable[tuple[np.ndarray, Any]]
+    batches: Iterable[tuple[np.ndarray, Batch]]
     items: np.ndarray
     counts: np.ndarray
     trained: np.ndarray | None
@@ -60,9 +59,10 @@ class _Examples:
 
 def _examples(problem: Problem, runs: int) -> _Examples | None:
     """Examples whose components are known and cover all combinations, if the task has such."""
-    if probe := probes.phrases(problem, runs):
+    if (probe := probes.phrases(problem, runs)) and probe.factors is not None:
         return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), None, probe.names)
-    members = [problem.splits[name] for name in (problem.about.get("in_distribution"), "test") if name in problem.splits]
+    asked = [problem.splits.get(name) for name in (problem.about.get("in_distribution", ""), "test")]
+    members = [split for split in asked if isinstance(split, Composed)]
     names = problem.about.get("components")
     if not names or len(members) < 2 or problem.about.get("sets", 1) > 1:
         return None
@@ -72,7 +72,7 @@ def _examples(problem: Problem, runs: int) -> _Examples | None:
     trained = np.zeros(len(items), dtype=bool)
     trained[inverse[: len(members[0])]] = True
 
-    def batches() -> Iterator[tuple[np.ndarray, Any]]:
+    def batches() -> Iterator[tuple[np.ndarray, Batch]]:
         start = 0
         for member in members:
             for rows, batch in member.evaluation_batches(runs, BATCH):
@@ -101,21 +101,21 @@ def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) 
     means: dict[str, _Means] = {}
     for places, batch in examples.batches:
         values, representations = activations.shown(problem, weights, batch)
-        kept = {name: activations.by_example(*own) for name, own in representations.items()}
+        vectors = {name: activations.by_example(*own) for name, own in representations.items()}
         if outputs and examples.trained is not None:
-            kept["output"] = values
+            vectors["output"] = values
         where = torch.from_numpy(places).to(problem.device)
-        for name, own in kept.items():
+        for name, own in vectors.items():
             means.setdefault(name, _Means(len(examples.items))).add(where, own[:, : len(places)])
     output = means.pop("output", None)
     results: list[dict[tuple[str, str], float]] = []
     for run in range(runs):
-        found = {}
-        if output:
+        found: dict[str, float] = {}
+        if output and examples.trained is not None:
             mean = output.sums[run].cpu().numpy() / examples.counts[:, None]
             found |= additivity.describe(examples.items, mean, examples.trained, examples.names)
         for name, kept in means.items():
-            own = additivity.geometry(examples.items, kept.products(run, examples.counts), examples.names)
-            found |= {f"{metric} in {name}": value for metric, value in own.items()}
+            measured = additivity.geometry(examples.items, kept.products(run, examples.counts), examples.names)
+            found |= {f"{metric} in {name}": value for metric, value in measured.items()}
         results.append({("all", metric): value for metric, value in found.items()})
     return results

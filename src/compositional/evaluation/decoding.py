@@ -71,7 +71,7 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
         batch,
         **{name: getattr(batch, name).repeat_interleave(beam, 1) for name in ("inputs", "input_mask", "input_lengths")},
         layout=Layout(
-            *(np.repeat(lengths, beam) for lengths in (batch.layout.targets, batch.layout.inputs)), batch.inputs.device
+            np.repeat(batch.layout.targets, beam).tolist(), np.repeat(batch.layout.inputs, beam).tolist(), batch.inputs.device
         ),
     )
     decoded = several.inputs[..., :0]
@@ -99,6 +99,18 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
     return decoded.view(runs, rows, beam, -1).gather(2, best.expand(-1, -1, -1, decoded.shape[2])).squeeze(2)
 
 
+def sentences(problem: Problem, member: str) -> SequenceSplit:
+    """A member of a task of sentences.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    split = problem.splits[member]
+    if not isinstance(split, SequenceSplit):
+        raise TypeError(f"{member} of {problem.task!r} holds no sentences but {type(split).__name__}")
+    return split
+
+
 def _decoded(
     problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, examples: int | None, beam: int
 ) -> Iterator[tuple[list[int], Tensor]]:
@@ -116,7 +128,7 @@ def predictions(
     problem: Problem, weights: dict[str, Tensor], split: str, examples: int | None, beam: int = 1
 ) -> list[list[tuple[str, str, str]]]:
     """For each run rows (input, target, prediction) as text, of all or of evenly spaced examples of a sequence split."""
-    data = problem.splits[split]
+    data = sentences(problem, split)
     rows_of: list[list[tuple[str, str, str]]] = [[] for _ in range(next(iter(weights.values())).shape[0])]
     for rows, decoded in _decoded(problem, weights, data, examples, beam):
         asked = [(data.source.decode(data.inputs[row].tolist()), data.target.decode(data.targets[row].tolist())) for row in rows]

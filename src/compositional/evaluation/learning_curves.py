@@ -3,37 +3,41 @@ of components and single outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from compositional.evaluation import metrics as evaluation
+from compositional.kinds import Batch, Described, Influenced, Margined, Split
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
 
+Batches = Sequence[tuple[Tensor, Batch]]  # as from `Split.evaluation_batches`
 
-def _influence(problem: Problem, weights: dict[str, Tensor], batches: list[tuple[Tensor, Any]]) -> Iterator[tuple[str, list]]:
+
+def _influence(problem: Problem, weights: dict[str, Tensor], batches: Batches) -> Iterator[tuple[str, list]]:
     """Pairs (metric, value of every run): means over the examples of what the batches' `influence` gives."""
 
-    def forward(batch: Any, tap: Any) -> Tensor:
+    def forward(batch: Batch, tap: Callable) -> Tensor:
         return problem.model.forward(problem.model_parameters, weights, batch, tap)
 
     norms = []
     for rows, batch in batches:
+        if not isinstance(batch, Influenced):
+            raise TypeError(f"{type(batch)} has no `influence`, as a kind of task with INFLUENCE must; see compositional.kinds")
         norms.append(torch.stack([norm[:, : len(rows)] for norm in batch.influence(forward, problem.about)]))
     for component, values in zip(("relevant", "redundant"), torch.cat(norms, 2).double().mean(2), strict=True):
         yield f"influence_{component}", values.tolist()
 
 
-def _outputs(
-    problem: Problem, weights: dict[str, Tensor], split: Any, batches: list[tuple[Tensor, Any]]
-) -> Iterator[tuple[str, list]]:
+def _outputs(problem: Problem, weights: dict[str, Tensor], split: Split, batches: Batches) -> Iterator[tuple[str, list]]:
     """Pairs (metric, value of every run): one a single example, named by the split's `describe`."""
     for rows, batch in batches:
         with torch.no_grad():
             outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
+        if not isinstance(split, Described) or not isinstance(batch, Margined):
+            raise TypeError(f"{type(split)} has no `describe` or its batches no `margins`; see MARGINS in compositional.kinds")
         for description, margins in zip(split.describe(rows), batch.margins(outputs)[:, : len(rows)].T.tolist(), strict=True):
             yield f"margin at {description}", margins
 

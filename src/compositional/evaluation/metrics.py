@@ -54,10 +54,10 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None =
         for metric, total in totals.items():
             for result, value in zip(results, (total / count).tolist(), strict=True):
                 result[name, metric] = value
-        if examples is None and getattr(split, "categories", None) is not None:
-            by_category = _by_category(torch.cat(right, 1).cpu(), split.categories)
-            for result, values in zip(results, by_category, strict=True):
-                result |= {(name, f"accuracy of {category}"): value for category, value in values.items()}
+        categories = getattr(split, "categories", None)
+        if examples is None and categories is not None:
+            for result, of in zip(results, _by_category(torch.cat(right, 1).cpu(), categories), strict=True):
+                result |= {(name, f"accuracy of {category}"): accuracy for category, accuracy in of.items()}
     return results
 
 

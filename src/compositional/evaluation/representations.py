@@ -15,6 +15,7 @@ from compositional import randomness
 from compositional.evaluation import activations, decoding
 from compositional.evaluation import stimuli as probes
 from compositional.evaluation.metrics import BATCH, calibrated
+from compositional.kinds.image import Batch, ImageSplit
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language import lexicon
 from compositional.layers.tap import silent_tap
@@ -26,6 +27,7 @@ SWAPPED_EXAMPLES = 200  # sequences, which are decoded twice
 SWAPPED_IMAGES = 1024
 WORDS = 100  # that embeddings are kept of, for pictures
 COMPARED_WORDS = 2000  # the most frequent ones, among which distances are measured
+Swap = tuple[str, str, dict[str, str], dict[str, str]]  # an input, its output, which words and which symbols change places
 Type = list[tuple[str, str]]  # input words that may be exchanged, each with its output symbol (compositional.language.lexicon)
 
 
@@ -55,7 +57,7 @@ def on_probe(problem: Problem, weights: dict[str, Tensor], probe: probes.Probe) 
 
 def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str]) -> dict[str, np.ndarray]:
     """The embedding of every word in every embedding table that the model shows as "word_embedding": (R, words, D) by name."""
-    train = problem.splits["train"]
+    train = decoding.sentences(problem, "train")
     split = SequenceSplit(words, [""] * len(words), train.source, train.target, problem.device)
     runs = next(iter(weights.values())).shape[0]
     ((rows, batch),) = split.evaluation_batches(runs, len(words))
@@ -83,7 +85,7 @@ def _geometry(probe: probes.Probe, name: str, rows: np.ndarray) -> dict[str, flo
     """Measures of one run's representation (items, D)."""
     representations, factors, distances = factor_means(probe, rows)
     found = compositionality.topographic_similarity(representations, distances).rows(f"topographic_similarity in {name}")
-    if factors is None:
+    if factors is None or probe.factors is None:
         return found
     found |= compositionality.tree_reconstruction_error(representations, factors).rows(f"tree_reconstruction_error in {name}")
     by_factor = {
@@ -104,10 +106,10 @@ def swap(sentence: str, words: dict[str, str]) -> str:
     return " ".join(words.get(word, word) for word in sentence.split())
 
 
-def _swaps(problem: Problem, types: list[Type]) -> list[tuple[str, str, dict[str, str], dict[str, str]]]:
+def _swaps(problem: Problem, types: list[Type]) -> list[Swap]:
     """Test pairs (input, output) that have an exchangeable word, with the exchange of one of them for a like one: in words, in
     symbols. The same for every run."""
-    split = problem.splits["test"]
+    split = decoding.sentences(problem, "test")
     source = randomness.generator(randomness.derive("swap_consistency"))
     chosen = []
     pairs = list(zip(split.input_sentences(), split.output_sentences(), strict=True))
@@ -148,32 +150,42 @@ def swap_consistency(problem: Problem, weights: dict[str, Tensor], types: list[T
     alone. Shuffled: f(pi x) is compared with another input's pi argmax f(x), which tells a network that follows the swap from
     one that always says the same.
     """
+    test = problem.splits["test"]
+    if isinstance(test, SequenceSplit):
+        swaps = _swaps(problem, types) if types else []
+        return _follows_words(problem, weights, swaps) if swaps else []
+    if isinstance(test, ImageSplit) and test.component_width is not None:
+        return _ignores_partner(problem, weights, test)
+    return []
+
+
+def _follows_words(problem: Problem, weights: dict[str, Tensor], swaps: list[Swap]) -> list[Measure]:
+    train = decoding.sentences(problem, "train")
+    vocabularies = train.source, train.target
+    inputs, targets = [one[0] for one in swaps], [one[1] for one in swaps]
+    plain = SequenceSplit(inputs, targets, *vocabularies, problem.device)
+    swapped = SequenceSplit(
+        [swap(one[0], one[2]) for one in swaps], [swap(one[1], one[3]) for one in swaps], *vocabularies, problem.device
+    )
+    before, after = _decoded(problem, weights, plain), _decoded(problem, weights, swapped)
+    followed = [[swap(text, one[3]) for text, one in zip(own, swaps, strict=True)] for own in before]
+    return [_agreement(*own) for own in zip(followed, after, strict=True)]
+
+
+def _ignores_partner(problem: Problem, weights: dict[str, Tensor], test: ImageSplit) -> list[Measure]:
     runs = next(iter(weights.values())).shape[0]
-    if isinstance(problem.splits["test"], SequenceSplit):
-        if not types or not (swaps := _swaps(problem, types)):
-            return []
-        train = problem.splits["train"]
-        vocabularies = train.source, train.target
-        inputs, targets = [one[0] for one in swaps], [one[1] for one in swaps]
-        plain = SequenceSplit(inputs, targets, *vocabularies, problem.device)
-        swapped = SequenceSplit(
-            [swap(one[0], one[2]) for one in swaps], [swap(one[1], one[3]) for one in swaps], *vocabularies, problem.device
-        )
-        before, after = _decoded(problem, weights, plain), _decoded(problem, weights, swapped)
-        followed = [[swap(text, one[3]) for text, one in zip(own, swaps, strict=True)] for own in before]
-        return [_agreement(*own) for own in zip(followed, after, strict=True)]
-    if not problem.about.get("component_width"):
-        return []
-    before, after = [], []
-    for rows, batch in problem.splits["test"].evaluation_batches(runs, BATCH, SWAPPED_IMAGES):
-        whole = len(rows) // 2 * 2  # partners come in pairs
-        if whole < len(rows):
-            batch = problem.splits["test"].batch(rows[:whole].to(problem.device).expand(runs, -1))
+
+    def classes(batch: Batch) -> Tensor:
         with torch.no_grad():
-            for classes, own in ((before, batch), (after, batch.recombine())):
-                classes.append(problem.model.forward(problem.model_parameters, weights, own, silent_tap).argmax(-1).cpu())
-    before, after = (torch.cat(own, 1).tolist() for own in (before, after))
-    return [_agreement(*own) for own in zip(before, after, strict=True)]
+            return problem.model.forward(problem.model_parameters, weights, batch, silent_tap).argmax(-1).cpu()
+
+    before, after = [], []
+    for rows, batch in test.evaluation_batches(runs, BATCH, SWAPPED_IMAGES):
+        whole = len(rows) // 2 * 2  # partners come in pairs
+        paired = test.batch(rows[:whole].to(problem.device).expand(runs, -1)) if whole < len(rows) else batch
+        before.append(classes(paired))
+        after.append(classes(paired.recombine()))
+    return [_agreement(*own) for own in zip(torch.cat(before, 1).tolist(), torch.cat(after, 1).tolist(), strict=True)]
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[Findings]:

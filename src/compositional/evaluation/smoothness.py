@@ -21,11 +21,12 @@ def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str
         weights: (R, ...) by name.
     """
     runs = next(iter(weights.values())).shape[0]
-    if not isinstance(problem.splits["train"], SequenceRegressionSplit):
+    train = problem.splits["train"]
+    if not isinstance(train, SequenceRegressionSplit):
         return [{} for _ in range(runs)]
     sums: dict[str, Tensor] = {}
     steps = 0
-    for rows, batch in problem.splits["train"].evaluation_batches(runs, BATCH):
+    for rows, batch in train.evaluation_batches(runs, BATCH):
         valid = batch.input_mask[0, : len(rows), 1:]
         steps += int(valid.sum())
         for name, (values, mask) in activations.shown(problem, weights, batch)[1].items():

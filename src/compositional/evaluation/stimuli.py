@@ -7,16 +7,16 @@ test set, without factors; their inputs are compared by edit distance (sequences
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from compositional.datasets import scan
+from compositional.kinds import Batch
 from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 from compositional.training.problem import Problem
@@ -31,14 +31,14 @@ class Probe:
     """Items to show to a network.
 
     items: what a person calls them. batches: pairs (places of the batch's rows among the items, batch). factors: (n, F) or None;
-    names: of the factors. distances: condensed distances of the inputs where there are no factors.
+    names: of the factors. distances: condensed distances of the inputs; empty where there are factors, which give them.
     """
 
     items: list[str]
-    batches: list[tuple[np.ndarray, Any]]
+    batches: Sequence[tuple[np.ndarray, Batch]]
     factors: np.ndarray | None
     names: tuple[str, ...]
-    distances: np.ndarray | None
+    distances: np.ndarray
 
     def labels(self) -> list[str]:
         """What the rows of `factor_means` are called, each its own name: the items, each combination of factors once."""
@@ -65,7 +65,7 @@ def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -
         return None
     split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
     batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
-    return Probe(commands, batches, factors, tuple(values), None)
+    return Probe(commands, batches, factors, tuple(values), np.empty(0))
 
 
 def phrases(problem: Problem, runs: int) -> Probe | None:
@@ -84,26 +84,27 @@ def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
     """Up to PER_COMBINATION examples of every pair of classes; nothing if a pair occurs in no evaluation member."""
     from datasets import DatasetDict
 
-    if not isinstance(problem.splits["train"], LabelledSplit):
+    members = {name: split for name in ("validation", "test") if isinstance(split := problem.splits.get(name), LabelledSplit)}
+    if not members:
         return None
     stored = DatasetDict.load_from_disk(str(folder))
-    members = [name for name in ("validation", "test") if name in stored]
-    if not members or not {"label", "right_label"} <= set(stored[members[0]].column_names):
+    if not {"label", "right_label"} <= set(stored[next(iter(members))].column_names):
         return None
-    batches, found = [], []
-    for name in members:
+    batches: list[tuple[np.ndarray, Batch]] = []
+    found: list[np.ndarray] = []
+    for name, split in members.items():
         classes = np.stack([np.array(stored[name][column][:]) for column in ("label", "right_label")], 1)
         _, first, inverse = np.unique(classes, axis=0, return_index=True, return_inverse=True)
         rows = np.sort(np.concatenate([np.flatnonzero(inverse == index)[:PER_COMBINATION] for index in range(len(first))]))
-        places = np.arange(len(rows)) + sum(map(len, found))
+        places = np.arange(len(rows)) + sum(len(classes) for classes in found)
         chosen = torch.from_numpy(rows).to(problem.device).expand(runs, -1)
-        batches.append((places, problem.splits[name].batch(chosen)))
+        batches.append((places, split.batch(chosen)))
         found.append(classes[rows])
     factors = np.concatenate(found)
     if len(np.unique(factors, axis=0)) < np.prod([len(np.unique(column)) for column in factors.T]):
         return None
     items = [f"{left} {right}" for left, right in factors]
-    return Probe(items, batches, factors, ("left", "right"), None)
+    return Probe(items, batches, factors, ("left", "right"), np.empty(0))
 
 
 def _examples(problem: Problem, runs: int) -> Probe:
@@ -123,9 +124,10 @@ def _examples(problem: Problem, runs: int) -> Probe:
         words = [item.split() for item in items]
         distances = [Levenshtein.distance(words[i], words[j]) for i in range(len(words)) for j in range(i + 1, len(words))]
         return Probe(items, batches, None, (), np.array(distances, dtype=float))
-    if not all(isinstance(batch, Labelled) for _, batch in batches):
+    labelled = [batch for _, batch in batches if isinstance(batch, Labelled)]
+    if len(labelled) < len(batches):
         raise ValueError(f"representations are measured of sentences and of labelled examples, {problem.task!r} has neither")
-    pixels = np.concatenate([getattr(batch, batch.content)[0].flatten(1).cpu().numpy() for _, batch in batches])
+    pixels = np.concatenate([getattr(batch, batch.content)[0].flatten(1).cpu().numpy() for batch in labelled])
     return Probe([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
 
 

@@ -10,7 +10,7 @@ and, where they differ from DEFAULTS,
     BATCH_MULTIPLE   the number that divides training.batch_size
     FULL_BATCH       the option of its tasks that says how many training examples there are, if every batch holds them all
     INFLUENCE        True: its batches are `Influenced`, as training.influence_examples needs
-    MARGINS          True: its splits are `Described` and its batches have `margins`, as training.record_outputs needs
+    MARGINS          True: its splits are `Described`, its batches `Margined`, as training.record_outputs needs
     REPRESENTED      True: stage represent can show its test set to a network: splits are `kinds.sequence.SequenceSplit`s, or
                      batches are `kinds.shared.labelled.Labelled`
     PICTURED         True: figures can show its examples: splits are `kinds.image.ImageSplit`s
@@ -21,7 +21,7 @@ All are literals, read without importing the module. R is the number of runs tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +67,7 @@ class Batch(Protocol):
         """What evaluation reports besides the loss, as "accuracy": a value an example, (R, B), by name."""
 
 
+@runtime_checkable
 class Influenced(Batch, Protocol):
     """A batch that tells the relevant component of its examples from the redundant one."""
 
@@ -80,6 +81,27 @@ class Influenced(Batch, Protocol):
         Raises:
             ValueError: this task does not say which of its components is redundant.
         """
+
+
+@runtime_checkable
+class Margined(Batch, Protocol):
+    """A batch of which single outputs can be recorded."""
+
+    def margins(self, outputs: Tensor) -> Tensor:
+        """How far each example is on its target's side, (R, B): positive where it is right."""
+
+
+class Recombined(Batch, Protocol):
+    """A batch whose examples have two components, the second of which must not matter or can be exchanged."""
+
+    def partner(self) -> Tensor:
+        """For each row its partner, (B,)."""
+
+    def recombine(self) -> Self:
+        """Each row's first component with its partner's second one."""
+
+    def exchanged(self, exchange: str) -> Self:
+        """The batch after an exchange that must not change its outputs; `exchange` as in `regularizers.recombination`."""
 
 
 class Split(Protocol):
@@ -105,8 +127,16 @@ class Split(Protocol):
         """
 
 
+@runtime_checkable
 class Described(Split, Protocol):
     """A split whose single examples have names."""
 
     def describe(self, rows: Tensor) -> list[str]:
         """A name of each of the examples `rows` (n,), as it stands in a metric."""
+
+
+@runtime_checkable
+class Composed(Split, Protocol):
+    """A split whose examples are made of known components: combinations (n, C), the item of each."""
+
+    combinations: np.ndarray

@@ -95,7 +95,7 @@ class Batch(Targeted):
         return self.one_hot()[0]
 
 
-class CombinationSplit(LabelledSplit):
+class CombinationSplit(LabelledSplit[Batch]):
     """One member of a split symbolic task as tensors on a device. `combinations` (n, C) are its items, for the analysis."""
 
     def __init__(

@@ -46,7 +46,7 @@ class Batch(Targeted):
         return self.images[0]
 
 
-class CompositeSplit(LabelledSplit):
+class CompositeSplit(LabelledSplit[Batch]):
     """One member of a split image task as tensors on a device. `combinations` (n, C) are its items, for the analysis.
 
     pool: component images (N, channels, height, width) of all members; chosen: numbers of each example's images (n, C).

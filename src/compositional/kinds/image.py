@@ -84,7 +84,7 @@ class Batch(Labelled):
         return self.recombine_within_label() if exchange == "seen" else self.recombine()
 
 
-class ImageSplit(LabelledSplit):
+class ImageSplit(LabelledSplit[Batch]):
     """One member of a split image task as tensors on a device: images (n, height, width) or (n, channels, height, width).
 
     combinations: (n, C) items of the components, where the task names these; for the analysis of conjunctions.

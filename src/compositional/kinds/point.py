@@ -32,7 +32,7 @@ class Batch(Labelled):
         return values[..., :1], values[..., 1:]
 
 
-class PointSplit(LabelledSplit):
+class PointSplit(LabelledSplit[Batch]):
     """One member of a split point task as tensors on a device."""
 
     def __init__(self, points: np.ndarray, labels: np.ndarray, device: str) -> None:

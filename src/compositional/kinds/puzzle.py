@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ class Batch(Labelled):
     content = "images"
 
 
-class PuzzleSplit(LabelledSplit):
+class PuzzleSplit(LabelledSplit[Batch]):
     """One member of a split puzzle task as tensors on a device."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, device: str) -> None:
@@ -39,7 +38,7 @@ class PuzzleSplit(LabelledSplit):
         """The examples `rows` (R, B) as a batch."""
         return Batch(self.images[rows].to(torch.float32).div_(127.5).sub_(1).unsqueeze(2), self.labels[rows])
 
-    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Any]]:
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
         """As of any split, in batches small enough for the cache: nearly twice as fast on a CPU."""
         return super().evaluation_batches(runs, min(batch_size, 32), limit)
 

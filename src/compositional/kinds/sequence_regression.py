@@ -99,7 +99,7 @@ class Batch(Targeted):
         return replace(self, inputs=self.equivalents)
 
 
-class SequenceRegressionSplit(LabelledSplit):
+class SequenceRegressionSplit(LabelledSplit[Batch]):
     """One member of a split task as tensors on a device."""
 
     def __init__(

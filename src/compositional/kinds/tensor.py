@@ -87,6 +87,7 @@ class TensorSplit:
         probes: np.ndarray | None = None,
     ) -> None:
         self.shape, self.device = shape, device
+        self.factors: tuple[Tensor, ...] | None
         self.values = torch.tensor(np.asarray(values), dtype=torch.float32, device=device)
         self.norm = float(np.linalg.norm(np.asarray(values, np.float64)))
         if entries is not None:

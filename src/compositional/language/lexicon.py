@@ -24,7 +24,9 @@ def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str,
     On SCAN jump: the four verbs with their actions, and the two directions with their turns.
     """
     pairs = sorted(set(zip(inputs, outputs, strict=True)))
-    words, symbols, both = Counter(), Counter(), Counter()
+    words: Counter[str] = Counter()
+    symbols: Counter[str] = Counter()
+    both: Counter[tuple[str, str]] = Counter()
     for source, target in pairs:
         seen_words, seen_symbols = set(source.split()), set(target.split())
         words.update(seen_words)

@@ -76,7 +76,7 @@ def exchanged(inputs: Sequence[str], outputs: Sequence[str], copies: int, source
         raise ValueError("recombination: exchange: terms needs logical forms with two terms at least that may be exchanged")
     pairs = []
     for pair in zip(inputs, outputs, strict=True):
-        at = defaultdict(list)
+        at: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for term, (run, place) in named(*pair).items():
             at[place].append((run, term))
         at = {place: own for place, own in at.items() if len(own) <= len(types.get(place, ()))}

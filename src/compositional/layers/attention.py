@@ -161,6 +161,7 @@ def attend_across(
     bias = padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
     parts = zip(layout.chunks(queries), *(layout.rows(part) for part in (keys, values, bias)), strict=True)
     outputs = [
-        _mix(*(_heads(part, heads) for part in (query, key, value)), own).flatten(1, 2) for query, key, value, own in parts
+        _mix(_heads(query, heads), _heads(key, heads), _heads(value, heads), own).flatten(1, 2)
+        for query, key, value, own in parts
     ]
     return project(weights, f"{name}.output", torch.cat(outputs, 1))

@@ -20,7 +20,7 @@ def compiled(function: Callable, variant: str = "") -> Callable:
     """
     function.__qualname__ += variant
     dispatcher = njit(cache=True, error_model="numpy")(function)
-    compile_unlocked, folder = dispatcher.compile, Path(dispatcher.stats.cache_path)
+    compile_unlocked, folder = dispatcher.compile, Path(dispatcher.stats.cache_path or "")
 
     def compile_alone(signature):
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,5 +29,5 @@ def compiled(function: Callable, variant: str = "") -> Callable:
                 fcntl.lockf(lock, fcntl.LOCK_EX)
             return compile_unlocked(signature)
 
-    dispatcher.compile = compile_alone
+    dispatcher.compile = compile_alone  # type: ignore[method-assign]
     return dispatcher

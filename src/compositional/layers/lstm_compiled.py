@@ -72,10 +72,9 @@ def step(
     cells, finish, _ = _compiled(cell.shape[2])
     gates[:, start : start + size].sigmoid_()
     new_cell, squashed = cell.new_empty(2, gates.shape[0], size, cell.shape[2])
-    gates = gates.numpy()
-    cells(gates, cell.numpy(), new_cell.numpy(), squashed.numpy(), start)
+    cells(gates.numpy(), cell.numpy(), new_cell.numpy(), squashed.numpy(), start)
     squashed.sigmoid_()
-    finish(gates, squashed.numpy(), outputs.numpy(), rows.numpy(), start, following)
+    finish(gates.numpy(), squashed.numpy(), outputs.numpy(), rows.numpy(), start, following)
     return new_cell, squashed
 
 

@@ -58,15 +58,15 @@ def _chunks(lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
     least, cuts = np.zeros(len(longest) + 1), [0]  # the cost of the groups before `end`, and where their last chunk begins
     for end in range(1, len(least)):
-        rows = GROUP * (end - np.arange(end))
-        costs = least[:end] + rows * padded(longest[:end], rows) + CHUNK_COST
+        sizes = GROUP * (end - np.arange(end))  # of the last chunk
+        costs = least[:end] + sizes * padded(longest[:end], sizes) + CHUNK_COST
         cuts.append(int(costs.argmin()))
         least[end] = costs[cuts[end]]
     chunks, end = [], len(longest)
     while end:
         rows, end = GROUP * (end - cuts[end]), cuts[end]
         chunks.append((rows, int(padded(longest[end], rows))))
-    return tuple(zip(*reversed(chunks), strict=True))
+    return tuple(rows for rows, _ in reversed(chunks)), tuple(length for _, length in reversed(chunks))
 
 
 class Layout:
@@ -87,9 +87,10 @@ class Layout:
         self.targets, self.inputs = tuple(targets), tuple(inputs)
         self.chunk_rows, self.lengths = _chunks(self.targets)
         padded = np.repeat(self.lengths, self.chunk_rows)
-        row = np.repeat(np.arange(len(padded)), padded)
+        of_position = np.repeat(np.arange(len(padded)), padded)  # its row
         starts = np.cumsum(padded) - padded
-        self.positions = torch.from_numpy(np.stack([row, np.arange(len(row)) - starts[row]], 1)).to(device)
+        steps = np.arange(len(of_position)) - starts[of_position]
+        self.positions = torch.from_numpy(np.stack([of_position, steps], 1)).to(device)
         self.writing, self.reading = Steps(self.targets, device), Steps(self.inputs, device)
         self.to_chunks = self.writing.places(*self.positions.unbind(1))
         row, step = self.writing.positions.unbind(1)

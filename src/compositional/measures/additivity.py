@@ -47,7 +47,7 @@ def features(items: np.ndarray, trained: np.ndarray, names: Sequence[str]) -> tu
         chosen = np.flatnonzero(pattern)
         for key in np.unique(items[trained][:, chosen], axis=0):
             columns.append((items[:, chosen] == key).all(1))
-            labels.append(" ".join(f"{names[index]}={item}" for index, item in zip(chosen, key, strict=True)))
+            labels.append(" ".join(f"{names[int(index)]}={item}" for index, item in zip(chosen, key, strict=True)))
     return np.stack(columns, 1).astype(np.float64), labels
 
 

@@ -8,6 +8,7 @@ agrees, so [0, ..., 0] belongs to distinct inputs and [1, ..., 1] to identical o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,11 @@ def salience(similarity: np.ndarray, components: int) -> np.ndarray:
         The same shape; [0, ..., 0] is the constant's weight, and all others sum to 1.
     """
     weights = np.array(similarity, dtype=np.float64)
-    span = (similarity[(..., *(1,) * components)] - similarity[(..., *(0,) * components)])[(..., *(None,) * components)]
+
+    def last(index: int | None) -> tuple[Any, ...]:
+        return (..., *(index,) * components)
+
+    span = (similarity[last(1)] - similarity[last(0)])[last(None)]
     for axis in range(weights.ndim - components, weights.ndim):
         without, having = np.split(weights, 2, axis)
         weights = np.concatenate([without, having - without], axis)
@@ -45,7 +50,7 @@ def salience(similarity: np.ndarray, components: int) -> np.ndarray:
 
 def is_positive_semidefinite(similarity: np.ndarray, components: int) -> np.ndarray:
     """Whether no inputs, of however many items, give a Gram matrix with a negative eigenvalue: no salience is negative. (...)."""
-    return (salience(similarity, components) >= -_ROUNDING).all(tuple(range(-components, 0)))
+    return np.all(salience(similarity, components) >= -_ROUNDING, axis=tuple(range(-components, 0)))
 
 
 def overlap(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -47,4 +47,5 @@ def bootstrapped(statistic: Callable[..., np.ndarray], scores: Sequence[np.ndarr
         return value, np.nan, np.nan
     source = randomness.generator(randomness.derive("stratified bootstrap"))
     found = stats.bootstrap(scores, statistic, n_resamples=RESAMPLES, vectorized=True, method="percentile", rng=source)
-    return value, *map(float, found.confidence_interval)
+    low, high = map(float, found.confidence_interval)
+    return value, low, high

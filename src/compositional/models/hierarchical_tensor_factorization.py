@@ -11,6 +11,8 @@ of theirs, grows in proportion to its power 2 - 2 / K, K being the number of the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import torch
@@ -46,10 +48,10 @@ PARAMETERS = {
 
 def _levels(order: int) -> list[list[tuple[int, ...]]]:
     """The modes below each node, level by level, the leaves first and the root last."""
-    levels = [[(mode,) for mode in range(order)]]
+    levels: list[list[tuple[int, ...]]] = [[(mode,) for mode in range(order)]]
     while len(levels[-1]) > 1:
         below = levels[-1]
-        levels.append([sum(below[index : index + 2], ()) for index in range(0, len(below), 2)])
+        levels.append([tuple(chain(*below[index : index + 2])) for index in range(0, len(below), 2)])
     return levels
 
 
@@ -86,8 +88,12 @@ def _order(weights: Weights) -> int:
     return sum(name.startswith("level0.") for name in weights)
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """All entries (R, E)."""
+    return _entries(weights)
+
+
+def _entries(weights: Weights) -> Tensor:
     left, right = _last_pair(weights, _order(weights))
     return factorization.product(left * weights["output"].unsqueeze(1), right.transpose(1, 2)).flatten(1)
 
@@ -108,7 +114,7 @@ def observe(parameters: dict, weights: Weights, task: dict) -> dict[str, Tensor]
             parent = weights.get(f"level{level}.node{node}")
             norms.append(weights["output"].abs() if parent is None else parent.norm(dim=2))
             found |= factorization.ranked_components(f"node_{_name(modes)}_component", torch.stack(norms).prod(0))
-    entries = forward(parameters, weights, None, None)
+    entries = _entries(weights)
     nodes = [modes for level in levels[1:-1] for modes in level if len(modes) > 1]
     wanted = dict.fromkeys(nodes + [tuple(mode - 1 for mode in modes) for modes in parameters["matricizations"]])
     for modes in wanted:

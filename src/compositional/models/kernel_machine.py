@@ -150,7 +150,7 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
         raise ValueError("machine: 'svc' tells signs apart, this task's targets are numbers; take 'svr' or 'ridge'")
     weights = initialize(parameters, task, np.random.default_rng(0))
     targets = train.labels.cpu().numpy().astype(np.float64)
-    places = np.ravel_multi_index(train.combinations.T, task["sizes"])
+    places = np.asarray(np.ravel_multi_index(tuple(train.combinations.T), task["sizes"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations' limit, a documented option
         for index, similarity in enumerate(family(parameters, len(task["sizes"])).values()):

@@ -112,7 +112,9 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
 
     hidden = ends.unflatten(2, (2, -1)).sum(2)
     cell, decision = torch.zeros_like(hidden), torch.zeros_like(hidden)
-    decisions, looks, sizes = [], [], layout.writing.sizes
+    decisions: list[Tensor] = []
+    looks: list[Tensor] = []
+    sizes = layout.writing.sizes
     # Splitting once, and taking rows only when some have ended: the gradient of every slice is as large as what it is cut from.
     steps = zip(sizes, *(of.split(sizes, 1) for of in (gates_of_symbols, kept_in, kept_out)), strict=True)
     for size, gate_of_symbol, keep_in, keep_out in steps:
@@ -129,7 +131,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         decision = combined * keep_out
         decisions.append(decision)
     looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
-    decided, looks = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
+    decided, looked = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
 
     symbols = logits.shape[2] - 1
@@ -137,6 +139,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)
-    where = looked_at(looks, alike, layout)[..., :symbols].clamp_min(SMALLEST).log()
+    where = looked_at(looked, alike, layout)[..., :symbols].clamp_min(SMALLEST).log()
     where = where.detach() + parameters["copying_weight"] * (where - where.detach())  # the same value, more of its gradient
     return torch.where(in_input, where + both[..., symbols:], both[..., :symbols])

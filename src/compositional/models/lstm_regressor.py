@@ -73,8 +73,8 @@ def _states(parameters: dict, weights: Weights, words: Tensor) -> Tensor:
     hidden = words.new_zeros(runs, rows, width)
     if parameters["cell"] == "lstm":
         # Behind an input's end it goes on, and what it then says is not looked at.
-        states = lstm(by_step, hidden, hidden, stacked(weights, "cell"), (rows,) * length)
-        return states.unflatten(1, (length, rows)).transpose(1, 2).contiguous()
+        flat = lstm(by_step, hidden, hidden, stacked(weights, "cell"), (rows,) * length)
+        return flat.unflatten(1, (length, rows)).transpose(1, 2).contiguous()
     states = []
     for inputs in packed.linear(by_step, weights["cell.input.weight"], weights["cell.input.bias"]).split(rows, 1):
         hidden = torch.baddbmm(inputs, hidden, weights["cell.recurrent"]).tanh()

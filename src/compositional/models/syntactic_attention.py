@@ -94,7 +94,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     query = linear(ends, weights["start.weight"], weights["start.bias"]).relu()
     hidden = cell = torch.zeros_like(query)
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
-    looks = []
+    looks: list[Tensor] = []
     for size in layout.writing.sizes:
         # Only when some rows have ended: the gradient of a slice is as large as what it is cut from.
         if not looks or size < query.shape[1]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from compositional.kinds import Recombined
 from compositional.training.step import Step
 
 APPLIES_TO = ("image", "sequence_regression")
@@ -17,7 +18,7 @@ PAIRED = True  # the examples of a batch, whose size must be even
 PARAMETERS: dict = {}
 
 
-def penalty(step: Step) -> Tensor:
+def penalty(step: Step[Recombined]) -> Tensor:
     """(R,), the last such representation of the model's. One more pass suffices: partners exchange their components, so r(c, b)
     is the partner's own r(a, d)."""
     partner = step.batch.partner()

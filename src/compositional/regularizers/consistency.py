@@ -17,12 +17,12 @@ through a small network. The default temperature is theirs on COGS.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.layers.functional import aligned, divergence, padding_bias
 from compositional.training.step import Step
 
@@ -35,7 +35,7 @@ PARAMETERS = {
 }
 
 
-def prepare(parameters: dict, split: Any) -> int:
+def prepare(parameters: dict, split: SequenceSplit) -> int:
     """How many words there are, filled up for products with a column per word."""
     return aligned(len(split.source))
 
@@ -57,7 +57,7 @@ def contrast(states: Tensor, words: Tensor, valid: Tensor, temperature: float, v
     return ((similarity.logsumexp(-1) - mean) * anchor).sum(-1) / anchor.sum(-1).clamp(min=1)
 
 
-def penalty(step: Step) -> Tensor:
+def penalty(step: Step[Batch]) -> Tensor:
     """(R,)."""
     batch, options = step.batch, step.parameters
     outputs, representations = step.again(batch)

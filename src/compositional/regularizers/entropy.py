@@ -8,6 +8,8 @@ The controls (`parts`) have one of the two alone.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 from torch import Tensor
 
@@ -51,4 +53,4 @@ def penalty(step: Step) -> Tensor:
     """Squared norm of each run's representation, (R,); zero for the noise alone."""
     if step.parameters["parts"] == "noise":
         return torch.zeros_like(step.active)
-    return sum(shown.squared_norm() for shown in step.named(REPRESENTATIONS))
+    return reduce(torch.add, (shown.squared_norm() for shown in step.named(REPRESENTATIONS)))

@@ -13,11 +13,11 @@ batch, so their signs count. With more classes it is the label's score above the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from compositional.kinds.image import Batch
 from compositional.training.step import Step
 
 APPLIES_TO = ("image",)
@@ -39,12 +39,12 @@ PARAMETERS = {
 _EPSILON = 1e-12
 
 
-def watch(batch: Any) -> Any:
+def watch(batch: Batch) -> Batch:
     """The batch with images that gradients are taken with respect to."""
     return replace(batch, images=batch.images.detach().requires_grad_())
 
 
-def _uniform(step: Step, count: int) -> Tensor:
+def _uniform(step: Step[Batch], count: int) -> Tensor:
     """Numbers uniform in (0, 1), (R, count): the step's normal noise passed through its distribution function."""
     return torch.special.ndtr(step.normal(torch.Size((count,))).double()).clamp(1e-9, 1 - 1e-9)
 
@@ -81,7 +81,7 @@ def _squares(uniform: Tensor, height: int, width: int, side: int, distance: int)
     return mask(first), mask(second)
 
 
-def regions(step: Step) -> tuple[Tensor, Tensor]:
+def regions(step: Step[Batch]) -> tuple[Tensor, Tensor]:
     """Masks (R, 1, 1, height, width) of I and J, drawn anew for each run.
 
     Raises:
@@ -103,7 +103,7 @@ def regions(step: Step) -> tuple[Tensor, Tensor]:
     return pair[0][:, None, None], pair[1][:, None, None]
 
 
-def _gradient(batch: Any, outputs: Tensor, where: Tensor) -> Tensor:
+def _gradient(batch: Batch, outputs: Tensor, where: Tensor) -> Tensor:
     """Unit vectors (R, B, pixels): the gradient of every example's score with respect to its own pixels in a region."""
     if outputs.shape[-1] == 2:
         score = outputs[..., 1] - outputs[..., 0]
@@ -115,7 +115,7 @@ def _gradient(batch: Any, outputs: Tensor, where: Tensor) -> Tensor:
     return gradient / (gradient.square().sum(-1, keepdim=True) + _EPSILON).sqrt()
 
 
-def penalty(step: Step) -> Tensor:
+def penalty(step: Step[Batch]) -> Tensor:
     """(R,), in [0, 1]."""
     inside, exchanged = regions(step)
     batch = step.batch

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from compositional import randomness
-from compositional.kinds import Split
+from compositional.kinds import Recombined, Split
 from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language import lexicon
 from compositional.language import logical_forms as terms
@@ -59,7 +58,8 @@ class _Swapped:
         pairs = terms.exchanged(
             split.input_sentences(), split.output_sentences(), _EXCHANGES, randomness.generator(randomness.derive("terms"))
         )
-        self.split = SequenceSplit(*zip(*pairs, strict=True), split.source, split.target, split.device)
+        inputs, outputs = ([pair[side] for pair in pairs] for side in (0, 1))
+        self.split = SequenceSplit(inputs, outputs, split.source, split.target, split.device)
         self.layouts: dict[int, Layout] = {}
 
     def draw(self, noise: Tensor) -> Batch:
@@ -109,13 +109,13 @@ def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Ten
         return torch.tensor([vocabulary.words.index(entry[side]) for entry in members], device=split.device)
 
     return len(split.source), [
-        tuple(tokens(members, side) for side in (0, 1) for members in pair) for pair in zip(types, others, strict=True)
+        (tokens(own, 0), tokens(other, 0), tokens(own, 1), tokens(other, 1)) for own, other in zip(types, others, strict=True)
     ]
 
 
-def _exchange(step: Step) -> tuple[Any, Tensor]:
+def _exchange(step: Step, batch: Batch) -> tuple[Batch, Tensor]:
     """The batch under one random exchange a row, and each row's map of output symbols (R, B, symbols)."""
-    batch, runs, rows = step.batch, *step.batch.inputs.shape[:2]
+    runs, rows = batch.inputs.shape[:2]
     device = batch.inputs.device
     source_size, types = step.prepared
     source_map = torch.arange(source_size, device=device).repeat(runs, rows, 1)
@@ -141,20 +141,21 @@ def _exchange(step: Step) -> tuple[Any, Tensor]:
     return swapped, at_positions
 
 
-def penalty(step: Step) -> Tensor:
+def penalty(step: Step[Batch | Recombined]) -> Tensor:
     """(R,)."""
-    if not isinstance(step.batch, Batch):
-        outputs, _ = step.again(step.batch.exchanged(step.parameters["exchange"]))
+    batch = step.batch
+    if not isinstance(batch, Batch):
+        outputs, _ = step.again(batch.exchanged(step.parameters["exchange"]))
         return (step.outputs - outputs).square().sum(-1).mean(-1)
-    rows = step.batch.inputs.shape[1]
-    if isinstance(step.prepared, _Swapped):
-        swapped, at_positions = step.prepared.draw(step.normal(torch.Size((rows,)))), None
-    else:
-        swapped, at_positions = _exchange(step)
+    rows = batch.inputs.shape[1]
+    if isinstance(step.prepared, _Swapped):  # of the hard form alone
+        swapped = step.prepared.draw(step.normal(torch.Size((rows,))))
+        return swapped.losses(step.again(swapped)[0], "cross_entropy").sum(1) / rows
+    swapped, at_positions = _exchange(step, batch)
     outputs, _ = step.again(swapped)
     if step.parameters["form"] == "hard":
         return swapped.losses(outputs, "cross_entropy").sum(1) / rows
     # p(pi(symbol) | pi x) against p(symbol | x).
     ours = step.outputs.log_softmax(-1)
     theirs = outputs.log_softmax(-1).gather(2, at_positions)
-    return (divergence(ours, theirs) * step.batch.target_mask).sum(1) / rows
+    return (divergence(ours, theirs) * batch.target_mask).sum(1) / rows

@@ -6,6 +6,9 @@ its code the embeddings. Squares are summed over the width; the attempt takes th
 
 from __future__ import annotations
 
+from functools import reduce
+
+import torch
 from torch import Tensor
 
 from compositional.training.step import Representation, Step
@@ -29,11 +32,13 @@ def penalty(step: Step) -> Tensor:
     if not (shown := step.named(_NAMES[taken_of])):
         needed, found = " or ".join(_NAMES[taken_of]), ", ".join(own.name for own in step.representations)
         raise ValueError(f"smoothness: taken_of: {taken_of} needs a model with {needed}, this one has {found}")
-    return sum(_change(own, step.parameters["over_width"]) for own in shown)
+    return reduce(torch.add, (_change(own, step.parameters["over_width"]) for own in shown))
 
 
 def _change(shown: Representation, over_width: str) -> Tensor:
     squares = (shown.values[:, :, 1:] - shown.values[:, :, :-1]).square()
     change = squares.sum(-1) if over_width == "sum" else squares.mean(-1)
+    if shown.mask is None:
+        raise ValueError(f"smoothness: {shown.name} has no positions to change between")
     valid = shown.mask[:, :, 1:]
     return (change * valid).sum((1, 2)) / valid.sum((1, 2))

@@ -6,6 +6,9 @@ after clipping). As a regularizer its runs share initialization and batches with
 
 from __future__ import annotations
 
+from functools import reduce
+
+import torch
 from torch import Tensor
 
 from compositional.training.step import Step
@@ -17,4 +20,4 @@ PARAMETERS: dict = {}
 
 def penalty(step: Step) -> Tensor:
     """(R,)."""
-    return sum(weight.flatten(1).square().sum(1) for weight in step.weights.values()) / 2
+    return reduce(torch.add, (weight.flatten(1).square().sum(1) for weight in step.weights.values())) / 2

@@ -45,7 +45,7 @@ def _member(points: np.ndarray) -> Dataset:
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train, validation, test and (if grid_side is set) grid: columns point (X_1, X_2) and label Y_1. Reads no file."""
-    every = list(product((0, 1), repeat=2))
+    every = [(first, second) for first in (0, 1) for second in (0, 1)]
     seen = every if parameters["setting"] == "B" else [pair for pair in every if pair != _TEST]
     members = {}
     for name in ("train", "validation"):

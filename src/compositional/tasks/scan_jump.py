@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from datasets import DatasetDict
 
@@ -62,7 +63,7 @@ _BY_DESIGN = "setting B draws the action words of training commands at random, s
 _ACTIONS_OF = dict(scan.commands())
 # What may stand in a word's place, and how many copies of a command hold all its draws equally often: a command has at
 # most two action words.
-_DRAWS = {
+_DRAWS: dict[str, tuple[dict[str, tuple[str, ...]], int]] = {
     "main_text": (dict.fromkeys(scan.ACTIONS, tuple(scan.ACTIONS)), 16),
     "appendix": ({"jump": ("walk", "look", "run")}, 3),
 }
@@ -103,7 +104,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         ValueError: members for choosing settings are asked for in setting B, whose training commands have any verb.
     """
     members = _members(parameters)
-    disjoint = {"columns": ["input"], "members": [name for name in members if name != "train"]}
+    disjoint: dict[str, Any] = {"columns": ["input"], "members": [name for name in members if name != "train"]}
     categorize = scan.category
     if parameters["setting"] == "B":
         if chosen := [name for name in ("validation_verb", "held_out") if parameters[name]]:

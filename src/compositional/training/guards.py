@@ -163,7 +163,8 @@ def _in_training(problem: Problem, states: list[State], prepared: Any, twins: in
     for noise in (pack.noise, pack.dropout):
         noise.keys = [key + more for key, more in zip(noise.keys, later, strict=True)]
         noise.draw(step)
-    outputs.clear(), seen.clear()  # of the pass in which a pack counts what a step draws
+    outputs.clear()
+    seen.clear()  # of the pass in which a pack counts what a step draws
     fixed = {name: values.clone() for name, values in pack.tensors.items() if name not in pack.weights}
     task_loss, penalty, gradient, *_ = pack.gradient()
     (batch, result), written = outputs[0], _forward_of(problem.model)
@@ -193,9 +194,9 @@ def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -
 def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:
     """The first value that is another one, and by how much, relative to its greatest number."""
     for one, other in zip(left, right, strict=True):
-        values = [own.value.detach().cpu().numpy() for own in (one, other)]
-        if not np.array_equal(*values, equal_nan=True):
-            return one, float(np.abs(values[0] - values[1]).max() / np.abs(values[0]).max())
+        ours, theirs = (own.value.detach().cpu().numpy() for own in (one, other))
+        if not np.array_equal(ours, theirs, equal_nan=True):
+            return one, float(np.abs(ours - theirs).max() / np.abs(ours).max())
     return None
 
 

@@ -62,11 +62,13 @@ def train_runs(
     if pending := [state for state in states if not has_ended(state, settings)]:
         # By name: it decides no number, and is in no run's fingerprint.
         import_module("compositional.training.guards").check_training(problem, pending, prepared)
-    pack, current, width = None, [], width_of(problem)
+    pack: Pack | None = None
+    current: list[State] = []
+    width = width_of(problem)
     while pending := [state for state in states if not has_ended(state, settings)]:
         begin = min(state.step for state in pending)
         members = [state for state in pending if state.step == begin][:width]
-        if members != current:
+        if pack is None or members != current:
             fill = [replace(members[0], history=[]) for _ in range(len(members), width or 0)]
             pack, current = Pack(problem, members + fill, prepared), members
         if begin == 0 and 0 in settings["record_steps"]:

@@ -134,7 +134,7 @@ class NetworkModel:
         with torch.no_grad():
             for batch in batches:
                 self._computed(weights, batch, 0)
-        found = {}
+        found: dict[str, Tensor] = {}
         for name, norm in self.norms.items():
             norm.track_running_stats = False
             found |= {f"{name}.{kind}": getattr(norm, kind).unsqueeze(0).clone() for kind in ("running_mean", "running_var")}

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
+from compositional.kinds import Batch
 from compositional.training import optimizers
 from compositional.training.noise import Noise
 from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State
-from compositional.training.step import Step, Tap
+from compositional.training.step import Representation, Step, Tap
 
 
 class Pack:
@@ -55,7 +56,7 @@ class Pack:
         self._objective()
         self.noise.reserve()
         self.dropout.reserve()
-        self.graph = None
+        self.graph: torch.cuda.CUDAGraph | None = None
 
     def key(self, state: State, stream: str) -> int:
         """Of one of a run's streams of random numbers."""
@@ -69,12 +70,12 @@ class Pack:
         watch = getattr(problem.regularizer, "watch", None)
         batch = watch(batch) if watch else batch
 
-        def step_of(other: Any) -> Step:
+        def step_of(other: Batch) -> Step:
             options, loss = problem.regularizer_parameters, problem.settings["loss"]
-            more = {"strength": self.strength, "weights": self.weights, "loss": loss}
-            return Step(options, other, self.active, self.noise, again, self.prepared, **more)
+            given = (options, other, self.active, self.noise, again, self.prepared)
+            return Step(*given, strength=self.strength, weights=self.weights, loss=loss)
 
-        def again(other: Any) -> tuple[Tensor, list]:
+        def again(other: Batch) -> tuple[Tensor, list[Representation]]:
             step = step_of(other)
             tap = Tap(step, None, self.dropout)
             return problem.model.forward(problem.model_parameters, self.tensors, other, tap), step.representations
@@ -129,7 +130,7 @@ class Pack:
                 for _ in range(3):
                     self._step()
             torch.cuda.current_stream().wait_stream(side)
-            self.graph = torch.cuda.CUDAGraph()
+            self.graph = torch.cuda.CUDAGraph()  # of every step from now on
             with torch.cuda.graph(self.graph):
                 self._step()
             for tensor, value in zip(kept, before, strict=True):

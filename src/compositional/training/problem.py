@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from compositional import randomness
+from compositional.kinds import Split
 from compositional.training.weights import WeightLayout
 
 # How many runs compute together, always: on CUDA the library picks a batched kernel by the number of runs, so fewer are
@@ -22,15 +22,15 @@ WIDTH: dict[str, int | None] = {"cpu": None, "cuda": 64}
 
 @dataclass
 class Problem:
-    """Everything that the runs of a pack share. `splits` by name, of a class for each kind of task, such as SequenceSplit."""
+    """Everything that the runs of a pack share. `splits` by the names of the members of the task."""
 
     task: str
     about: dict[str, Any]  # task.json
-    splits: dict[str, Any]
+    splits: dict[str, Split]
     model_name: str
-    model: ModuleType
+    model: Any  # a module of `models`, or `training.networks.NetworkModel` of one
     model_parameters: dict[str, Any]
-    regularizer: ModuleType | None
+    regularizer: Any  # a module of `regularizers`, or None
     regularizer_parameters: dict[str, Any]
     settings: dict[str, Any]  # as in PARAMETERS
     device: str

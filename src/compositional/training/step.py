@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
+
+from compositional.kinds import Batch
+
+BatchT = TypeVar("BatchT", bound=Batch)
+_EMPTY = torch.empty(0)
 
 
 @dataclass(frozen=True)
@@ -28,24 +33,24 @@ class Representation:
 
 
 @dataclass
-class Step:
+class Step(Generic[BatchT]):
     """One forward pass of a pack: its batch, what its model showed on the way, and the means to do another pass.
 
     active: (R,) 1.0 where lambda > 0, else 0.0 (a run without the term has no noise either). strength: lambda, (R,).
     weights: what is trained, (R, ...) by name. loss: the name of the task's loss.
-    outputs: logits of the main pass. normal: fresh standard normal noise of a shape. again: a pass over another batch
-    without perturbation (and with dropout of its own), as (logits, representations).
+    outputs: of the main pass, none while it lasts. normal: fresh standard normal noise of a shape. again: a pass over another
+    batch without perturbation (and with dropout of its own), as (logits, representations).
     """
 
     parameters: dict[str, Any]
-    batch: Any
+    batch: BatchT
     active: Tensor
     normal: Callable[[torch.Size], Tensor]
-    again: Callable[[Any], tuple[Tensor, list[Representation]]]
+    again: Callable[[BatchT], tuple[Tensor, list[Representation]]]
     prepared: Any = None
-    outputs: Tensor | None = None
+    outputs: Tensor = _EMPTY
     representations: list[Representation] = field(default_factory=list)
-    strength: Tensor | None = None
+    strength: Tensor = _EMPTY
     weights: dict[str, Tensor] = field(default_factory=dict)
     loss: str = "cross_entropy"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch.nn import functional
 from compositional import randomness
 from compositional.kinds import Batch
 from compositional.layers.tap import silent_tap
+
+BatchT = TypeVar("BatchT", bound=Batch)
 
 
 class Labelled:
@@ -81,27 +83,27 @@ class Labelled:
         forward: (batch, tap) -> scores.
         """
         content = getattr(self, self.content).detach().requires_grad_()
-        scores = forward(replace(self, **{self.content: content}), silent_tap)
+        scores = forward(replace(cast(Any, self), **{self.content: content}), silent_tap)
         own = scores.gather(2, self.labels.unsqueeze(-1))
         (gradient,) = torch.autograd.grad(own.sum(), content)
         relevant, redundant = (part.flatten(2).norm(dim=2) for part in self.components(gradient))
         return relevant, redundant
 
 
-class LabelledSplit:
+class LabelledSplit(Generic[BatchT]):
     """One member of a split task whose examples all have one shape, as tensors on `device`; `labels` (n,)."""
 
     labels: Tensor
     device: str
 
-    def batch(self, rows: Tensor) -> Any:
+    def batch(self, rows: Tensor) -> BatchT:
         """The examples `rows` (R, B) as a batch."""
         raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
+    def training_batches(self, batch_size: int) -> Callable[[Tensor], BatchT]:
         """What makes a batch of rows (R, batch_size): `batch`, whatever the size."""
         return self.batch
 
@@ -109,7 +111,7 @@ class LabelledSplit:
         """Example numbers (steps, batch_size) of one run's training batches, uniform with replacement."""
         return np.stack([randomness.generator(key, step).integers(len(self), size=batch_size) for step in steps])
 
-    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Any]]:
+    def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, BatchT]]:
         """All examples (or the first `limit`), the same for every run, as pairs (rows, batch)."""
         rows = torch.arange(min(len(self), limit or len(self)))
         return [(part, self.batch(part.to(self.device).expand(runs, -1))) for part in rows.split(batch_size)]

@@ -102,7 +102,7 @@ def addition(parameters: dict) -> Design:
     def trains(first: int, second: int) -> bool:
         return bool(trained & {first, second}) if trained else matrix[first, second]
 
-    return _design(("first", "second"), (9, 9), "number", lambda first, second: VALUES[first] + VALUES[second], trains)
+    return _design(("first", "second"), (9, 9), "number", lambda first, second: float(VALUES[first] + VALUES[second]), trains)
 
 
 def context_dependence(parameters: dict) -> Design:

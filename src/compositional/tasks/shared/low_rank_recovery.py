@@ -108,11 +108,11 @@ def sensing(target: np.ndarray, parameters: dict) -> tuple[DatasetDict, dict]:
     shape = target.shape if target.ndim == 2 else (target.ndim, target.shape[0])
     spread = target.size ** (-1 / 2 if target.ndim == 2 else -1 / (2 * target.ndim))
     features = Features({"probe": Array2D(shape, "float32"), "value": Value("float32")})
-    parts = []
+    parts = {}
     for name in ("train", "test"):
         probes = (spread * source.standard_normal((parameters[f"{name}_measurements"], *shape))).astype(np.float32)
-        parts.append({"probe": probes, "value": measure(target, probes)})
-    members, about = _members(target, *parts, features)
+        parts[name] = {"probe": probes, "value": measure(target, probes)}
+    members, about = _members(target, parts["train"], parts["test"], features)
     return members, about | {"disjoint": [{"columns": ["probe"], "members": ["test"]}]}
 
 

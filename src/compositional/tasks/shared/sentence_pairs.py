@@ -6,7 +6,7 @@ it writes its sentences, its vocabulary rule: what stands between spaces is a wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from datasets import Dataset, DatasetDict
@@ -17,7 +17,7 @@ COLUMNS = ("input", "output", "category")
 
 
 def task(
-    members: dict[str, Sequence[tuple[str, ...]]],
+    members: Mapping[str, Sequence[tuple[str, ...]]],
     in_distribution: str,
     categorize: Callable[[str, str], str] | None = None,
     **about: Any,
@@ -34,7 +34,7 @@ def task(
             set may occur in training; `disjoint` overrides it.
     """
     if categorize is not None:
-        members = members | {"test": [(*row, categorize(*row)) for row in members["test"]]}
+        members = {**members, "test": [(*row, categorize(*row)) for row in members["test"]]}
     found = {name: Dataset.from_dict(dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))) for name, rows in members.items()}
     for side, column in (("source_words", "input"), ("target_words", "output")):
         sentences = [sentence for member in found.values() for sentence in member[column][:]]
