@@ -9,7 +9,7 @@
 # make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
-# make format     format and lint
+# make format     format, lint and check types
 # make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
 # make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (option tables, picture of the floors)
 
@@ -81,7 +81,7 @@ test-ends:
 	  tests/unit/records/test_fingerprint.py tests/unit/figures/test_figures.py tests/unit/records/test_store.py tests/unit/archive/test_comparison.py
 
 format: $(VENV)/.development
-	$(RUN) ruff format src tests benchmarks docs && ruff check --fix src tests benchmarks docs && snakefmt Snakefile rules && codespell
+	$(RUN) ruff format src tests benchmarks docs && ruff check --fix src tests benchmarks docs && snakefmt Snakefile rules && codespell && mypy
 
 docs: $(VENV)/.development
 	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py

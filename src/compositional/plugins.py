@@ -95,10 +95,11 @@ def declarations(name: str) -> dict[str, Any]:
             package = node.module.split(".")[1:]
             imported |= {alias.asname or alias.name: ".".join([*package, alias.name]) for alias in node.names}
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if not (isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None)):
+        value = getattr(node, "value", None)
+        if not (isinstance(target, ast.Name) and target.id.isupper() and value):
             continue
         try:
-            found[target.id] = _value(node.value, found, imported)
+            found[target.id] = _value(value, found, imported)
         except ValueError:
             continue
     kind, own = name.partition(".")[::2]

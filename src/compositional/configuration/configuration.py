@@ -8,6 +8,7 @@ refused before files are merged, and `documentation`, the option tables of confi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ class Configuration(Entries):
         Raises:
             ConfigurationError: naming the nearest match.
         """
-        asked = [(dataset, available("datasets"), "dataset")]
+        asked: list[tuple[str, Sequence[str], str]] = [(dataset, available("datasets"), "dataset")]
         if dataset in asked[0][1]:
             asked.append((name, sorted(declared_by(f"datasets.{dataset}")["FILES"]), f"file of {dataset}"))
         for wanted, known, what in asked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,8 @@ def several(value: str | tuple[str, ...]) -> list[str]:
 
 def _unknown(module: str, found: dict[str, Any]) -> list[str]:
     """Kinds, a dataset and files of runs that a module of a task, a model or a figure names, and that do not exist."""
-    section, asked = module.partition(".")[0], []
+    section = module.partition(".")[0]
+    asked: list[tuple[str, str, Sequence[str]]] = []
     if section in ("tasks", "models"):
         kinds = available("kinds")
         asked += [("KIND", kind, kinds) for kind in several(found["KIND"])]

@@ -26,15 +26,18 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1,
     <name>_loop0_generation2, <name>_loop1_generation1, ..., a grid of it for a grid of each, its pack size for that of each.
     """
-    tasks, series, problems = {}, {}, []
+    tasks: dict[str, dict[str, Any]] = {}
+    series: dict[str, list[str]] = {}
+    problems: list[str] = []
     for name, entry in config["tasks"].items():
         # In the order in which the module declares them: overlays may turn the order of keys around.
         module = entry.get("module", name)
         order = list(declared_by(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
         given = entry.get("series", {})
+        places = {axis: order.index(axis) if axis in order else -1 for axis in given}
         axes = {
             axis: list(range(1, given[axis] + 1)) if isinstance(given[axis], int) else given[axis]
-            for axis in sorted(given, key=lambda axis, order=order: order.index(axis) if axis in order else -1)
+            for axis in sorted(given, key=places.__getitem__)
         }
         rest = {key: value for key, value in entry.items() if key != "series"}
         single = rest if not axes else {"module": rest.get("module", name)} | rest
@@ -50,8 +53,8 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     studies = copy.deepcopy(config["studies"])
     for study in studies.values():
         for figure in study["figures"].values():
-            written = [(place, one) for place, grid in enumerate(figure["grids"]) for one in _single_grids(grid, series)]
-            figure["places"], figure["grids"] = ([pair[index] for pair in written] for index in (0, 1))
+            grids = [(place, one) for place, grid in enumerate(figure["grids"]) for one in _single_grids(grid, series)]
+            figure["places"], figure["grids"] = ([pair[index] for pair in grids] for index in (0, 1))
     sizes = config["pack_size"]
     sizes = {member: sizes[name] for name in series if name in sizes for member in series[name]} | sizes
     archived = {"figures": "all", "data": False} | config.get("archive", {})

@@ -54,7 +54,10 @@ def extract(name: str, payload: bytes) -> bytes:
     """One canonical file from the archive that the address gives."""
     whole = name.replace("_first1000", "")
     with tarfile.open(fileobj=io.BytesIO(payload)) as archive:
-        content = archive.extractfile(f"cifar-10-batches-bin/{whole}").read()
+        stream = archive.extractfile(f"cifar-10-batches-bin/{whole}")
+        if stream is None:
+            raise ValueError(f"cifar-10-batches-bin/{whole} is no file of the archive")
+        content = stream.read()
     return content if whole == name else content[: 1000 * _RECORD]
 
 

@@ -52,4 +52,5 @@ FILES = {
 
 def load(path: Path) -> list[tuple[str, str, str]]:
     """Rows (sentence, logical form, category) of one file."""
-    return [tuple(line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(sentence, form, category) for sentence, form, category in rows]

@@ -91,13 +91,14 @@ class _Canvas:
 
     def add(self, paddle: np.ndarray, sign: int = 1) -> None:
         """Mark a paddle's pixels as taken (or, with sign -1, as free again)."""
-        where, near = self.footprint(paddle)
-        self.taken[where] += sign * near
+        if (found := self.footprint(paddle)) is None:
+            raise ValueError("the paddle leaves the image")
+        self.taken[found[0]] += sign * found[1]
 
     def fits(self, paddle: np.ndarray) -> bool:
         """Whether a paddle is inside the image and clear of the others."""
         found = self.footprint(paddle)
-        return found is not None and np.count_nonzero(self.taken[found[0]][found[1]]) < _TOUCHING
+        return found is not None and bool(np.count_nonzero(self.taken[found[0]][found[1]]) < _TOUCHING)
 
 
 def _paddle(tail: np.ndarray, angle: float, length: float) -> np.ndarray:

@@ -146,7 +146,7 @@ def _ordinal_rows(
     """Values of the three rows of an attribute with ordered values in low..high; `bounds` as from `first_column`."""
     if rule.name == "distribute_three":
         return _latin_rows(source, [int(value) for value in low + source.choice(high - low + 1, size=3, replace=False)])
-    rows = []
+    rows: list[tuple[int, int, int]] = []
     for _ in range(3):
         first = int(source.integers(bounds[0], bounds[1] + 1))
         if rule.name == "arithmetic":
@@ -196,8 +196,8 @@ def _position_rows(
                     break
             rows.append((first, second, first | second if rule.step > 0 else first - second))
         else:  # constant: a progression by 0
-            moved = [frozenset((slot + column * rule.step) % slots for slot in first) for column in range(3)]
-            rows.append(tuple(moved))
+            second, third = (frozenset((slot + column * rule.step) % slots for slot in first) for column in (1, 2))
+            rows.append((first, second, third))
     return rows
 
 
@@ -211,14 +211,14 @@ def _component(source: np.random.Generator, rules: tuple[Rule, ...], layout: Lay
         size: (layout.smallest, len(SIZES) - 1),
         color: (0, layout.darkest),
     }
-    bounds = {rule: first_column(rule, *limit) for rule, limit in limits.items()}
-    if None in bounds.values():
+    bounds = {rule: found for rule, limit in limits.items() if (found := first_column(rule, *limit)) is not None}
+    if len(bounds) < len(limits):
         return None
     if configuration.attribute == "number":
         numbers = _ordinal_rows(source, configuration, *limits[configuration], bounds[configuration])
-        occupied = [tuple(_some(source, slots, number) for number in row) for row in numbers]
+        occupied = [[_some(source, slots, number) for number in row] for row in numbers]
     else:
-        occupied = _position_rows(source, configuration, slots, bounds[configuration])
+        occupied = [[*row] for row in _position_rows(source, configuration, slots, bounds[configuration])]
     values = [_ordinal_rows(source, rule, *limits[rule], bounds[rule]) for rule in (shape, size, color)]
     uniform = source.random() < UNIFORM_SHARE
     rows = []
@@ -226,9 +226,10 @@ def _component(source: np.random.Generator, rules: tuple[Rule, ...], layout: Lay
         panels = []
         for column in range(3):
             chosen = tuple(sorted(occupied[row][column]))
-            angles = source.integers(len(ANGLES), size=len(chosen))
-            angles = tuple(ANGLES[angles[0 if uniform else index]] for index in range(len(chosen)))
-            panels.append(Panel(chosen, *(of[row][column] for of in values), angles))
+            turns = source.integers(len(ANGLES), size=len(chosen))
+            angles = tuple(ANGLES[turns[0 if uniform else index]] for index in range(len(chosen)))
+            shapes, sizes, colors = (of[row][column] for of in values)
+            panels.append(Panel(chosen, shapes, sizes, colors, angles))
         rows.append(tuple(panels))
     return tuple(rows)
 
@@ -280,8 +281,8 @@ def render(matrix: Matrix, size: int) -> np.ndarray:
         line = int(share * 3 * side)
         draw.line((line, 0, line, size), fill=0)
         draw.line((0, line, size, line), fill=0)
-    for panel in range(3):
-        line = panel * side + side // 2
+    for place in range(3):
+        line = place * side + side // 2
         if matrix.type == "two_shape_vertical_separator":
             draw.line((line, 0, line, size), fill=0)
         elif matrix.type == "two_shape_horizontal_separator":

@@ -67,7 +67,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         f"a {along}. The paper's claim: training loses the test quadrant; it holds where most seeds end with less than half.",
         "",
     ]
-    for subfigure, (model, name) in zip(np.atleast_1d(figure.subfigures(len(models), 1)), models.items(), strict=True):
+    parts = np.atleast_1d(np.asarray(figure.subfigures(len(models), 1)))
+    for subfigure, (model, name) in zip(parts, models.items(), strict=True):
         rows = table[table.model == model]
         subfigure.suptitle(f"initialization and loss: {name}", fontsize=9)
         grid = subfigure.subplots(height, columns, squeeze=False, sharex=True, sharey=True)

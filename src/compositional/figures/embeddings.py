@@ -47,7 +47,7 @@ def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str,
     for label, size in [(None, 14), *zip(groups, sizes, strict=True)]:
         own = np.array([group == label for group in of])
         shade = _OTHER if label is None else PALETTE[list(groups).index(label) % len(PALETTE)]
-        axes.scatter(*points[own].T, s=size, color=shade, label=label, alpha=0.8, linewidths=0)
+        axes.scatter(points[own, 0], points[own, 1], s=size, color=shade, label=label, alpha=0.8, linewidths=0)
     if len(items) <= _NAMED:
         for item, point in zip(items, points, strict=True):
             axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize=6.5)

@@ -121,7 +121,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     columns = min(5, len(groups))
     height = -(-len(groups) // columns)
     figure = plt.figure(figsize=(2.3 * columns + 2.9, 2.3 * height), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[2.3 * columns, 2.9])
+    left, right = np.asarray(figure.subfigures(1, 2, width_ratios=[2.3 * columns, 2.9]))
     panels = left.subplots(height, columns, squeeze=False)
     low, high = options["window"]
     lines = [

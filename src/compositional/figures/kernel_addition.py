@@ -69,7 +69,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         measured = [slope(rows, name) for name in names]
         grid[0].plot(line, kernels.addition_slope(line, count), color=shade, label=f"p = {count}", linewidth=1.2)
         grid[0].scatter([float(name) for name in names], measured, color=shade, s=14, zorder=3)
-        apart = max(abs(value - kernels.addition_slope(float(name), count)) for name, value in zip(names, measured, strict=True))
+        exact = [float(kernels.addition_slope(float(name), count)) for name in names]
+        apart = max(abs(value - other) for value, other in zip(measured, exact, strict=True))
         shown = ", ".join(f"{value:.3f} at {name}" for name, value in zip(names, measured, strict=True))
         lines.append(f"* p = {count}: slope {shown}; largest distance from the closed form {apart:.1e}")
     grid[0].set(xlabel="salience of a component", ylabel="slope of predictions", title="slope", xlim=(0, 0.51), ylim=(0, 1.03))

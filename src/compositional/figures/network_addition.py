@@ -99,12 +99,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
     ):
         for (task, title), mark in zip(sets.items(), _MARKS, strict=False):
-            if (own := measured.get(task)) is None:  # all its runs are left out
+            if task not in measured:  # all its runs are left out
                 continue
-            places = [names.index(label) for label in own[quantity]]
-            (line,) = axes.plot(places, own[quantity].values(), marker=mark, markersize=4, linewidth=1, label=title)
+            found = measured[task]
+            places = [names.index(label) for label in found[quantity]]
+            (line,) = axes.plot(places, found[quantity].values(), marker=mark, markersize=4, linewidth=1, label=title)
             if quantity == "similarity":
-                axes.plot(places, own["before"].values(), mark, color=line.get_color(), markersize=5, fillstyle="none")
+                axes.plot(places, found["before"].values(), mark, color=line.get_color(), markersize=5, fillstyle="none")
         axes.set(ylabel=quantity, xlabel=options["along"])
         axes.set_xticks(range(len(names)), names)
         axes.grid(axis="y", color="0.92")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
@@ -72,7 +73,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, places = _grid(panels, list(columns))
     for (title, panel), axes in places.items():
         models = columns[title]
-        shades = plt.get_cmap("tab10").colors if by_order else style.shades(len(models))
+        shades = matplotlib.color_sequences["tab10"] if by_order else style.shades(len(models))
         for (model, label), shade in zip(models.items(), shades, strict=False):
             curve = rows[(rows.model == model) & (rows[key] == panel)].groupby("layer").value.mean()
             axes.plot(curve.index, curve, color=shade, label=label, linewidth=1.4)
@@ -106,7 +107,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     named = {
         model: label if by_order else f"{title}, {label}" for title, models in columns.items() for model, label in models.items()
     }
-    verdicts = {}
+    verdicts: dict[str, tuple[bool, bool]] = {}
     for model, label in named.items():
         for layer in options["stated_layers"]:
             own = rows[(rows.model == model) & (rows.layer == layer)].groupby(key, sort=False).value.mean()
@@ -114,7 +115,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             lines.append(f"* {label}, layer {layer}: {shown}")
         verdicts[label] = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
     if not by_order:
-        verdicts = {"every network": [all(own) for own in zip(*verdicts.values(), strict=True)]}
+        verdicts = {"every network": (all(up for up, _ in verdicts.values()), all(down for _, down in verdicts.values()))}
     for label, (rises, falls) in verdicts.items():
         lines.append(
             f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises)}; "

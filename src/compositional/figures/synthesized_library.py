@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -30,7 +31,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     bodies = list(known.bodies.items())[:_DRAWN]
     lines = -(-max(len(bodies), 1) // _COLUMNS)
     figure = plt.figure(figsize=(9.6, 2.6 + 2.1 * lines), layout="constrained")
-    upper, lower = figure.subfigures(2, 1, height_ratios=[2.6, 2.1 * lines])
+    upper, lower = np.asarray(figure.subfigures(2, 1, height_ratios=[2.6, 2.1 * lines]))
     panels = upper.subplots(1, 3)
     for axes, names, title in zip(
         panels, (("inventions",), ("size", "mass"), ("nodes", "edges")), ("library", "programs", "graphs"), strict=True

@@ -188,7 +188,7 @@ def today(
         code = of_script("split", [configuration.module("tasks", task)])
         parameters = configuration.parameters("tasks", task)
         found[results / "splits" / f"{task}{provenance.SUFFIX}"] = {"parameters": parameters, "code": code}
-    families = {
+    families: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {
         family: {
             "run.json": {"family": configuration.family_parameters(family), "code": numerics(family)},
             "evaluation.json": {"code": of_script("evaluate", configuration.modules(family))},

@@ -38,7 +38,7 @@ def _dump(node: object) -> str:
     fields = {name: value for name, value in ast.iter_fields(node) if value is not None and value != []}
     if isinstance(node, ast.JoinedStr):
         # The text of an f-string comes in different pieces; in single characters it is the same.
-        parts = [part.value if isinstance(part, ast.Constant) else [part] for part in node.values]
+        parts = [str(part.value) if isinstance(part, ast.Constant) else [part] for part in node.values]
         fields["values"] = [*chain.from_iterable(parts)]
     return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields.items())})"
 
@@ -53,7 +53,7 @@ def _imports(tree: ast.Module, path: Path, root: Path) -> set[Path]:
             package = path.relative_to(root.parent).parts[: -node.level] if node.level else ()
             module = ".".join([*package, *([node.module] if node.module else [])])
             names.update([module, *(f"{module}.{alias.name}" for alias in node.names)])
-    found = set()
+    found: set[Path] = set()
     for name in names:
         parts = name.split(".")
         if parts[0] != root.name:

@@ -170,7 +170,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 def environment(lock: Path) -> dict[str, Any]:
     """Python's version and that of each package of a lock file, as installed (null: not installed)."""
-    packages = {}
+    packages: dict[str, str | None] = {}
     for line in lock.read_text().split():
         name = line.partition("==")[0]
         try:

@@ -95,7 +95,8 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
     measured = evaluation.measure(problem, weights)
     for result, more in zip(measured, _analyze(problem, weights, folders), strict=False):
         result |= more
-    decoded, scores = None, [{} for _ in measured]
+    decoded = None
+    scores: list[dict[tuple[str, str], float]] = [{} for _ in measured]
     if isinstance(problem.splits["train"], SequenceSplit):
         decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
         scores = decoding.scores(problem, weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.special import stdtrit
 from compositional.runs import Run
 from compositional.tasks import IN_DISTRIBUTION
 
-RC = {
+RC: dict[Any, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 200,
     "savefig.bbox": "tight",
@@ -143,7 +144,8 @@ def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.
     """
     if not wanted:
         keys = table[["model", "regularizer", "lambda"]].drop_duplicates().sort_values(["model", "lambda", "regularizer"])
-        runs = [Run("task", *key, 0) for key in keys.itertuples(index=False, name=None)]
+        rows = keys.itertuples(index=False, name=None)
+        runs = [Run("task", model, regularizer, strength, 0) for model, regularizer, strength in rows]
         wanted = {label(run): run.method for run in runs}
     found = {}
     for name, path in wanted.items():

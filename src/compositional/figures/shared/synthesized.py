@@ -79,19 +79,20 @@ def draw_graph(axes: Axes, state: graphs.State) -> None:
     multigraph.add_nodes_from(range(len(state.nodes)))
     for edge in state.edges:
         multigraph.add_edge(state.nodes.index(edge.left), state.nodes.index(edge.right), port=edge.port)
-    places = networkx.kamada_kawai_layout(networkx.Graph(multigraph)) if len(state.nodes) > 1 else {0: np.zeros(2)}
+    found = networkx.kamada_kawai_layout(networkx.Graph(multigraph)) if len(state.nodes) > 1 else {0: np.zeros(2)}
+    places = {node: (float(across), float(up)) for node, (across, up) in found.items()}
     bends: dict[frozenset, int] = {}
     for left, right, port in multigraph.edges(data="port"):
         pair = frozenset((left, right))
         bend = bends[pair] = bends.get(pair, -1) + 1
         style = {"arrowstyle": "-", "color": f"C{port}", "linewidth": 1.5, "connectionstyle": f"arc3,rad={0.25 * bend}"}
         axes.annotate("", places[left], places[right], arrowprops=style)
-        middle = (places[left] + places[right]) / 2
-        offset = 0.25 * bend * np.array([1, -1]) * (places[left] - places[right])[::-1] / 2
-        axes.text(*(middle + offset), str(port), fontsize=5.5, ha="center", va="center", color=f"C{port}", bbox=_BACKGROUND)
+        middle = (found[left] + found[right]) / 2
+        across, up = middle + 0.25 * bend * np.array([1, -1]) * (found[left] - found[right])[::-1] / 2
+        axes.text(across, up, str(port), fontsize=5.5, ha="center", va="center", color=f"C{port}", bbox=_BACKGROUND)
     for node, place in places.items():
         axes.plot(*place, "o", color="0.15" if node else "#D55E00", markersize=8, zorder=3)
-        axes.text(*place, str(node), fontsize=5.5, color="white", ha="center", va="center", zorder=4)
+        axes.text(place[0], place[1], str(node), fontsize=5.5, color="white", ha="center", va="center", zorder=4)
     # The layout lies in -1..1; a path may lie on a line, so limits are set rather than found.
     axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
     axes.set_axis_off()

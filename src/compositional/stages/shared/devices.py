@@ -107,7 +107,8 @@ def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
         # TensorFloat32 and kernels whose sums have no fixed order would make results depend on luck. An operation that has no
         # other kernel ends the job with its name.
         torch.use_deterministic_algorithms(True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
+        # Nothing here reads what it has not written. (The library's types lack this setting.)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
