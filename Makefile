@@ -11,13 +11,14 @@
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
 # make format     format, lint and check types
 # make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
+# make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
 # make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (option tables, picture of the floors)
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu format docs lock
+.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu format docs verdict lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -87,6 +88,9 @@ docs: $(VENV)/.development
 	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py
 	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@echo open site/index.html
+
+verdict: env
+	$(RUN) PYTHONPATH=src python docs/verdict.py
 
 # CPU and CUDA builds of torch have one version number; what follows a "+" names the build and is dropped.
 lock:

@@ -1,0 +1,273 @@
+"""Draws the verdict from tables that exist: python docs/verdict.py (`make verdict`).
+
+Does a compositional term help on combinations never seen? Tasks by terms: the gain over the plain model, paired by seed, with its
+95 % interval (Student's t). Nothing is trained: of every table the one in results/tables is read where it is there, else the one
+in reference/, which the picture marks. Where a task has members to choose on, lambda is what they choose.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from compositional.figures.shared import protocols, style
+from compositional.figures.shared.protocols import PLAIN
+
+ROOT = Path(__file__).parents[1]
+# Where tables are, today's before those of the reference.
+FOLDERS = {ROOT / "results" / "tables": False, ROOT / "reference": True}
+PICTURE, PAGE = Path(__file__).with_suffix(".png"), Path(__file__).with_suffix(".md")
+
+WORDS, FORMS, IMAGES = "sentences", "logical forms", "images"
+EVERYTHING = (WORDS, FORMS, IMAGES)
+# Name -> what is written above its column, with the forward passes that a step takes, and what it is for.
+TERMS = {
+    "entropy": ("entropy\n1 pass", EVERYTHING),
+    "recombination": ("recombination\n2 passes", EVERYTHING),
+    "recombination_seen": ("recombination,\nseen pairs only\n2 passes", (IMAGES,)),
+    "recombination_virtual": ("recombination,\nspare words\n2 passes", (WORDS,)),
+    "recombination_terms": ("recombination\nof terms\n2 passes", (FORMS,)),
+    "additivity": ("additivity\n2 passes", (IMAGES,)),
+    "smoothness": ("smoothness\n1 pass", (WORDS, FORMS)),
+    "consistency": ("consistency\n2 passes", (WORDS, FORMS)),
+    "dropout": ("dropout\nplain, 1 pass", EVERYTHING),
+    "weight_decay": ("weight decay\nplain, 1 pass", EVERYTHING),
+    "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line: the runs of a model on the first of some tasks that has them, from the first of some tables that has them.
+
+    of: what the task is made of. chosen_on: the task on whose compositional validation lambda is chosen. metric: what is compared
+    on the test set. missing: why there is no run at all.
+    """
+
+    label: str
+    of: str = WORDS
+    tables: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    model: str = ""
+    chosen_on: str | None = None
+    metric: str = "accuracy"
+    missing: str = ""
+
+
+_GEOQUERY = ("comparison_geoquery", "comparison_geoquery_terms", "comparison_geoquery_question")
+ROWS = (
+    Row(
+        "SCAN jump, two streams",
+        WORDS,
+        ("selection", "ablation", "comparison"),
+        ("scan_jump", "scan_jump_select_look"),
+        "primitive_attention",
+        "scan_jump_select_look",
+    ),
+    Row("SCAN jump, LSTM", WORDS, ("comparison",), ("scan_jump",), "lstm_attention_annealed"),
+    Row("SCAN jump with spare words, LSTM", WORDS, ("comparison_exposure",), ("scan_jump_virtual",), "lstm_attention_annealed"),
+    Row("SCAN around right, two streams", WORDS, ("comparison",), ("scan_around_right",), "primitive_attention"),
+    Row("SCAN length, two streams", WORDS, ("comparison",), ("scan_length",), "primitive_attention"),
+    Row(
+        "pairs of digits, CNN",
+        IMAGES,
+        ("selection", "ablation"),
+        ("digits_concat_refit", "digits_concat"),
+        "cnn",
+        "digits_concat_select_pairs",
+    ),
+    *(
+        Row(
+            f"COGS, {part}, transformer",
+            FORMS,
+            ("per_category_cogs",),
+            ("cogs",),
+            "transformer_small_long",
+            metric=f"accuracy of {part}",
+        )
+        for part in ("lexical", "structural")
+    ),
+    *(
+        Row(f"GeoQuery, {part} split, LSTM", FORMS, _GEOQUERY, (f"geoquery_{part}",), "lstm_input_feeding_small")
+        for part in ("query", "question")
+    ),
+    Row("pairs of MNIST images, CNN", IMAGES, missing="means in docs/results.md; no table is kept"),
+    Row("IsSameClass, Pathfinder", IMAGES, missing="the term `interaction`, in docs/tensor_factorization.md; no table is kept"),
+    Row("arithmetic", WORDS, missing="no table is kept"),
+    Row("translation", WORDS, missing="not run: days on a CPU"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is known of a term on a task.
+
+    how: lambda is "chosen" without the test set, the "oracle" of several, or as "configured", the only one that was run.
+    """
+
+    gain: pd.Series
+    strength: float
+    how: str
+    reference: bool
+
+    @property
+    def half(self) -> float:
+        """Half width of the gain's 95 % interval; infinite where one seed says nothing of the spread."""
+        return style.interval(self.gain.to_numpy()) if len(self.gain) > 1 else float("inf")
+
+    @property
+    def helps(self) -> str:
+        """What the interval says."""
+        if self.gain.mean() - self.half > 0:
+            return "helps"
+        return "harms" if self.gain.mean() + self.half < 0 else "open"
+
+
+def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | None:
+    """A figure's table from the first folder that has it, and whether that is the reference; None: there is none."""
+    for folder, reference in folders.items():
+        if (path := folder / f"{name}.csv").is_file():
+            return pd.read_csv(path), reference
+    return None
+
+
+def chosen(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> float | None:
+    """The lambda that compositional validation chooses for a term, 0 for plain; None: the row has no such runs."""
+    for table, _ in tables.values():
+        own = table[(table.task == row.chosen_on) & (table.model == row.model)]
+        if term in set(own.regularizer):
+            found = protocols.choices(protocols.runs_of(own), [term])["compositional"]
+            return next(iter(found.settings.values()))[1]
+    return None
+
+
+def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> Cell | None:
+    """What the row's tables say of a term; None: nothing."""
+    wanted = chosen(tables, row, term)
+    for task in row.tasks:
+        for table, reference in tables.values():
+            own = table[
+                (table.task == task) & (table.model == row.model) & (table.split == "test") & (table.metric == row.metric)
+            ]
+            plain, runs = own[own.regularizer == PLAIN[0]], own[own.regularizer == term]
+            if wanted == 0 and len(plain):  # nothing is better than the plain model: no term is used
+                return Cell(pd.Series(0.0, index=plain.seed), 0.0, "chosen", reference)
+            strengths = [wanted] if wanted else sorted(set(runs["lambda"]))
+            gains = {s: style.gains(runs[runs["lambda"] == s], plain) for s in strengths if len(runs[runs["lambda"] == s])}
+            gains = {strength: gain for strength, gain in gains.items() if len(gain)}
+            if gains:
+                best = max(gains, key=lambda strength: gains[strength].mean())
+                how = "chosen" if wanted else ("oracle" if len(gains) > 1 else "configured")
+                return Cell(gains[best], best, how, reference)
+    return None
+
+
+def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
+    """All that is known, by the label of a row and the name of a term."""
+    found = {}
+    for row in ROWS:
+        tables = {name: known for name in row.tables if (known := read(name, folders)) is not None}
+        for term in TERMS:
+            if (known := cell(tables, row, term)) is not None:
+                found[row.label, term] = known
+    return found
+
+
+def text(known: Cell) -> str:
+    """What a cell says, in three lines at most."""
+    if not known.strength:
+        return "plain chosen"
+    mark = "" if known.how == "chosen" else f"\n{known.how}"
+    return f"{style.summary(known.gain, '+')}\nlambda {known.strength:g}{mark}"
+
+
+def why_empty(row: Row, term: str) -> str:
+    """Why a row has nothing of a term."""
+    return "not run" if row.of in TERMS[term][1] else f"not for {row.of}"
+
+
+def draw(found: dict[tuple[str, str], Cell]) -> Figure:
+    """The picture: colors by mean gain, bold where the interval excludes 0, dashed frames where the table is in reference/."""
+    shades = plt.get_cmap("RdBu")
+    figure, axes = plt.subplots(figsize=(12.4, 0.46 * len(ROWS) + 1.2), layout="constrained")
+    for down, row in enumerate(ROWS):
+        for across, term in enumerate(TERMS):
+            if row.missing:
+                continue
+            known = found.get((row.label, term))
+            mean = known.gain.mean() if known else 0.0
+            # Roots, so that small gains are seen beside large ones.
+            face = shades(0.5 + 0.42 * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
+            frame = {"edgecolor": "0.3", "linestyle": "--"} if known and known.reference else {"edgecolor": "white"}
+            axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
+            shown = text(known) if known else why_empty(row, term)
+            axes.text(
+                across + 0.5,
+                down + 0.5,
+                shown,
+                ha="center",
+                va="center",
+                fontsize=6.5 if known else 5.5,
+                fontweight="bold" if known and known.helps != "open" else "normal",
+                color="white" if abs(mean) > 0.4 else "black" if known else "0.6",
+            )
+        if row.missing:
+            axes.text(0.1, down + 0.5, row.missing, va="center", fontsize=7, color="0.45", style="italic")
+    axes.set(xlim=(0, len(TERMS)), ylim=(len(ROWS), 0))
+    axes.set_xticks([place + 0.5 for place in range(len(TERMS))], [label for label, _ in TERMS.values()], fontsize=7)
+    axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=8)
+    axes.tick_params(length=0, labeltop=True, labelbottom=False)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def page(found: dict[tuple[str, str], Cell]) -> str:
+    """The same as a page: claim, counts, and every cell with its seeds and its table."""
+    counts = {
+        word: sum(known.helps == word and known.strength > 0 for known in found.values()) for word in ("helps", "harms", "open")
+    }
+    plain = sum(not known.strength for known in found.values())
+    possible = sum(row.of in kinds for row in ROWS if not row.missing for _, kinds in TERMS.values())
+    lines = [
+        "# The verdict",
+        "",
+        "<!-- Written by `make verdict`: edit docs/verdict.py instead. -->",
+        "",
+        *textwrap.wrap(
+            "Does a compositional term help on combinations never seen? Every cell is the gain in accuracy over the plain "
+            "run of the same seed, with the 95 % interval of its mean (Student's t, not corrected for the number of cells). "
+            "Lambda is what compositional validation chooses, where the task has it ([selection](selection.md)). Elsewhere it "
+            "is the *oracle*, the best of several on the test set, which flatters it, or as *configured*, the only one that "
+            "was run, found earlier in an ablation or a paper. Dashed frames: from tables of `reference/`, beside which stand "
+            "the commit and the versions.",
+            136,
+        ),
+        "",
+        "![Gains by task and term](verdict.png)",
+        "",
+        f"Of {possible} cells that could be filled, {len(found)} are. The interval lies above 0 in {counts['helps']} (helps),",
+        f"below in {counts['harms']} (harms), and holds 0 in {counts['open']} (open); in {plain} the plain model is chosen.",
+        "",
+        "| task, model | term | gain | lambda | verdict | seeds | table |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for (label, term), known in found.items():
+        verdict = known.helps if known.strength else "plain chosen"
+        strength = f"{known.strength:g}, {known.how}"
+        cells = (label, term, style.summary(known.gain, "+"), strength, verdict, str(len(known.gain)))
+        lines.append(f"| {' | '.join(cells)} | {'reference' if known.reference else 'results'} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    everything = cells()
+    with plt.rc_context(style.RC):
+        draw(everything).savefig(PICTURE, metadata={"Software": None})
+    PAGE.write_text(page(everything))

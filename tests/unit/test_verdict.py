@@ -1,0 +1,94 @@
+"""The verdict: gains by task and term, from tables, each with how its lambda was chosen."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+VERDICT = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "verdict.py"))
+COLUMNS = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+
+
+def rows(task, model, settings, compositional=None):
+    """(regularizer, lambda, test accuracies by seed): rows of a table; compositional: validation accuracy by setting."""
+    found = []
+    for regularizer, strength, values in settings:
+        for seed, value in enumerate(values):
+            members = {"test": value}
+            if compositional:
+                members |= {"compositional": compositional[regularizer, strength], "in_distribution": 1.0}
+            for split, accuracy in members.items():
+                key = (task, model, regularizer, strength, seed, split)
+                found += [(*key, "accuracy", accuracy), (*key, "loss", 1 - accuracy)]
+    return found
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Today's ablation and the reference's ablation, selection and comparison."""
+    today, reference = tmp_path / "today", tmp_path / "reference"
+    today.mkdir()
+    reference.mkdir()
+    model = "primitive_attention"
+    settings = [("none", 0.0, (0.1, 0.2)), ("entropy", 0.1, (0.5, 0.5)), ("entropy", 1.0, (0.9, 0.7))]
+    validation = {("none", 0.0): 0.1, ("entropy", 0.1): 0.9, ("entropy", 1.0): 0.2, ("dropout", 0.1): 0.0}
+    chosen_on = rows("scan_jump_select_look", model, [*settings, ("dropout", 0.1, (0.3, 0.3))], validation)
+    digits = [("none", 0.0, (0.7, 0.7)), ("recombination", 1.0, (0.8, 0.82)), ("recombination", 10.0, (0.9, 0.92))]
+    tables = {
+        today / "ablation": rows("scan_jump", model, settings),
+        reference / "ablation": rows("scan_jump", model, [(name, s, (0.0, 0.0)) for name, s, _ in settings]),
+        reference / "selection": chosen_on + rows("digits_concat", "cnn", digits),
+        reference / "comparison": rows("scan_jump", model, [settings[0], ("smoothness", 0.1, (0.0, 0.1))]),
+    }
+    for path, content in tables.items():
+        pd.DataFrame(content, columns=COLUMNS).to_csv(f"{path}.csv", index=False)
+    return {today: False, reference: True}
+
+
+def test_lambda_is_what_validation_chooses_and_todays_table_comes_first(folders):
+    found = VERDICT["cells"](folders)
+    cell = found["SCAN jump, two streams", "entropy"]
+    # Chosen on look: 0.1, though 1 is better on the test set. Its gains are 0.4 and 0.3: 12.706 * 0.05 is more than their mean.
+    assert (cell.strength, cell.how, cell.reference, cell.helps) == (0.1, "chosen", False, "open")
+    assert cell.gain.tolist() == pytest.approx([0.4, 0.3])
+    assert VERDICT["text"](cell) == "+0.350 ± 0.635\nlambda 0.1"
+
+
+def test_a_term_that_validation_does_not_choose_gains_nothing(folders):
+    cell = VERDICT["cells"](folders)["SCAN jump, two streams", "dropout"]
+    assert VERDICT["text"](cell) == "plain chosen"
+    assert cell.gain.tolist() == [0, 0]
+
+
+def test_an_oracle_and_a_configured_lambda_are_told_apart(folders):
+    found = VERDICT["cells"](folders)
+    digits, smooth = found["pairs of digits, CNN", "recombination"], found["SCAN jump, two streams", "smoothness"]
+    assert (digits.strength, digits.how, digits.reference, digits.helps) == (10, "oracle", True, "helps")
+    assert (smooth.strength, smooth.how, smooth.reference, smooth.helps) == (0.1, "configured", True, "harms")
+    assert set(found) == {("SCAN jump, two streams", name) for name in ("entropy", "dropout", "smoothness")} | {
+        ("pairs of digits, CNN", "recombination")
+    }
+
+
+def test_the_page_counts_its_cells_and_the_picture_says_why_others_are_empty(folders):
+    found = VERDICT["cells"](folders)
+    page = VERDICT["page"](found)
+    assert "4 are. The interval lies above 0 in 1 (helps)" in page
+    assert "below in 1 (harms), and holds 0 in 1 (open); in 1 the plain model is chosen." in page
+    assert "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 2 | results |" in page
+    figure = VERDICT["draw"](found)
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    plt.close(figure)
+    assert "not for sentences" in shown
+    assert "not run" in shown
+    assert "not run: days on a CPU" in shown
+    assert len(shown) == 10 * len(VERDICT["TERMS"]) + 4
+
+
+def test_the_page_in_the_repository_is_of_its_reference():
+    reference = {folder: kept for folder, kept in VERDICT["FOLDERS"].items() if kept}
+    assert VERDICT["PAGE"].read_text() == VERDICT["page"](VERDICT["cells"](reference)), "call make verdict without results/tables"
