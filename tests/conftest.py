@@ -19,7 +19,7 @@ from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.plugins import declarations, defaults
 from compositional.tasks import scan_jump_episodes
-from compositional.tasks.shared import side_by_side as pairs
+from compositional.tasks.shared import side_by_side
 from compositional.training.problem import Problem
 
 torch.set_num_threads(1)
@@ -87,7 +87,7 @@ def question_splits():
 def digit_splits():
     """Pairs of digits, setting A, in small."""
     options = defaults("tasks.digits_concat") | {"train_pairs": 600, "test_pairs": 200}
-    members, about = pairs.build(digits.load(None), options)
+    members, about = side_by_side.build(digits.load(None), options)
     return {
         name: ImageSplit(np.array(member["image"]), np.array(member["label"]), about["component_width"], "cpu")
         for name, member in members.items()

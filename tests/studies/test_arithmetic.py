@@ -13,13 +13,13 @@ from torch import nn
 
 from compositional import randomness
 from compositional.datasets.arithmetic_expressions import Expression
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import metrics
 from compositional.evaluation import smoothness as changes
 from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.layers.tap import silent_tap
 from compositional.plugins import defaults
 from compositional.regularizers import additivity, recombination, smoothness
-from compositional.stages import split as splitting
+from compositional.stages.split import audit, make_split
 from compositional.tasks import arithmetic
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, initial_weights, read_problem, weight_layout
@@ -44,7 +44,7 @@ def problem(tmp_path):
 
     def make(task: dict, model: dict | None = None, term: str | None = None, options: dict | None = None) -> Problem:
         parameters = defaults("tasks.arithmetic") | {"train_examples": 60, "test_examples": 24} | task
-        splitting.make_split("small", "tasks.arithmetic", parameters, tmp_path, tmp_path / "split")
+        make_split("small", "tasks.arithmetic", parameters, tmp_path, tmp_path / "split")
         settings = {"batch_size": 16, "steps": 6, "record_every": 3, "decay": 1.0, "clip": None, "loss": "squared"}
         family = {
             "task": "small",
@@ -63,7 +63,7 @@ def problem(tmp_path):
 
 def train(case, runs):
     states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, evaluation.measure)
+    train_runs(case, states, metrics.measure)
     return states
 
 
@@ -97,7 +97,7 @@ def test_training_has_nearly_all_test_expressions_where_both_are_drawn_independe
     shares, distinct = [], []
     for draw in range(20):
         members, about = build(draw=draw)
-        (count,) = splitting.audit(members, about["disjoint"])
+        (count,) = audit(members, about["disjoint"])
         references = about["references"]
         assert references["examples in training"] == count["share"]
         assert references["distinct inputs in training"] == count["distinct_share"]
@@ -134,7 +134,7 @@ def test_held_out_pairs_occur_in_no_training_expression():
     assert Counter(members["test"]["category"]) == {"sum": 16, "product": 16}  # a fifth of 81 each
     assert not steps(members["test"]) & steps(members["train"])
     assert about["in_distribution"] == "in_distribution"
-    leak, held_out = splitting.audit(members, about["disjoint"])
+    leak, held_out = audit(members, about["disjoint"])
     assert (leak["member"], leak["items"]) == ("in_distribution", 200)
     assert leak["share"] > 0.97
     assert (held_out["items"], held_out["in_training"]) == (32, 0)
@@ -168,7 +168,7 @@ def test_longer_chains_than_trained_are_tested():
     members, about = build(held_out="length", chain=2)
     assert {len(form) for form in members["train"]["form"]} == {1, 2}
     assert Counter(members["test"]["category"]).keys() == {"3 operators", "4 operators"}
-    assert splitting.audit(members, about["disjoint"])[1]["in_training"] == 0
+    assert audit(members, about["disjoint"])[1]["in_training"] == 0
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_additivity_is_zero_of_a_sum_of_parts_and_not_of_a_product():
 def test_a_trained_run_says_which_operator_it_fails_on(problem):
     case = problem({"held_out": "pairs"})
     weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
-    (found,) = evaluation.measure(case, weights)
+    (found,) = metrics.measure(case, weights)
     assert {metric for split, metric in found if split == "test"} == {
         "loss",
         "accuracy",

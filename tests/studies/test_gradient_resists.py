@@ -19,14 +19,14 @@ from support.configurations import SCHEMA, STUDIES, read
 from compositional import randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import scan
-from compositional.evaluation import learning_curves as curves
+from compositional.evaluation import learning_curves
 from compositional.kinds import image, point, sequence
 from compositional.kinds.shared.labelled import Labelled
 from compositional.language.vocabulary import Vocabulary
 from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.plugins import defaults
-from compositional.stages import split as splitting
 from compositional.stages.plot import plot
+from compositional.stages.split import audit, make_split
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, initial_weights, weight_layout
 from compositional.training.state import State, fresh_state
@@ -65,7 +65,7 @@ def problem(model: dict | None = None, task: dict | None = None, **settings) -> 
 def trained(case: Problem, seeds) -> list[State]:
     """Runs of all seeds, trained together."""
     states = [fresh_state(case, seed, 0.0) for seed in seeds]
-    train_runs(case, states, curves.measure)
+    train_runs(case, states, learning_curves.measure)
     return states
 
 
@@ -108,13 +108,13 @@ def test_setting_b_of_scan_in_the_appendix_reading_replaces_jump_alone():
     assert len(members["train"]) == 3 * len(published["train"])
     for command in before.keys() - {"jump"}:
         assert counts[command] == 3 * before[command] + (before["jump"] if command in ("walk", "look", "run") else 0)
-    assert splitting.audit(members, about["disjoint"])[0]["in_training"] == 0
+    assert audit(members, about["disjoint"])[0]["in_training"] == 0
 
 
 def test_the_audit_states_the_overlap_that_setting_b_wants():
     assert "by_design" not in built("scan_jump")[1]["disjoint"][0]
     members, about = built("scan_jump", setting="B")
-    (count,) = splitting.audit(members, about["disjoint"])
+    (count,) = audit(members, about["disjoint"])
     assert (count["items"], count["in_training"]) == (7706, 7706)
     assert "setting B" in count["by_design"]
 
@@ -148,7 +148,7 @@ def test_the_test_quadrant_is_covered_evenly_and_belongs_to_class_1():
 
 def test_a_split_of_points_is_read_back_as_it_was_made(tmp_path):
     options = defaults("tasks.quadrants") | {"train_points": 20}
-    splitting.make_split("toy", "tasks.quadrants", options, tmp_path / "raw", tmp_path / "split")
+    make_split("toy", "tasks.quadrants", options, tmp_path / "raw", tmp_path / "split")
     about = json.loads((tmp_path / "split" / "task.json").read_text())
     assert about["items"] == {"train": 20, "validation": 20, "test": 10000}
     read = point.load(tmp_path / "split", "cpu")["train"]
@@ -166,7 +166,7 @@ def test_the_share_of_the_quadrant_on_a_known_boundary():
         "output.weight": torch.tensor([[[0.0, 1.0]]]),
         "output.bias": torch.tensor([[1e-6, 0.0]]),
     }
-    (values,) = curves.measure(case, weights, 10000)
+    (values,) = learning_curves.measure(case, weights, 10000)
     # The part x_1 > 1/4 + x_2 / 2 of the unit square has area 1/2.
     assert values["test", "accuracy"] == pytest.approx(0.5, abs=0.005)
 

@@ -23,9 +23,7 @@ from support.project import Project
 from torch.nn import functional
 
 from compositional.configuration.configuration import Configuration
-from compositional.evaluation import conjunctions
-from compositional.evaluation import learning_curves as curves
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import conjunctions, learning_curves, metrics
 from compositional.figures import conjunction_values, kernel_context
 from compositional.figures.shared import item_values
 from compositional.files import write_csv
@@ -37,10 +35,9 @@ from compositional.measures import additivity, kernels
 from compositional.models import kernel_machine
 from compositional.plugins import defaults
 from compositional.randomness import uniform_noise
-from compositional.stages import split as splitting
 from compositional.stages.plot import plot
-from compositional.tasks.shared import composite_images
-from compositional.tasks.shared import designs as symbolic
+from compositional.stages.split import audit, make_split
+from compositional.tasks.shared import composite_images, designs
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, initial_weights, weight_layout
 from compositional.training.state import State, fresh_state
@@ -78,7 +75,7 @@ def problem(task: str, model: str, task_options: dict | None = None, model_optio
 def trained(case: Problem, seeds=(0,)) -> list[State]:
     """Runs of all seeds, trained together."""
     states = [fresh_state(case, seed, 0.0) for seed in seeds]
-    train_runs(case, states, curves.measure)
+    train_runs(case, states, learning_curves.measure)
     return states
 
 
@@ -202,23 +199,23 @@ def test_an_unknown_activation_is_refused_by_name():
 def test_symbolic_tasks_have_their_combinations(task, options, train, test):
     members, about = import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | options)
     assert (len(members["train"]), len(members["test"])) == (train, test)
-    assert all(count["in_training"] == 0 for count in splitting.audit(members, about["disjoint"]))
+    assert all(count["in_training"] == 0 for count in audit(members, about["disjoint"]))
 
 
 def test_targets_of_symbolic_tasks():
     def targets(design):
         return dict(zip(map(tuple, design.combinations.tolist()), design.targets, strict=True))
 
-    addition = targets(symbolic.addition(defaults("tasks.addition")))
+    addition = targets(designs.addition(defaults("tasks.addition")))
     assert (addition[0, 0], addition[8, 3], addition[4, 4]) == (-8, 3, 0)
-    context = targets(symbolic.context_dependence(defaults("tasks.context_dependence")))
+    context = targets(designs.context_dependence(defaults("tasks.context_dependence")))
     assert (context[0, 2, 5], context[1, 2, 5], context[0, 3, 0], context[1, 3, 0]) == (-1, 1, 1, -1)
-    same = targets(symbolic.transitive_equivalence(defaults("tasks.transitive_equivalence")))
+    same = targets(designs.transitive_equivalence(defaults("tasks.transitive_equivalence")))
     assert (same[0, 1], same[1, 1], same[1, 2], same[3, 2]) == (1, 1, -1, 1)
 
 
 def test_dispersed_sets_hold_every_item_twice_in_either_place_and_differ():
-    matrices = [symbolic.dispersed(seed) for seed in range(6)]
+    matrices = [designs.dispersed(seed) for seed in range(6)]
     assert all((matrix.sum(0) == 2).all() and (matrix.sum(1) == 2).all() for matrix in matrices)
     assert len({matrix.tobytes() for matrix in matrices}) == 6
 
@@ -231,7 +228,7 @@ def test_dispersed_sets_of_images_have_the_originals_seeds():
 
 def test_tasks_refuse_options_that_make_no_sense():
     with pytest.raises(ValueError, match="trained_per_class must be less than class_size"):
-        symbolic.transitive_equivalence({"class_size": 3, "trained_per_class": 3})
+        designs.transitive_equivalence({"class_size": 3, "trained_per_class": 3})
     with pytest.raises(ValueError, match="sets is for the dispersed training set"):
         import_module("compositional.tasks.addition").build(None, defaults("tasks.addition") | {"sets": 2})
 
@@ -264,7 +261,7 @@ def test_ridge_regression_on_addition_has_the_closed_forms_slope(items, count):
         outputs = {metric: value for (split, metric), value in found.items() if split == "test" and f"at {salience:g}" in metric}
         for metric, value in outputs.items():
             if metric.startswith("output"):
-                total = sum(symbolic.VALUES[int(item)] for item in metric.split()[2:4])
+                total = sum(designs.VALUES[int(item)] for item in metric.split()[2:4])
                 assert value == pytest.approx(total * kernels.addition_slope(salience, count), abs=1e-4)
 
 
@@ -355,9 +352,9 @@ def test_a_fit_is_kept_in_its_weights_and_recorded_once():
     )
     seen = []
     (state,) = states = [fresh_state(case, 0, 0.0)]
-    train_runs(case, states, curves.measure, seen.append)
+    train_runs(case, states, learning_curves.measure, seen.append)
     assert (state.step, state.diverged_at, seen) == (7, None, [[state]])
-    (values,) = evaluation.measure(case, weights_of(case, states))
+    (values,) = metrics.measure(case, weights_of(case, states))
     assert values["train", "accuracy"] == values["test", "accuracy"] == 1
     assert {(step, *key) for step, *key, _ in state.history} == {(7, *key) for key in values}
 
@@ -374,7 +371,7 @@ def test_a_fit_without_a_finite_solution_is_marked(monkeypatch):
 
     monkeypatch.setattr(case.model, "fit", endless)
     states = [fresh_state(case, 0, 0.0)]
-    train_runs(case, states, curves.measure)
+    train_runs(case, states, learning_curves.measure)
     assert states[0].diverged_at == 7
     assert all(math.isnan(value) for *_, value in states[0].history)
 
@@ -490,7 +487,7 @@ def test_lazy_training_keeps_similarities_and_rich_training_infers_equivalence()
             record_every=steps,
         )
         states = trained(case, (0, 1))
-        reached[scale] = evaluation.measure(case, weights_of(case, states))
+        reached[scale] = metrics.measure(case, weights_of(case, states))
     assert all(run["train", "accuracy"] == 1 for runs in reached.values() for run in runs)
     assert all(run["test", "accuracy"] == 1 for run in reached[1e-6])
     assert all(run["test", "accuracy"] <= 0.5 for run in reached[1.0])
@@ -606,7 +603,7 @@ NETWORKS = {
 @cache
 def digits(folder: Path, options: tuple) -> tuple[dict, dict[str, composite.CompositeSplit]]:
     target = folder / hashlib.sha256(repr(options).encode()).hexdigest()[:8]
-    splitting.make_split(
+    make_split(
         "task", "tasks.digits_composite", defaults("tasks.digits_composite") | SMALL | dict(options), folder / "no", target
     )
     return json.loads((target / "task.json").read_text()), load_composites(target, "cpu")
@@ -730,7 +727,7 @@ def test_a_run_of_an_image_network_does_not_depend_on_its_neighbors(composite, m
 
 def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composite):
     case = composite("batchnorm_cnn")
-    weights = evaluation.calibrated(case, weights_of(case, trained(case)))
+    weights = metrics.calibrated(case, weights_of(case, trained(case)))
     ((_, whole),) = case.splits["test"].evaluation_batches(1, 10**6)
     (_, part), *_ = case.splits["test"].evaluation_batches(1, 5)
     outputs = [
@@ -804,7 +801,7 @@ def test_networks_at_their_default_size_have_the_originals_parameters(model, sha
 
 def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
     options = defaults("tasks.digits_concat") | {"train_pairs": 300, "test_pairs": 600}
-    splitting.make_split("pairs", "tasks.digits_concat", options, tmp_path / "no", tmp_path / "split")
+    make_split("pairs", "tasks.digits_concat", options, tmp_path / "no", tmp_path / "split")
     case = Problem(
         task="pairs",
         about=json.loads((tmp_path / "split" / "task.json").read_text()),
@@ -860,7 +857,7 @@ def small_table(figure: dict) -> pd.DataFrame:
             }
             components = {"pair": ("left", "right"), "scan_jump": ("verb", "template")}.get(kind, ("first", "second"))
             if kind not in ("pair", "scan_jump") and source == "metrics.csv":
-                design = getattr(symbolic, kind)(defaults(f"tasks.{kind}") | {"class_size": 5} | parameters)
+                design = getattr(designs, kind)(defaults(f"tasks.{kind}") | {"class_size": 5} | parameters)
                 components = design.components
                 described = additivity.describe(
                     design.combinations, numbers.normal(size=(len(design.combinations), 1)), design.trained, components
@@ -951,10 +948,10 @@ def test_the_caption_of_image_networks_states_means_by_distance():
 
 
 def test_the_caption_of_equivalence_says_when_all_is_right():
-    curves = {"train": ([0.5, 0.75, 0.6], [0.5, 0.95, 0.8]), "test": ([0.5, 1.0, 1.0], [0.5, 0.9, 1.0])}
+    learning_curves = {"train": ([0.5, 0.75, 0.6], [0.5, 0.95, 0.8]), "test": ([0.5, 1.0, 1.0], [0.5, 0.9, 1.0])}
     rows = [
         ("t", "m", "none", 0.0, seed, step, split, "accuracy", value)
-        for split, of in curves.items()
+        for split, of in learning_curves.items()
         for seed, own in enumerate(of)
         for step, value in zip((0, 10, 20), own, strict=True)
     ]

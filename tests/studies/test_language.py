@@ -18,9 +18,7 @@ from torch import nn
 from compositional import randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import geoquery, scan
-from compositional.evaluation import decoding, representations
-from compositional.evaluation import error_types as mistakes
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import decoding, error_types, metrics, representations
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.layers import attention
@@ -30,8 +28,8 @@ from compositional.layers.tap import dropout, silent_tap
 from compositional.models import meta_sequence_to_sequence
 from compositional.plugins import declarations, defaults
 from compositional.regularizers import consistency
-from compositional.stages import download as sources
-from compositional.stages import split as splitting
+from compositional.stages.download import MIRROR_VARIABLE, DownloadError, fetch
+from compositional.stages.split import audit, make_split
 from compositional.tasks import cogs, iwslt
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, initial_weights, weight_layout
@@ -58,7 +56,7 @@ def lines(member) -> list[str]:
 def test_scan_splits_have_the_published_lines_and_bytes(task):
     members, about = build(task)
     assert {name: (len(member), sum(map(len, lines(member)))) for name, member in members.items()} == PUBLISHED[task]
-    assert splitting.audit(members, about["disjoint"])[0]["in_training"] == 0
+    assert audit(members, about["disjoint"])[0]["in_training"] == 0
     assert {line for member in members.values() for line in lines(member)} <= {f"IN: {a} OUT: {b}\n" for a, b in scan.commands()}
 
 
@@ -81,7 +79,7 @@ def test_episodes_follow_their_support_and_withhold_the_true_assignment():
             true = {scan.ACTIONS[verb]: action for verb, action in assigned.items()}
             assert actions == " ".join(true.get(action, action) for action in truth[command].split())
     assert len(members["test"]) == 7706
-    assert splitting.audit(members, about["disjoint"])[0]["in_training"] == 0
+    assert audit(members, about["disjoint"])[0]["in_training"] == 0
 
 
 @pytest.fixture
@@ -101,7 +99,7 @@ def cogs_files(tmp_path):
 
 def test_cogs_has_its_categories_by_group(cogs_files):
     members, about = build("cogs", cogs_files)
-    assert [count["member"] for count in splitting.audit(members, about["disjoint"])] == ["test", "validation", "in_distribution"]
+    assert [count["member"] for count in audit(members, about["disjoint"])] == ["test", "validation", "in_distribution"]
     assert members["test"]["category"] == ["lexical/prim_to_subj_common", "structural/pp_recursion", "structural/pp_recursion"]
     assert members["train"].column_names == ["input", "output"]
     assert {name: len(member) for name, member in members.items()} == {
@@ -129,14 +127,14 @@ def test_a_file_known_by_its_git_identity_is_checked(tmp_path, monkeypatch):
 
     # `git hash-object` of a file that holds "hello\n".
     monkeypatch.setitem(dataset.FILES["train_100.tsv"], "git_blob", "ce013625030ba8dba906f756967f9e9ca394464a")
-    monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
     (tmp_path / "cogs").mkdir()
     (tmp_path / "cogs" / "train_100.tsv").write_text("hello\n")
-    sources.fetch("cogs", "train_100.tsv", tmp_path / "here", ["mirror"], str(tmp_path))
+    fetch("cogs", "train_100.tsv", tmp_path / "here", ["mirror"], str(tmp_path))
     assert (tmp_path / "here").read_text() == "hello\n"
     (tmp_path / "cogs" / "train_100.tsv").write_text("hullo\n")
-    with pytest.raises(sources.DownloadError, match="git blob"):
-        sources.fetch("cogs", "train_100.tsv", tmp_path / "there", ["mirror"], str(tmp_path))
+    with pytest.raises(DownloadError, match="git blob"):
+        fetch("cogs", "train_100.tsv", tmp_path / "there", ["mirror"], str(tmp_path))
     assert not (tmp_path / "there").exists()
 
 
@@ -166,7 +164,7 @@ def test_geoquery_fills_in_the_names_of_places(tmp_path):
     assert published["train"]["input"] == ["capital of new york", "iowa 's capital", "rivers"]
     assert set(published) == {"train", "test"}
     assert published["test"]["category"] == ["asks/size; names/none"]
-    rules = [count["columns"] for count in splitting.audit(published, about["disjoint"])]
+    rules = [count["columns"] for count in audit(published, about["disjoint"])]
     assert rules == [["input"], ["output"]]  # by query no form is in both
     assert build("geoquery", tmp_path, split="question", train_on_validation=True)[1]["in_distribution"] == "train"
 
@@ -253,7 +251,7 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
         (raw / f"{name}.npz").write_bytes(mini_imagenet.pack(rows))
     assert mini_imagenet.pack(rows) == (raw / "test.npz").read_bytes()
     options = {"train_images": 20, "validation_images": 8, "test_images": None}
-    splitting.make_split("mini", "tasks.mini_imagenet", options, raw, tmp_path / "split", raw_files=["train.npz"])
+    make_split("mini", "tasks.mini_imagenet", options, raw, tmp_path / "split", raw_files=["train.npz"])
     about = json.loads((tmp_path / "split" / "task.json").read_text())
     assert about["items"] == {"train": 20, "validation": 8, "test": 24}
     assert about["image_shape"] == [3, 84, 84]
@@ -265,7 +263,7 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
     splits = import_module("compositional.kinds.image").load(tmp_path / "split", "cpu")
     case = Problem("mini", about, splits, "resnet18", model, small, None, {}, settings, "cpu")
     state = fresh_state(case, 0, 0.0)
-    train_runs(case, [state], evaluation.measure)
+    train_runs(case, [state], metrics.measure)
     assert state.diverged_at is None
     assert {split for _, split, metric, _ in state.history if metric == "accuracy"} == {"train", "validation", "test"}
 
@@ -274,7 +272,7 @@ def test_weight_decay_and_the_rate_s_warm_up_and_drops_against_pytorch(problem):
     options = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.05, "learning_rate": 0.1, "decay": 0.1, "decay_every": 2}
     case = problem("cnn", steps=4, record_every=4, loss="cross_entropy", clip=None, warmup=2, **options)
     state = fresh_state(case, 3, 0.0)
-    train_runs(case, [state], evaluation.measure)
+    train_runs(case, [state], metrics.measure)
     weights = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 3).items()}
     optimizer = torch.optim.SGD(weights.values(), lr=0.1, momentum=0.9, weight_decay=0.05)
     schedules = [
@@ -774,8 +772,8 @@ def test_divergence_by_hand():
     ],
 )
 def test_mistakes_have_a_kind(prediction, kind):
-    assert mistakes.kind("a b c", prediction) == kind
-    assert kind in mistakes.KINDS
+    assert error_types.error_type("a b c", prediction) == kind
+    assert kind in error_types.ERROR_TYPES
 
 
 class Chain:
@@ -830,7 +828,7 @@ def test_a_beam_of_one_is_greedy(problem):
     """Beam search looks at no target: greedy decoding's knowledge of what is right already changes nothing."""
     case = problem("lstm_attention", steps=400, record_every=400)
     states = [fresh_state(case, seed, 0.0) for seed in range(2)]
-    train_runs(case, states, evaluation.measure)
+    train_runs(case, states, metrics.measure)
     weights = weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
     _, batch = case.splits["train"].evaluation_batches(2, 64, 64)[0]
     greedy = decoding.decode_greedily(case, weights, batch, 40)
@@ -853,7 +851,7 @@ def test_scores_hold_beam_accuracy_and_bleu():
 def test_categories_are_counted_apart_and_by_group():
     right = torch.tensor([[True, False, True, True], [False, False, False, True]])
     categories = np.array(["lexical/a", "lexical/b", "lexical/a", "structural/c"])
-    first, second = evaluation._by_category(right, categories)
+    first, second = metrics._by_category(right, categories)
     assert first == {"lexical": 2 / 3, "lexical/a": 1.0, "lexical/b": 0.0, "structural": 1.0, "structural/c": 1.0}
     assert second["lexical"] == 0.0
 

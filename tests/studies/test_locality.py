@@ -15,18 +15,18 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.datasets import pathfinder as generator
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import metrics
 from compositional.figures import contact_sheet, locality
 from compositional.kinds.image import Batch, ImageSplit, load
-from compositional.layers import batch_norm_statistics as calibration
+from compositional.layers import batch_norm_statistics
 from compositional.layers.functional import conv2d
 from compositional.models import resnet18
 from compositional.plugins import defaults
 from compositional.regularizers import interaction
-from compositional.stages import split as splitting
 from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
-from compositional.tables import examples as samples
+from compositional.stages.split import make_split
+from compositional.tables import examples
 from compositional.tasks import is_same_class, pathfinder
 from compositional.tasks.shared import pathfinder_solver, same_class
 from compositional.training.loop import train_runs
@@ -145,10 +145,10 @@ def test_calibration_gives_the_statistics_of_the_examples():
 def test_statistics_of_a_run_do_not_depend_on_the_others():
     values = torch.rand(3, 50, 7, 5, 6)
     shown = lambda batch, see: see("layer", batch)  # noqa: E731
-    together = calibration.statistics(shown, [values, 2 * values])
+    together = batch_norm_statistics.statistics(shown, [values, 2 * values])
     assert together["layer.mean"].shape == together["layer.variance"].shape == (3, 7)
     for run in range(3):
-        alone = calibration.statistics(shown, [values[run : run + 1], 2 * values[run : run + 1]])
+        alone = batch_norm_statistics.statistics(shown, [values[run : run + 1], 2 * values[run : run + 1]])
         assert all(torch.equal(alone[name][0], together[name][run]) for name in alone)
 
 
@@ -425,7 +425,7 @@ def digits_apart(tmp_path_factory):
     """The split of digits at a distance as the workflow makes it."""
     folder = tmp_path_factory.mktemp("splits") / "same_digit"
     small = {"train_pairs": 300, "test_pairs": 100, "canvas_height": 8, "canvas_width": 24, "distance": 8}
-    splitting.make_split("same_digit", "tasks.is_same_digit", defaults("tasks.is_same_digit") | small, folder / "none", folder)
+    make_split("same_digit", "tasks.is_same_digit", defaults("tasks.is_same_digit") | small, folder / "none", folder)
     return folder
 
 
@@ -449,7 +449,7 @@ def problem(folder, regularizer=None, **settings) -> Problem:
 
 def trained(case, runs):
     states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, evaluation.measure)
+    train_runs(case, states, metrics.measure)
     return states
 
 
@@ -479,9 +479,9 @@ def test_a_task_without_redundant_component_cannot_be_recombined(digits_apart):
 def test_examples_pass_through_a_table_into_a_contact_sheet(digits_apart, tmp_path):
     aggregate([digits_apart], tmp_path / "table.csv")
     table = pd.read_csv(tmp_path / "table.csv")
-    assert len(table) == 2 * 2 * samples.EXAMPLES
+    assert len(table) == 2 * 2 * examples.EXAMPLES
     split = load(digits_apart, "cpu")["train"]
-    picture = samples.decode(table.image.iloc[0])
+    picture = examples.decode(table.image.iloc[0])
     stored = split.images[int(table.example.iloc[0]), 0].numpy()
     assert (picture[:, :8] == stored[:, :8]).all()
     assert (picture[:, 16:] == stored[:, 8:]).all()

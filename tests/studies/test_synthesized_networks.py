@@ -28,7 +28,7 @@ from support.project import Project
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import raven
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation.metrics import measure
 from compositional.figures import synthesized_correlation, synthesized_ranks
 from compositional.figures.shared import synthesized as tables
 from compositional.kinds.puzzle import PuzzleSplit
@@ -478,7 +478,7 @@ def graph_problem(model: str = "graph_structured", **changes) -> Problem:
 
 def trained(problem: Problem, seeds) -> list[State]:
     states = [fresh_state(problem, seed, 0.0) for seed in seeds]
-    train_runs(problem, states, evaluation.measure)
+    train_runs(problem, states, measure)
     return states
 
 

@@ -14,15 +14,15 @@ import yaml
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import low_rank
-from compositional.evaluation import learning_curves as curves
+from compositional.evaluation import learning_curves
 from compositional.figures import component_dynamics, growth_law
 from compositional.kinds.tensor import TensorSplit, load
 from compositional.layers import factorization
 from compositional.models import cp_factorization, hierarchical_tensor_factorization, matrix_factorization
 from compositional.plugins import defaults
 from compositional.records import store
-from compositional.stages import split as splitting
-from compositional.tasks.shared import low_rank_recovery as measurements
+from compositional.stages.split import make_split
+from compositional.tasks.shared import low_rank_recovery
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, initial_weights, weight_layout
 from compositional.training.state import State, fresh_state, has_ended
@@ -57,7 +57,7 @@ def problem(task: str, model: str, changes: dict, options: dict | None = None, *
     )
 
 
-def trained(case, seeds, measure=curves.measure, **kwargs):
+def trained(case, seeds, measure=learning_curves.measure, **kwargs):
     states = [fresh_state(case, seed, 0.0) for seed in seeds]
     train_runs(case, states, measure, **kwargs)
     return states
@@ -87,8 +87,8 @@ def test_a_hierarchical_target_has_low_rank_along_its_tree_only():
 
 
 def test_completion_measures_every_entry_once():
-    target = measurements.matrix_target(defaults("tasks.matrix_completion"))
-    members, about = measurements.completion(target, defaults("tasks.matrix_completion"))
+    target = low_rank_recovery.matrix_target(defaults("tasks.matrix_completion"))
+    members, about = low_rank_recovery.completion(target, defaults("tasks.matrix_completion"))
     seen = members["train"]["entry"][:] + members["test"]["entry"][:]
     assert sorted(seen) == list(range(4096))
     assert about["shape"] == [64, 64]
@@ -96,19 +96,19 @@ def test_completion_measures_every_entry_once():
     values = np.array(members["train"]["value"][:])
     assert values == pytest.approx(target.reshape(-1)[members["train"]["entry"][:]], rel=1e-6)
     with pytest.raises(ValueError, match="more than the 4096 entries"):
-        measurements.completion(target, defaults("tasks.matrix_completion") | {"test_measurements": 2049})
+        low_rank_recovery.completion(target, defaults("tasks.matrix_completion") | {"test_measurements": 2049})
 
 
 def test_ranks_must_fit_the_target():
     with pytest.raises(ValueError, match="order 4 needs 2 ranks"):
-        measurements.tensor_target(defaults("tasks.tensor_completion") | TREE | {"ranks": [5]})
+        low_rank_recovery.tensor_target(defaults("tasks.tensor_completion") | TREE | {"ranks": [5]})
 
 
 @pytest.mark.parametrize(("task", "changes"), [("matrix_sensing", MATRIX), ("tensor_sensing", CP), ("tensor_sensing", TREE)])
 def test_sensing_against_materialized_measurement_tensors(task, changes):
     options = defaults(f"tasks.{task}") | changes
-    target = (measurements.matrix_target if task == "matrix_sensing" else measurements.tensor_target)(options)
-    members, about = measurements.sensing(target, options)
+    target = (low_rank_recovery.matrix_target if task == "matrix_sensing" else low_rank_recovery.tensor_target)(options)
+    members, about = low_rank_recovery.sensing(target, options)
     member = members["train"].with_format("numpy")
     probes = member["probe"][:].astype(np.float64)
     dense = probes
@@ -142,12 +142,12 @@ def test_a_completion_batch_counts_its_entries_alone():
 
 def test_a_split_is_read_back_as_it_was_made(tmp_path):
     options = defaults("tasks.tensor_sensing") | CP
-    splitting.make_split("sensing", "tasks.tensor_sensing", options, tmp_path / "none", tmp_path / "split")
+    make_split("sensing", "tasks.tensor_sensing", options, tmp_path / "none", tmp_path / "split")
     splits = load(tmp_path / "split", "cpu")
     about = json.loads((tmp_path / "split" / "task.json").read_text())
     assert about["shape"] == [5, 5, 5]
     assert [audit["in_training"] for audit in about["audit"]] == [0]
-    target = measurements.tensor_target(options)
+    target = low_rank_recovery.tensor_target(options)
     entries = torch.tensor(target.reshape(1, -1), dtype=torch.float32)
     for split in splits.values():
         assert split.batch(torch.zeros(1, 1)).residual(entries).abs().max() < 1e-5
@@ -305,7 +305,7 @@ def test_components_are_learned_one_after_the_other_and_recover_the_matrix():
     (state,) = trained(case, [0])
     table = pd.DataFrame(state.history, columns=["step", "split", "metric", "value"])
     found = component_dynamics.components(table, "singular_value")
-    singular = np.linalg.svd(measurements.matrix_target(defaults("tasks.matrix_completion") | changes), compute_uv=False)
+    singular = np.linalg.svd(low_rank_recovery.matrix_target(defaults("tasks.matrix_completion") | changes), compute_uv=False)
     assert found.iloc[-1][[1, 2]].tolist() == pytest.approx(singular[:2], rel=0.02)
     assert found.iloc[-1][3] < 0.01
     first, second = component_dynamics.appearances(found).values()
@@ -374,10 +374,10 @@ def test_a_factorization_resumes_from_its_checkpoint_to_the_same_bits(tmp_path):
         raise KilledError
 
     with pytest.raises(KilledError):
-        train_runs(case, [state], curves.measure, kill)
+        train_runs(case, [state], learning_curves.measure, kill)
     resumed = State.restored(*kept.load_checkpoint("key"))
     assert resumed.step == 4
-    train_runs(case, [resumed], curves.measure)
+    train_runs(case, [resumed], learning_curves.measure)
     assert torch.equal(resumed.tensors["weights"], whole.tensors["weights"])
     assert resumed.history == whole.history
 

@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from compositional import files
-from compositional.archive import bundle as archive
-from compositional.archive import comparison
+from compositional.archive import bundle, comparison
 from compositional.files import sha256
 from compositional.records import provenance
 
@@ -147,8 +146,8 @@ def test_the_archive_is_a_workflow_run_crate(rebuilt, archived_project, tmp_path
         return Context()
 
     monkeypatch.setattr(http.HttpRequester, "get", get, raising=False)
-    archive.unpack(archived_project.folder / "results/archive.zip", tmp_path / "crate")
-    described = json.loads((tmp_path / "crate" / archive.METADATA).read_text())
+    bundle.unpack(archived_project.folder / "results/archive.zip", tmp_path / "crate")
+    described = json.loads((tmp_path / "crate" / bundle.METADATA).read_text())
     used = {key for entity in described["@graph"] for key in entity} - {"@id", "@type"}
     kinds = {
         kind
@@ -307,13 +306,13 @@ def test_an_archive_that_cannot_be_trusted_is_refused(tmp_path):
     for name in ("../outside.txt", "/tmp/outside.txt"):
         with zipfile.ZipFile(tmp_path / "bad.zip", "w") as stored:
             stored.writestr(name, "x")
-        with pytest.raises(archive.ArchiveError, match="not to be trusted"):
-            archive.unpack(tmp_path / "bad.zip", tmp_path / "new")
+        with pytest.raises(bundle.ArchiveError, match="not to be trusted"):
+            bundle.unpack(tmp_path / "bad.zip", tmp_path / "new")
     (tmp_path / "bad.zip").write_text("no zip")
-    with pytest.raises(archive.ArchiveError, match="can't be unpacked"):
-        archive.unpack(tmp_path / "bad.zip", tmp_path / "new")
-    with pytest.raises(archive.ArchiveError, match="is not empty"):
-        archive.unpack(tmp_path / "bad.zip", tmp_path)
+    with pytest.raises(bundle.ArchiveError, match="can't be unpacked"):
+        bundle.unpack(tmp_path / "bad.zip", tmp_path / "new")
+    with pytest.raises(bundle.ArchiveError, match="is not empty"):
+        bundle.unpack(tmp_path / "bad.zip", tmp_path)
     done = reproduce(tmp_path / "bad.zip", tmp_path / "other")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -331,9 +330,9 @@ def test_raw_data_goes_into_the_archive_where_its_license_allows(archived_projec
     (results / "raw/letters/a.txt").write_text("a")
     about = {"sha256": sha256(results / "raw/letters/a.txt"), "bytes": 1, "license": {"name": "L", "redistribution": allowed}}
     built["raw"]["letters/a.txt"] = about
-    archive.write(tmp_path / "archive.zip", results, built, data=True)
-    archive.unpack(tmp_path / "archive.zip", tmp_path / "unpacked")
+    bundle.write(tmp_path / "archive.zip", results, built, data=True)
+    bundle.unpack(tmp_path / "archive.zip", tmp_path / "unpacked")
     assert (tmp_path / "unpacked/archived/data/letters/a.txt").exists() == allowed
-    assert archive.altered(tmp_path / "unpacked") == []
-    archive.write(tmp_path / "without.zip", results, built, data=False)
+    assert bundle.altered(tmp_path / "unpacked") == []
+    bundle.write(tmp_path / "without.zip", results, built, data=False)
     assert not any(name.startswith("archived/data/") for name in zipfile.ZipFile(tmp_path / "without.zip").namelist())

@@ -11,7 +11,7 @@ import pytest
 from support.project import Project
 
 from compositional import files
-from compositional.archive import bundle as archive
+from compositional.archive import bundle
 from compositional.records import integrity, provenance
 
 pytestmark = pytest.mark.workflow
@@ -156,5 +156,5 @@ def test_the_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkey
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     provenance.source.cache_clear()
     assert len(provenance.source()["commit"]) == 40
-    assert archive.sources()["files"] == {"a.txt": files.sha256(tmp_path / "a.txt")}
+    assert bundle.sources()["files"] == {"a.txt": files.sha256(tmp_path / "a.txt")}
     provenance.source.cache_clear()

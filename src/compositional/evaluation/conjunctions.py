@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional.evaluation import activations
-from compositional.evaluation import stimuli as probes
+from compositional.evaluation import activations, stimuli
 from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.kinds import Batch, Composed
 from compositional.measures import additivity
@@ -59,7 +58,7 @@ class _Examples:
 
 def _examples(problem: Problem, runs: int) -> _Examples | None:
     """Examples whose components are known and cover all combinations, if the task has such."""
-    if (probe := probes.phrases(problem, runs)) and probe.factors is not None:
+    if (probe := stimuli.phrases(problem, runs)) and probe.factors is not None:
         return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), None, probe.names)
     asked = [problem.splits.get(name) for name in (problem.about.get("in_distribution", ""), "test")]
     members = [split for split in asked if isinstance(split, Composed)]

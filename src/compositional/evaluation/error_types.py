@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-KINDS = ("right", "empty", "cut short", "goes on", "repeats", "other order", "wrong symbols", "wrong length")
+ERROR_TYPES = ("right", "empty", "cut short", "goes on", "repeats", "other order", "wrong symbols", "wrong length")
 
 
-def kind(target: str, prediction: str) -> str:
-    """The first of KINDS that describes the prediction (symbols between spaces):
+def error_type(target: str, prediction: str) -> str:
+    """The first of ERROR_TYPES that describes the prediction (symbols between spaces):
 
     right; empty; cut short (a beginning of the target); goes on (begins with the whole target); repeats (longer than the target,
     ending in one phrase at least three times over); other order (the target's symbols, each as often); wrong symbols (right

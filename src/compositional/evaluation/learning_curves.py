@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import metrics
 from compositional.kinds import Batch, Described, Influenced, Margined, Split
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
@@ -44,11 +44,11 @@ def _outputs(problem: Problem, weights: dict[str, Tensor], split: Split, batches
 
 def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list[dict[tuple[str, str], float]]:
     """For each run {(split, metric): value} on `examples` of each split; weights (R, ...) by name."""
-    results = evaluation.measure(problem, weights, examples)
+    results = metrics.measure(problem, weights, examples)
     settings = problem.settings
     if settings["influence_examples"] or settings["record_outputs"]:
         # Gradients of inputs are wanted, not of weights.
-        weights = evaluation.calibrated(problem, {name: weight.detach() for name, weight in weights.items()})
+        weights = metrics.calibrated(problem, {name: weight.detach() for name, weight in weights.items()})
     if observe := getattr(problem.model, "observe", None):
         with torch.no_grad():
             observed = observe(problem.model_parameters, weights, problem.about)
@@ -58,10 +58,10 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list
     for name, split in problem.splits.items():
         more: list[tuple[str, list]] = []
         if settings["influence_examples"]:
-            batches = split.evaluation_batches(len(results), evaluation.BATCH, settings["influence_examples"])
+            batches = split.evaluation_batches(len(results), metrics.BATCH, settings["influence_examples"])
             more += _influence(problem, weights, batches)
         if name in settings["record_outputs"]:
-            more += _outputs(problem, weights, split, split.evaluation_batches(len(results), evaluation.BATCH, examples))
+            more += _outputs(problem, weights, split, split.evaluation_batches(len(results), metrics.BATCH, examples))
         for metric, values in more:
             for result, value in zip(results, values, strict=True):
                 result[name, metric] = value

@@ -12,8 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
 from compositional import randomness
-from compositional.evaluation import activations, decoding
-from compositional.evaluation import stimuli as probes
+from compositional.evaluation import activations, decoding, stimuli
 from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.kinds.image import Batch, ImageSplit
 from compositional.kinds.sequence import SequenceSplit
@@ -44,7 +43,7 @@ class Findings:
     vectors: dict[str, tuple[list[str], np.ndarray]]
 
 
-def on_probe(problem: Problem, weights: dict[str, Tensor], probe: probes.Probe) -> dict[str, np.ndarray]:
+def on_stimuli(problem: Problem, weights: dict[str, Tensor], probe: stimuli.Stimuli) -> dict[str, np.ndarray]:
     """Every representation of every item of the probe, (R, items, D); of sequences the mean over an input's positions."""
     parts: dict[str, list[np.ndarray]] = {}
     places = np.concatenate([rows for rows, _ in probe.batches])
@@ -69,7 +68,7 @@ def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str])
     }
 
 
-def factor_means(probe: probes.Probe, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+def factor_means(probe: stimuli.Stimuli, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Of the representations (items, D): one row a combination where there are factors, else one per item.
 
     Returns:
@@ -81,7 +80,7 @@ def factor_means(probe: probes.Probe, representations: np.ndarray) -> tuple[np.n
     return rows, factors, compositionality.factor_distances(factors)
 
 
-def _geometry(probe: probes.Probe, name: str, rows: np.ndarray) -> dict[str, float]:
+def _geometry(probe: stimuli.Stimuli, name: str, rows: np.ndarray) -> dict[str, float]:
     """Measures of one run's representation (items, D)."""
     representations, factors, distances = factor_means(probe, rows)
     found = compositionality.topographic_similarity(representations, distances).rows(f"topographic_similarity in {name}")
@@ -196,8 +195,8 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
     """
     runs = next(iter(weights.values())).shape[0]
     weights = calibrated(problem, weights)
-    probe = probes.of(problem, folder, runs)
-    shown = on_probe(problem, weights, probe)
+    probe = stimuli.of(problem, folder, runs)
+    shown = on_stimuli(problem, weights, probe)
     if not shown:
         raise ValueError(f"model {problem.model_name!r} shows no representation to measure")
     types: list[Type] = []
@@ -206,7 +205,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
     if isinstance(train := problem.splits["train"], SequenceSplit):
         sentences = train.input_sentences()
         types = lexicon.infer(sentences, train.output_sentences())
-        frequent = dict(Counter(probes.words_of(sentences)).most_common(COMPARED_WORDS))
+        frequent = dict(Counter(stimuli.words_of(sentences)).most_common(COMPARED_WORDS))
         alike = [word for own in types for word, _ in own if word in frequent]
         listed = list(dict.fromkeys([*alike, *frequent]))
         words = word_vectors(problem, weights, listed)

@@ -27,7 +27,7 @@ MANNERS = ("", "opposite", "around")
 
 
 @dataclass(frozen=True)
-class Probe:
+class Stimuli:
     """Items to show to a network.
 
     items: what a person calls them. batches: pairs (places of the batch's rows among the items, batch). factors: (n, F) or None;
@@ -50,7 +50,7 @@ class Probe:
         return [self.items[place] for place in first]
 
 
-def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Probe | None:
+def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Stimuli | None:
     """Every combination of the values as a SCAN command of one phrase: the first value, and words after it. Nothing for tasks
     whose inputs are none, or contain more than commands."""
     train = problem.splits["train"]
@@ -65,10 +65,10 @@ def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -
         return None
     split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
     batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
-    return Probe(commands, batches, factors, tuple(values), np.empty(0))
+    return Stimuli(commands, batches, factors, tuple(values), np.empty(0))
 
 
-def phrases(problem: Problem, runs: int) -> Probe | None:
+def phrases(problem: Problem, runs: int) -> Stimuli | None:
     """The 84 SCAN commands verb x template ("jump twice", "jump opposite left", ...): two components, every combination."""
     places = ["", *(" ".join(filter(None, pair)) for pair in product(MANNERS, scan.TURNS))]
     templates = tuple(" ".join(filter(None, pair)) for pair in product(places, scan.REPEATS))
@@ -80,7 +80,7 @@ def words_of(sentences: Iterable[str]) -> Iterator[str]:
     return (word for sentence in sentences for word in sentence.split())
 
 
-def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
+def _pairs(problem: Problem, folder: Path, runs: int) -> Stimuli | None:
     """Up to PER_COMBINATION examples of every pair of classes; nothing if a pair occurs in no evaluation member."""
     from datasets import DatasetDict
 
@@ -104,10 +104,10 @@ def _pairs(problem: Problem, folder: Path, runs: int) -> Probe | None:
     if len(np.unique(factors, axis=0)) < np.prod([len(np.unique(column)) for column in factors.T]):
         return None
     items = [f"{left} {right}" for left, right in factors]
-    return Probe(items, batches, factors, ("left", "right"), np.empty(0))
+    return Stimuli(items, batches, factors, ("left", "right"), np.empty(0))
 
 
-def _examples(problem: Problem, runs: int) -> Probe:
+def _examples(problem: Problem, runs: int) -> Stimuli:
     from rapidfuzz.distance import Levenshtein
     from scipy.spatial.distance import pdist
 
@@ -123,15 +123,15 @@ def _examples(problem: Problem, runs: int) -> Probe:
         items = [sentences[row] for row in rows_of]
         words = [item.split() for item in items]
         distances = [Levenshtein.distance(words[i], words[j]) for i in range(len(words)) for j in range(i + 1, len(words))]
-        return Probe(items, batches, None, (), np.array(distances, dtype=float))
+        return Stimuli(items, batches, None, (), np.array(distances, dtype=float))
     labelled = [batch for _, batch in batches if isinstance(batch, Labelled)]
     if len(labelled) < len(batches):
         raise ValueError(f"representations are measured of sentences and of labelled examples, {problem.task!r} has neither")
     pixels = np.concatenate([getattr(batch, batch.content)[0].flatten(1).cpu().numpy() for batch in labelled])
-    return Probe([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
+    return Stimuli([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
 
 
-def of(problem: Problem, folder: Path, runs: int) -> Probe:
+def of(problem: Problem, folder: Path, runs: int) -> Stimuli:
     """The probe of a task, its batches for `runs` networks at once; `folder` holds the split.
 
     Raises:

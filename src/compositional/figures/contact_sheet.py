@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.tables import examples as samples
+from compositional.tables import examples
 
 SOURCE = "split"
 PARAMETERS = {
@@ -35,7 +35,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the table of examples (compositional.tables.examples); training examples are shown."""
     labels = {int(number): name for number, name in options["labels"].items()}
     blocks = [(task, label) for task in options["titles"] for label in sorted(labels, reverse=True)]
-    first = samples.decode(table.image.iloc[0])
+    first = examples.decode(table.image.iloc[0])
     shape = options["width"] * first.shape[0] / first.shape[1]
     columns = options["columns"]
     size = (options["width"] * columns + 1.6, (shape + 0.12) * len(blocks) + 0.3)
@@ -43,7 +43,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes, (task, label) in zip(grid, blocks, strict=True):
         own = table[(table.task == task) & (table.split == "train") & (table.label == label)]
         for panel, picture in zip(axes, own.image, strict=False):
-            pixels = samples.decode(picture)
+            pixels = examples.decode(picture)
             panel.imshow(pixels, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         for panel in axes:
             panel.set(xticks=[], yticks=[])

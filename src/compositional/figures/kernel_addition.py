@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from compositional.figures.shared import item_values, style
 from compositional.measures import kernels
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -48,7 +48,7 @@ def slope(rows: pd.DataFrame, kernel: str) -> float:
     """Least-squares slope of predictions against targets over the new combinations."""
     own = rows[(rows.split == "test") & rows.metric.str.startswith("output of ") & rows.metric.str.endswith(f" at {kernel}")]
     items = own.metric.str.extract(r"output of (\d+) (\d+) at").astype(int).to_numpy()
-    return float(np.polyfit(symbolic.VALUES[items].sum(1), own.value, 1)[0])
+    return float(np.polyfit(designs.VALUES[items].sum(1), own.value, 1)[0])
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from compositional import randomness
-from compositional.layers import Weights
-from compositional.layers import batch_norm_statistics as calibration
+from compositional.layers import Weights, batch_norm_statistics
 from compositional.layers.functional import batch_norm, conv2d, linear
 from compositional.layers.pooling import max_pool
 from compositional.layers.tap import silent_tap
@@ -99,4 +98,4 @@ def forward(parameters: dict, weights: Weights, batch: Any, tap: Callable) -> Te
 
 def calibrate(parameters: dict, weights: Weights, batches: Iterable[Any]) -> Weights:
     """What evaluation normalizes with: every convolution's mean and variance (R, channels), means over the batches."""
-    return calibration.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)
+    return batch_norm_statistics.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

@@ -17,11 +17,11 @@ from compositional.kinds.puzzle import Batch
 from compositional.layers import Weights
 from compositional.layers.functional import gather
 from compositional.layers.tap import dropout
-from compositional.models import pixel_shuffle_transformer as encoder
+from compositional.models import pixel_shuffle_transformer
 
 KIND = "puzzle"
 REPRESENTATIONS = ("features", "graph")
-PARAMETERS = encoder.PARAMETERS | {
+PARAMETERS = pixel_shuffle_transformer.PARAMETERS | {
     "features": {
         "type": "integer",
         "minimum": 8,
@@ -45,11 +45,11 @@ PARAMETERS = encoder.PARAMETERS | {
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run; they do not depend on its graph."""
     width = parameters["features"]
-    weights = encoder.initialize_encoder(parameters, task, source)
-    weights |= encoder.affine(source, "features", parameters["width"], width)
+    weights = pixel_shuffle_transformer.initialize_encoder(parameters, task, source)
+    weights |= pixel_shuffle_transformer.affine(source, "features", parameters["width"], width)
     for index in range(parameters["layers"]):
-        weights |= encoder.affine(source, f"message{index}", width, width)
-    return weights | encoder.affine(source, "output", width, task["classes"] - 1)
+        weights |= pixel_shuffle_transformer.affine(source, f"message{index}", width, width)
+    return weights | pixel_shuffle_transformer.affine(source, "output", width, task["classes"] - 1)
 
 
 def individual(task: dict, seed: int) -> dict:
@@ -117,7 +117,7 @@ def buffers(parameters: dict, task: dict, seed: int) -> dict[str, Tensor]:
     reads = torch.zeros(most_nodes + most_edges, width, dtype=torch.int64)
     reads[place[:, 0]] = torch.from_numpy(chunks(elements, width))[place[:, 1]]
     positions = torch.zeros(most_nodes + most_edges, width)
-    positions[place[:, 0]] = encoder.sincos(place[:, 1:], width)
+    positions[place[:, 0]] = pixel_shuffle_transformer.sincos(place[:, 1:], width)
     ends = torch.zeros(2, most_edges, most_nodes)
     for row, (_, left, right, _) in enumerate(edges):
         ends[0, row, nodes.index(left)] = ends[1, row, nodes.index(right)] = 1
@@ -146,7 +146,7 @@ def _users(reads: Tensor, real: Tensor, width: int, most: int) -> Tensor:
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Class scores (R, B, classes); `weights` holds the buffers too."""
-    features = encoder.layer(encoder.encode(parameters, weights, batch), weights, "features")
+    features = pixel_shuffle_transformer.layer(pixel_shuffle_transformer.encode(parameters, weights, batch), weights, "features")
     features = tap("features", features, None)
     runs, _, width = features.shape
     nodes, rate = parameters["max_nodes"], parameters["dropout"]
@@ -160,6 +160,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
         sent = torch.bmm(senders, hidden.reshape(runs, nodes, -1)).view(runs, 2, *edges.shape[1:])
         messages = (sent + kept.unsqueeze(1)).relu().view(runs, ends.shape[2] * 2, -1)
         received = torch.bmm(receivers, messages).view_as(hidden)
-        hidden = encoder.layer(hidden + received, weights, f"message{index}")
+        hidden = pixel_shuffle_transformer.layer(hidden + received, weights, f"message{index}")
     graph = (hidden * weights["graph.share"].view(runs, nodes, 1, 1)).sum(1)
-    return encoder.scores(tap("graph", graph, None), weights)
+    return pixel_shuffle_transformer.scores(tap("graph", graph, None), weights)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from compositional.kinds.sequence_regression import Batch
-from compositional.layers import functional as packed
+from compositional.layers.functional import embedding, linear, padding_bias
 from compositional.layers.lstm import lstm
 from compositional.layers.recurrent import Weights, at_last, initialize_linear, initialize_lstm, stacked
 from compositional.layers.tap import dropout
@@ -51,8 +51,8 @@ PARAMETERS = {
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run."""
     width = parameters["width"]
-    embedding = source.standard_normal((len(task["symbols"]), width), dtype=np.float32)
-    weights = {"embedding": torch.from_numpy(embedding)}
+    table = source.standard_normal((len(task["symbols"]), width), dtype=np.float32)
+    weights = {"embedding": torch.from_numpy(table)}
     if parameters["cell"] == "lstm":
         weights |= initialize_lstm(source, width, width, "cell")
     else:
@@ -76,7 +76,7 @@ def _states(parameters: dict, weights: Weights, words: Tensor) -> Tensor:
         flat = lstm(by_step, hidden, hidden, stacked(weights, "cell"), (rows,) * length)
         return flat.unflatten(1, (length, rows)).transpose(1, 2).contiguous()
     states = []
-    for inputs in packed.linear(by_step, weights["cell.input.weight"], weights["cell.input.bias"]).split(rows, 1):
+    for inputs in linear(by_step, weights["cell.input.weight"], weights["cell.input.bias"]).split(rows, 1):
         hidden = torch.baddbmm(inputs, hidden, weights["cell.recurrent"]).tanh()
         states.append(hidden)
     return torch.stack(states, 2)
@@ -85,22 +85,22 @@ def _states(parameters: dict, weights: Weights, words: Tensor) -> Tensor:
 def _scores(kind: str, weights: Weights, states: Tensor, last: Tensor) -> Tensor:
     """How much each state is looked at, before the softmax: (R, B, S)."""
     if kind == "pooling":
-        return packed.linear(states, weights["score.weight"], weights["score.bias"]).squeeze(-1)
-    query = packed.linear(last, weights["query.weight"], weights["query.bias"]).unsqueeze(2)
-    keys = packed.linear(states, weights["key.weight"], weights["key.bias"])
+        return linear(states, weights["score.weight"], weights["score.bias"]).squeeze(-1)
+    query = linear(last, weights["query.weight"], weights["query.bias"]).unsqueeze(2)
+    keys = linear(states, weights["key.weight"], weights["key.bias"])
     return (query * keys).sum(-1) / math.sqrt(keys.shape[-1])
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tensor:
     """Outputs (R, B, 1)."""
     mask, attention = batch.input_mask, parameters["attention"]
-    words = tap("word_embedding", packed.embedding(batch.inputs, weights["embedding"]), mask)
+    words = tap("word_embedding", embedding(batch.inputs, weights["embedding"]), mask)
     states = tap("encoder_states", _states(parameters, weights, words), mask)
     read = at_last(states, batch.input_lengths)
     if attention != "none":
-        looks = (_scores(attention, weights, states, read) + packed.padding_bias(mask, states.dtype)).softmax(-1)
+        looks = (_scores(attention, weights, states, read) + padding_bias(mask, states.dtype)).softmax(-1)
         if attention == "self_attention":
-            states = packed.linear(states, weights["value.weight"], weights["value.bias"])
+            states = linear(states, weights["value.weight"], weights["value.bias"])
         read = (looks.unsqueeze(-1) * states).sum(2)
     read = tap("penultimate", dropout(tap, read, parameters["dropout"]), None)
-    return packed.linear(read, weights["output.weight"], weights["output.bias"])
+    return linear(read, weights["output.weight"], weights["output.bias"])

@@ -24,8 +24,7 @@ from torch.nn import functional
 from compositional import randomness
 from compositional.kinds.image import Batch
 from compositional.kinds.shared.labelled import Labelled
-from compositional.layers import Weights
-from compositional.layers import batch_norm_statistics as calibration
+from compositional.layers import Weights, batch_norm_statistics
 from compositional.layers.functional import batch_norm, conv2d, linear
 from compositional.layers.tap import silent_tap
 
@@ -143,4 +142,4 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
 
 def calibrate(parameters: dict, weights: Weights, batches: Iterable[Batch]) -> Weights:
     """What evaluation normalizes with: every layer's mean and variance (R, channels), means over the batches."""
-    return calibration.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)
+    return batch_norm_statistics.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

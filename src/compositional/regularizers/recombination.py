@@ -25,8 +25,7 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds import Recombined, Split
 from compositional.kinds.sequence import Batch, SequenceSplit
-from compositional.language import lexicon
-from compositional.language import logical_forms as terms
+from compositional.language import lexicon, logical_forms
 from compositional.layers.functional import divergence
 from compositional.layers.ragged import Layout
 from compositional.training.step import Step
@@ -55,7 +54,7 @@ class _Swapped:
     """Training pairs under exchanges of terms, of which batches are drawn."""
 
     def __init__(self, split: SequenceSplit) -> None:
-        pairs = terms.exchanged(
+        pairs = logical_forms.exchanged(
             split.input_sentences(), split.output_sentences(), _EXCHANGES, randomness.generator(randomness.derive("terms"))
         )
         inputs, outputs = ([pair[side] for pair in pairs] for side in (0, 1))

@@ -9,7 +9,7 @@ from pathlib import Path
 from compositional import files
 from compositional.records import integrity
 from compositional.runs import Run
-from compositional.tables import examples as samples
+from compositional.tables import examples
 
 KEY = ("task", "model", "regularizer", "lambda", "seed")
 
@@ -31,7 +31,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
     if all(path.is_dir() for path in sources):
         for path in sources:
             integrity.verify(path)
-        files.write_csv(destination, samples.HEADER, [row for path in sources for row in samples.rows(path)])
+        files.write_csv(destination, examples.HEADER, [row for path in sources for row in examples.rows(path)])
         return
     rows: list[list] = []
     columns: list[str] | None = None

@@ -10,9 +10,7 @@ import torch
 from torch import Tensor
 
 from compositional import files
-from compositional.evaluation import conjunctions, decoding, smoothness
-from compositional.evaluation import error_types as mistakes
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import conjunctions, decoding, error_types, metrics, smoothness
 from compositional.kinds.sequence import SequenceSplit
 from compositional.layers.tap import silent_tap
 from compositional.runs import Run
@@ -55,7 +53,7 @@ def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) 
         with torch.no_grad():
             parts = [
                 problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
-                for _, batch in split.evaluation_batches(width, evaluation.BATCH)
+                for _, batch in split.evaluation_batches(width, metrics.BATCH)
             ]
         outputs[name] = torch.cat(parts, 1)
     return [
@@ -83,16 +81,16 @@ def _untrained(problem: Problem, weights: dict[str, Tensor], folders: list[Path]
     return [measured[seed] for seed in seeds]
 
 
-def _by_mistake(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, str, int, str]]:
+def _by_error_type(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, str, int, str]]:
     """Rows of predictions.csv, sorted by what is wrong with them; right ones last."""
-    kinds = [mistakes.kind(target, prediction) for _, target, prediction in decoded]
-    rows = [(*row, int(kind == "right"), kind) for row, kind in zip(decoded, kinds, strict=True)]
-    return sorted(rows, key=lambda row: (row[3], mistakes.KINDS.index(row[4])))
+    types = [error_types.error_type(target, prediction) for _, target, prediction in decoded]
+    rows = [(*row, int(found == "right"), found) for row, found in zip(decoded, types, strict=True)]
+    return sorted(rows, key=lambda row: (row[3], error_types.ERROR_TYPES.index(row[4])))
 
 
 def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
     """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
-    measured = evaluation.measure(problem, weights)
+    measured = metrics.measure(problem, weights)
     for result, more in zip(measured, _analyze(problem, weights, folders), strict=False):
         result |= more
     decoded = None
@@ -110,6 +108,6 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         if describe := getattr(problem.model, "describe", None):
             rows += describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
         if decoded is not None:
-            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, [] if diverged else _by_mistake(decoded[index]))
+            files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, [] if diverged else _by_error_type(decoded[index]))
         files.write_csv(folder / "metrics.csv", METRICS_HEADER, rows)
         print(folder, *(f"{name} {metric} {value}," for name, metric, value in rows), file=log)

@@ -13,7 +13,7 @@ from datasets import Dataset, DatasetDict, disable_progress_bars
 from compositional import files
 from compositional.plugins import kind_declares
 from compositional.records import integrity
-from compositional.stages import download as sources
+from compositional.stages import download
 from compositional.tasks import IN_DISTRIBUTION
 
 # What a task says of itself and training does not look at. The rest says how examples are shown (canvas, distance, virtual
@@ -132,7 +132,7 @@ def make_split(
     """
     implementation = import_module(f"compositional.{module}")
     for name in raw_files:
-        sources.verify(implementation.DATASET, raw / name)
+        download.verify(implementation.DATASET, raw / name)
     for path in (*splits, *metrics):
         integrity.verify(path)
     more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}

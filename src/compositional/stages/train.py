@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from safetensors.torch import save_file
 
 from compositional import files
-from compositional.evaluation import learning_curves as curves
+from compositional.evaluation import learning_curves
 from compositional.records import provenance
 from compositional.records.store import Store, key_of
 from compositional.runs import Run
@@ -134,6 +134,6 @@ def train_pack(
             saved = time.monotonic()
 
     kept.folder.mkdir(parents=True, exist_ok=True)
-    train_runs(problem, list(states.values()), curves.measure, on_record)
+    train_runs(problem, list(states.values()), learning_curves.measure, on_record)
     for run, folder in runs.items():
         kept.restore(keys[run], folder)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 KIND = "combination"
 DATASET = "symbols"
-PARAMETERS = symbolic.ADDITION
+PARAMETERS = designs.ADDITION
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
@@ -23,4 +23,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     if count > 1 and parameters["trained_items"]:
         raise ValueError(f"sets is for the dispersed training set (trained_items: []); it is {count}")
     first = parameters["shuffle"]
-    return symbolic.build([symbolic.addition(parameters | {"shuffle": seed}) for seed in range(first, first + count)])
+    return designs.build([designs.addition(parameters | {"shuffle": seed}) for seed in range(first, first + count)])

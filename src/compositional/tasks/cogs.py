@@ -11,7 +11,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import cogs
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "cogs"
@@ -42,4 +42,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         {"columns": ["input"], "members": ["test"]},
         {"columns": ["input"], "members": ["validation", "in_distribution"], "by_design": _BY_DESIGN},
     ]
-    return sentences.task(found, "in_distribution", disjoint=disjoint)
+    return sentence_pairs.task(found, "in_distribution", disjoint=disjoint)

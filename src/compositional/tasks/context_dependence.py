@@ -6,13 +6,13 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 KIND = "combination"
 DATASET = "symbols"
-PARAMETERS = symbolic.CONTEXT_DEPENDENCE
+PARAMETERS = designs.CONTEXT_DEPENDENCE
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train and test. Reads no file."""
-    return symbolic.build([symbolic.context_dependence(parameters)])
+    return designs.build([designs.context_dependence(parameters)])

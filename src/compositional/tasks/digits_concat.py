@@ -7,13 +7,13 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import digits
-from compositional.tasks.shared import side_by_side as pairs
+from compositional.tasks.shared import side_by_side
 
 KIND = "image"
 DATASET = "digits"
-PARAMETERS = pairs.PARAMETERS
+PARAMETERS = side_by_side.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train, validation and test of `tasks.shared.side_by_side.build`."""
-    return pairs.build(digits.load(raw), parameters)
+    return side_by_side.build(digits.load(raw), parameters)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 KIND = "combination"
 DATASET = "symbols"
@@ -18,4 +18,4 @@ PARAMETERS = {
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Member train. Reads no file."""
-    return symbolic.build([symbolic.factorial(parameters["components"], parameters["items"])])
+    return designs.build([designs.factorial(parameters["components"], parameters["items"])])

@@ -10,7 +10,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import geoquery
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "geoquery"
@@ -47,7 +47,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     # Validation pairs are like training's in the question split alone: the name says what accuracy on them stands for.
     if "validation" in members and parameters["split"] == "query":
         members["validation_recombinations"] = members.pop("validation")
-    return sentences.task(
+    return sentence_pairs.task(
         members,
         "validation" if "validation" in members else "train",
         lambda _, form: geoquery.category(form),

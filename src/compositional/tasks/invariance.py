@@ -6,7 +6,7 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 KIND = "combination"
 DATASET = "symbols"
@@ -15,4 +15,4 @@ PARAMETERS: dict = {}
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train and test. Reads no file."""
-    return symbolic.build([symbolic.invariance()])
+    return designs.build([designs.invariance()])

@@ -11,7 +11,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import iwslt
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "iwslt"
@@ -55,7 +55,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         for name, rows in pairs.items()
     }
     members["train"] = [pair for pair in members["train"] if max(len(side.split()) for side in pair) <= parameters["longest"]]
-    return sentences.task(
+    return sentence_pairs.task(
         members,
         "validation",
         decoding={"beam": parameters["beam"], "bleu": True},

@@ -11,7 +11,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import scan
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "scan"
@@ -25,4 +25,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         "train": [pair for pair in pairs if "around right" not in pair[0]],
         "test": [pair for pair in pairs if "around right" in pair[0]],
     }
-    return sentences.task(members, "train", scan.category, primitives=scan.ACTIONS)
+    return sentence_pairs.task(members, "train", scan.category, primitives=scan.ACTIONS)

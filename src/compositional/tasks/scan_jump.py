@@ -18,7 +18,7 @@ from compositional import randomness
 from compositional.datasets import scan
 from compositional.language import lexicon
 from compositional.tasks import IN_DISTRIBUTION
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "scan"
@@ -120,4 +120,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
 
     about = {"primitives": scan.ACTIONS, "virtual_words": lexicon.virtual_words(parameters["virtual_words"])}
     in_distribution = next(name for name in IN_DISTRIBUTION if name in members)
-    return sentences.task(members, in_distribution, categorize, disjoint=[disjoint], **about)
+    return sentence_pairs.task(members, in_distribution, categorize, disjoint=[disjoint], **about)

@@ -16,7 +16,7 @@ from datasets import DatasetDict
 
 from compositional import randomness
 from compositional.datasets import scan
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "scan"
@@ -55,4 +55,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         )
     ]
     _, held_out = scan.add_primitive("jump", 1)
-    return sentences.task({"train": train, "test": [_episode(true, order(), *pair) for pair in held_out]}, "train")
+    return sentence_pairs.task({"train": train, "test": [_episode(true, order(), *pair) for pair in held_out]}, "train")

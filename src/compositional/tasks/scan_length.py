@@ -7,7 +7,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import scan
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "scan"
@@ -30,4 +30,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         "train": [pair for pair, fits in zip(pairs, short, strict=True) if fits],
         "test": [pair for pair, fits in zip(pairs, short, strict=True) if not fits],
     }
-    return sentences.task(members, "train", scan.category, primitives=scan.ACTIONS)
+    return sentence_pairs.task(members, "train", scan.category, primitives=scan.ACTIONS)

@@ -12,7 +12,7 @@ from datasets import DatasetDict
 
 from compositional import randomness
 from compositional.datasets import scan
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "scan"
@@ -34,4 +34,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     order = randomness.generator(randomness.derive("scan_simple", parameters["draw"])).permutation(len(pairs))
     cut = parameters["train_commands"]
     members = {"train": [pairs[index] for index in order[:cut]], "test": [pairs[index] for index in order[cut:]]}
-    return sentences.task(members, "train", scan.category, primitives=scan.ACTIONS)
+    return sentence_pairs.task(members, "train", scan.category, primitives=scan.ACTIONS)

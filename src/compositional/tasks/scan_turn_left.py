@@ -10,7 +10,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import scan
-from compositional.tasks.shared import sentence_pairs as sentences
+from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
 DATASET = "scan"
@@ -22,4 +22,4 @@ REPETITIONS = 2189  # of "turn left" alone, in the published tasks_train_addprim
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """The published split: 21,890 training and 1,208 test pairs. Reads no file."""
     train, test = scan.add_primitive("turn left", REPETITIONS)
-    return sentences.task({"train": train, "test": test}, "train", scan.category, primitives=scan.ACTIONS)
+    return sentence_pairs.task({"train": train, "test": test}, "train", scan.category, primitives=scan.ACTIONS)

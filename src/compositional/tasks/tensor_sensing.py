@@ -6,13 +6,13 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.tasks.shared import low_rank_recovery as measurements
+from compositional.tasks.shared import low_rank_recovery
 
 KIND = "tensor"
 DATASET = "low_rank"
-PARAMETERS = measurements.TENSOR_PARAMETERS
+PARAMETERS = low_rank_recovery.TENSOR_PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train, test and target of `tasks.shared.low_rank_recovery.sensing`. Reads no file."""
-    return measurements.sensing(measurements.tensor_target(parameters), parameters)
+    return low_rank_recovery.sensing(low_rank_recovery.tensor_target(parameters), parameters)

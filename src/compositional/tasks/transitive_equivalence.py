@@ -6,13 +6,13 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 KIND = "combination"
 DATASET = "symbols"
-PARAMETERS = symbolic.TRANSITIVE_EQUIVALENCE
+PARAMETERS = designs.TRANSITIVE_EQUIVALENCE
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train and test. Reads no file."""
-    return symbolic.build([symbolic.transitive_equivalence(parameters)])
+    return designs.build([designs.transitive_equivalence(parameters)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compositional.datasets import cifar10
-from compositional.stages import download as sources
+from compositional.stages.download import MIRROR_VARIABLE, DownloadError, fetch
 
 RECORDS = np.random.default_rng(0).integers(256, size=(1200, 3073), dtype=np.uint8) % np.array([10] + [256] * 3072)
 RECORDS = RECORDS.astype(np.uint8)
@@ -19,7 +19,7 @@ RECORDS = RECORDS.astype(np.uint8)
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     """The digests of small files of the same form."""
-    monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
     for name, entry in cifar10.FILES.items():
         content = RECORDS[:1000] if name.startswith("test") else RECORDS
         monkeypatch.setitem(cifar10.FILES, name, entry | {"sha256": hashlib.sha256(content.tobytes()).hexdigest()})
@@ -45,7 +45,7 @@ def test_files_are_taken_out_of_the_archive_and_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr("requests.get", lambda *arguments, **options: Response())
     for name in cifar10.FILES:
-        assert sources.fetch("cifar10", name, tmp_path / name, ["mirror", "url"]) == "url"
+        assert fetch("cifar10", name, tmp_path / name, ["mirror", "url"]) == "url"
     members = cifar10.load(tmp_path)
     images, labels = members["train"]
     assert images.shape == (6000, 3, 32, 32)
@@ -76,6 +76,6 @@ def test_another_archive_is_refused(tmp_path, monkeypatch):
             pass
 
     monkeypatch.setattr("requests.get", lambda *arguments, **options: Response())
-    with pytest.raises(sources.DownloadError, match="url: ReadError"):
-        sources.fetch("cifar10", "data_batch_1.bin", tmp_path / "file", ["url"])
+    with pytest.raises(DownloadError, match="url: ReadError"):
+        fetch("cifar10", "data_batch_1.bin", tmp_path / "file", ["url"])
     assert list(tmp_path.iterdir()) == []

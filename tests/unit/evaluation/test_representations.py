@@ -18,9 +18,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from compositional.datasets import scan
-from compositional.evaluation import conjunctions, representations
-from compositional.evaluation import metrics as evaluation
-from compositional.evaluation import stimuli as probes
+from compositional.evaluation import conjunctions, metrics, representations, stimuli
 from compositional.kinds.image import ImageSplit, load
 from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.tensor import TensorSplit
@@ -67,7 +65,7 @@ def digit_task(tmp_path_factory):
 
 
 def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp_path):
-    probe = probes.of(scan_problem, tmp_path, 2)
+    probe = stimuli.of(scan_problem, tmp_path, 2)
     assert len(probe.items) == len(set(probe.items)) == 72
     assert set(probe.items) <= set(COMMANDS)
     assert probe.names == ("verb", "manner", "direction", "count")
@@ -82,22 +80,22 @@ def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp
 
 def test_words_that_occur_nowhere_do_not_change_the_probe(scan_problem, tmp_path):
     train = scan_problem.splits["train"]
-    plain = probes.of(scan_problem, tmp_path, 1)
+    plain = stimuli.of(scan_problem, tmp_path, 1)
     source = Vocabulary((*SOURCE.words, "<virtual0>"))
     more = SequenceSplit(train.input_sentences(), train.output_sentences(), source, train.target, "cpu")
     scan_problem.splits = scan_problem.splits | {"train": more}
     scan_problem.about["virtual_words"] = ["<virtual0>"]
-    assert probes.of(scan_problem, tmp_path, 1).items == plain.items
-    assert len(probes.phrases(scan_problem, 1).items) == 84
+    assert stimuli.of(scan_problem, tmp_path, 1).items == plain.items
+    assert len(stimuli.phrases(scan_problem, 1).items) == 84
 
 
 def test_items_that_repeat_have_labels_of_their_own():
-    probe = probes.Probe(["a b", "c", "a b", "a b"], [], None, (), None)
+    probe = stimuli.Stimuli(["a b", "c", "a b", "a b"], [], None, (), None)
     assert probe.labels() == ["a b", "c", "a b (2)", "a b (3)"]
 
 
 def test_commands_of_one_verb_are_verb_times_template(scan_problem):
-    probe = probes.phrases(scan_problem, 1)
+    probe = stimuli.phrases(scan_problem, 1)
     assert len(probe.items) == len(set(probe.items)) == 84
     assert {command for command in COMMANDS if "turn" not in command and "and" not in command and "after" not in command} == set(
         probe.items
@@ -109,7 +107,7 @@ def test_commands_of_one_verb_are_verb_times_template(scan_problem):
 
 def test_measures_of_a_probe_and_their_mean_over_factors_by_hand():
     factors = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 2, 0)
-    probe = probes.Probe([""] * 8, [], factors, ("first", "second"), None)
+    probe = stimuli.Stimuli([""] * 8, [], factors, ("first", "second"), None)
     means = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     found = representations._geometry(probe, "r", np.repeat(means, 2, 0) + np.tile([[-3.0, 0.0], [3.0, 0.0]], (4, 1)))
     # Of the means: cosines 1 / sqrt(2) and, of a vector of length zero, 0 (tests/test_compositionality.py).
@@ -122,7 +120,7 @@ def test_measures_of_a_probe_and_their_mean_over_factors_by_hand():
 
 def test_ccgp_is_of_the_items_and_not_of_their_means():
     factors = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 2, 0)
-    probe = probes.Probe([""] * 8, [], factors, ("first", "second"), None)
+    probe = stimuli.Stimuli([""] * 8, [], factors, ("first", "second"), None)
     # The first factor moves the mean from -1 to 1, and half of its items lie on the other side; the second moves nothing.
     rows = np.array([[-3.0], [1.0], [-3.0], [1.0], [-1.0], [3.0], [-1.0], [3.0]])
     assert representations._geometry(probe, "r", rows)["ccgp of first in r"] == 0.5
@@ -154,7 +152,7 @@ def test_other_tasks_made_of_scan_are_probed_with_their_own_inputs(scan_problem,
     words = Vocabulary((*SOURCE.words, "means"))
     test = SequenceSplit(["jump means walk", "walk", "walk means jump twice"], ["I_JUMP"] * 3, words, TARGET, "cpu")
     scan_problem.splits = {"train": SimpleNamespace(source=words, target=train.target), "test": test}
-    probe = probes.of(scan_problem, tmp_path, 1)
+    probe = stimuli.of(scan_problem, tmp_path, 1)
     assert sorted(probe.items) == ["jump means walk", "walk", "walk means jump twice"]
     assert probe.factors is None
     # Words to insert, delete or replace.
@@ -170,10 +168,10 @@ def test_the_probe_of_pairs_is_every_pair_of_classes(problem, digit_task):
     made = problem("cnn")
     made.about |= {"dataset": "digits"}
     made.splits = load(digit_task, "cpu")
-    probe = probes.of(made, digit_task, 1)
+    probe = stimuli.of(made, digit_task, 1)
     found, counts = np.unique(probe.factors, axis=0, return_counts=True)
     assert len(found) == 100
-    assert counts.max() == probes.PER_COMBINATION
+    assert counts.max() == stimuli.PER_COMBINATION
     assert len(probe.labels()) == 100
     labels = np.concatenate([batch.labels[0].numpy() for _, batch in probe.batches])
     assert (labels == probe.factors[:, 0]).all()
@@ -181,7 +179,7 @@ def test_the_probe_of_pairs_is_every_pair_of_classes(problem, digit_task):
 
 def test_images_without_components_are_compared_pixel_by_pixel():
     split = ImageSplit(np.array([[[0, 0]], [[0, 255]], [[255, 255]]]), np.array([0, 1, 1]), None, "cpu")
-    probe = probes._examples(SimpleNamespace(splits={"test": split}, task="test"), 1)
+    probe = stimuli._examples(SimpleNamespace(splits={"test": split}, task="test"), 1)
     assert probe.items == ["test 0", "test 1", "test 2"]
     assert probe.distances.tolist() == pytest.approx([1, math.sqrt(2), 1])  # Euclidean, of pixels from 0 to 1
 
@@ -189,7 +187,7 @@ def test_images_without_components_are_compared_pixel_by_pixel():
 def test_no_probe_where_nothing_is_labelled(scan_problem):
     split = TensorSplit([2, 2], np.ones(2), "cpu", entries=np.array([0, 3]))
     with pytest.raises(ValueError, match="sentences and of labelled examples, 'test' has neither"):
-        probes._examples(replace(scan_problem, splits={"train": split, "test": split}), 1)
+        stimuli._examples(replace(scan_problem, splits={"train": split, "test": split}), 1)
 
 
 def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
@@ -229,8 +227,8 @@ def test_a_diverged_run_has_no_predictions(scan_problem, tmp_path):
 
 def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem, tmp_path):
     weights = weights_of(scan_problem, range(1))
-    probe = probes.of(scan_problem, tmp_path, 1)
-    shown = representations.on_probe(scan_problem, weights, probe)["word_embedding"]
+    probe = stimuli.of(scan_problem, tmp_path, 1)
+    shown = representations.on_stimuli(scan_problem, weights, probe)["word_embedding"]
     table = weights["primitive_embedding"][0].numpy()
     for place in (0, 35, 71):
         tokens = [*(SOURCE.words.index(word) for word in probe.items[place].split()), END]
@@ -246,7 +244,7 @@ def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, d
         found = []
         for seeds in (range(2), range(1, 2)):
             weights = weights_of(made, seeds)
-            shown = representations.on_probe(made, weights, probes.of(made, folder, len(seeds)))
+            shown = representations.on_stimuli(made, weights, stimuli.of(made, folder, len(seeds)))
             found.append((shown, representations.swap_consistency(made, weights, types)))
         (together, swapped), (alone, swapped_alone) = found
         for name in together:
@@ -467,6 +465,6 @@ def test_scan_test_sets_have_categories_by_what_a_command_is_made_of():
 def test_accuracy_of_several_categories_of_one_example():
     right = torch.tensor([[1.0, 0.0, 1.0]])
     categories = np.array(["manner/around; count/once", "manner/plain; count/once", "manner/around; count/twice"])
-    (found,) = evaluation._by_category(right, categories)
+    (found,) = metrics._by_category(right, categories)
     # "manner" and "count" hold every example, so they are no categories.
     assert found == {"manner/around": 1.0, "manner/plain": 0.0, "count/once": 0.5, "count/twice": 1.0}

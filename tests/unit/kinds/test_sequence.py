@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from compositional.evaluation import decoding
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import decoding, metrics
 from compositional.language.vocabulary import END, PAD, START, Vocabulary
 from compositional.layers import recurrent
 from compositional.layers.ragged import Layout
@@ -119,9 +118,9 @@ def test_greedy_decoding_agrees_with_teacher_forced_exact_match(problem):
     for model in ("primitive_attention", "lstm_attention"):
         case = problem(model, steps=400, record_every=400)
         state = fresh_state(case, 0, 0.0)
-        train_runs(case, [state], evaluation.measure)
+        train_runs(case, [state], metrics.measure)
         weights = weight_layout(case).views(state.tensors["weights"][None])
-        (measured,) = evaluation.measure(case, weights)
+        (measured,) = metrics.measure(case, weights)
         for split in ("train", "test"):
             (decoded,) = decoding.predictions(case, weights, split, len(case.splits[split]))
             assert len(decoded) == len(case.splits[split])
@@ -152,7 +151,7 @@ def test_the_loss_is_a_sum_over_positions_and_a_mean_over_examples(problem):
     case.model = SimpleNamespace(
         forward=lambda parameters, weights, batch, tap: torch.zeros(1, len(batch.layout.positions), symbols)
     )
-    (found,) = evaluation.measure(case, {"none": torch.zeros(1, 1)})
+    (found,) = metrics.measure(case, {"none": torch.zeros(1, 1)})
     for name, split in case.splits.items():
         # A uniform model: log V a position, the end symbol's included.
         assert found[name, "loss"] == pytest.approx(split.target_lengths.double().mean().item() * math.log(symbols), rel=1e-6)

@@ -11,8 +11,7 @@ from compositional import randomness
 from compositional.datasets import scan
 from compositional.kinds.image import Batch
 from compositional.kinds.sequence import SequenceSplit
-from compositional.language import lexicon
-from compositional.language import logical_forms as terms
+from compositional.language import lexicon, logical_forms
 from compositional.language.vocabulary import Vocabulary
 from compositional.plugins import defaults
 from compositional.regularizers import additivity, entropy, recombination, smoothness
@@ -254,11 +253,11 @@ _OWN = [("what states are there", "( A , _state ( A ) )"), ("how big is the us",
 
 
 def test_terms_stand_for_the_words_that_they_name_and_share_a_type_where_they_share_a_place():
-    assert terms.named(*_QUESTIONS[1]) == {"_stateid ( new york )": ("new york", "_const")}
-    assert terms.named("big texas or texas", _SIZE.format("_stateid ( texas )")) == {}  # which of the two?
-    assert terms.named("new and york", _SIZE.format("_stateid ( new york )")) == {}
+    assert logical_forms.named(*_QUESTIONS[1]) == {"_stateid ( new york )": ("new york", "_const")}
+    assert logical_forms.named("big texas or texas", _SIZE.format("_stateid ( texas )")) == {}  # which of the two?
+    assert logical_forms.named("new and york", _SIZE.format("_stateid ( new york )")) == {}
     elsewhere = [("size of utah", "( A , _size ( _stateid ( utah ) ) )"), ("size of iowa", "( A , _size ( _stateid ( iowa ) ) )")]
-    found = terms.infer(*zip(*_QUESTIONS, *_OWN, *elsewhere, strict=True))
+    found = logical_forms.infer(*zip(*_QUESTIONS, *_OWN, *elsewhere, strict=True))
     assert found == {"_const": sorted(_NAMES.items()), "_size": [("iowa", "_stateid ( iowa )"), ("utah", "_stateid ( utah )")]}
 
 
@@ -266,12 +265,12 @@ def test_exchanged_terms_take_their_words_with_them():
     inside = "( _in ( A , B ) , _const ( A , {} ) , _const ( B , {} ) )"
     two = ("is texas in utah", inside.format("_stateid ( texas )", "_stateid ( utah )"))
     overlapping = ("in austin texas", "( _const ( A , _cityid ( austin , texas ) ) , _const ( B , _stateid ( texas ) ) )")
-    pairs = terms.exchanged(*zip(two, *_QUESTIONS, overlapping, *_OWN, strict=True), 50, randomness.generator(0))
+    pairs = logical_forms.exchanged(*zip(two, *_QUESTIONS, overlapping, *_OWN, strict=True), 50, randomness.generator(0))
     made = [pairs[start : start + 50] for start in range(0, len(pairs), 50)]
     assert [set(copies) for copies in made[-3:]] == [{pair} for pair in (overlapping, *_OWN)]
     names = (_NAMES | {"austin texas": "_cityid ( austin , texas )"}).items()
     for own, copies in zip(_QUESTIONS, made[1:-3], strict=True):
-        ((term, (name, _)),) = terms.named(*own).items()
+        ((term, (name, _)),) = logical_forms.named(*own).items()
         assert set(copies) == {(own[0].replace(name, other), own[1].replace(term, its)) for other, its in names}
     both = {
         (f"is {left} in {right}", inside.format(first, second))
@@ -291,10 +290,10 @@ def test_exchanged_terms_take_their_words_with_them():
     more = ("utah red ohio", form.format("_stateid ( utah ) , _riverid ( red ) , _stateid ( ohio )"))
     pairs = [*((name, form.format(term)) for name, term in few), more]
     assert (
-        terms.exchanged(*zip(*pairs, strict=True), 1, randomness.generator(0))[-1] == more
+        logical_forms.exchanged(*zip(*pairs, strict=True), 1, randomness.generator(0))[-1] == more
     )  # three terms, and two of their type
     with pytest.raises(ValueError, match="needs logical forms with two terms"):
-        terms.exchanged(["jump twice"], ["I_JUMP I_JUMP"], 1, randomness.generator(0))
+        logical_forms.exchanged(["jump twice"], ["I_JUMP I_JUMP"], 1, randomness.generator(0))
 
 
 def test_swapped_terms_are_drawn_from_all_training_pairs_and_make_sentences_of_another_length(question_splits):
@@ -306,9 +305,11 @@ def test_swapped_terms_are_drawn_from_all_training_pairs_and_make_sentences_of_a
         for both in zip(swapped.inputs.tolist(), targets, strict=True)
     ]
     assert runs[0] != runs[1]
-    names = terms.infer(split.input_sentences(), split.output_sentences())["_const"]
+    names = logical_forms.infer(split.input_sentences(), split.output_sentences())["_const"]
     assert [name for name, _ in names] == ["austin", "new york", "red", "texas", "utah"]
-    stays = {pair for pair in zip(split.input_sentences(), split.output_sentences(), strict=True) if not terms.named(*pair)}
+    stays = {
+        pair for pair in zip(split.input_sentences(), split.output_sentences(), strict=True) if not logical_forms.named(*pair)
+    }
     possible = {(f"how big is {name}", f"( A , ( _size ( B , A ) , _const ( B , {term} ) ) )") for name, term in names}
     possible |= {(f"how long is the {name}", f"( A , ( _len ( B , A ) , _const ( B , {term} ) ) )") for name, term in names}
     assert len(stays) == 2

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from compositional.datasets import mnist
-from compositional.stages import download as sources
+from compositional.stages import download
 
 NAME = "t10k-labels-idx1-ubyte"
 PAYLOAD = struct.pack(">II", 0x801, 5) + bytes([1, 2, 3, 4, 5])
@@ -21,7 +21,7 @@ PAYLOAD = struct.pack(">II", 0x801, 5) + bytes([1, 2, 3, 4, 5])
 
 @pytest.fixture(autouse=True)
 def no_mirror(monkeypatch):
-    monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(download.MIRROR_VARIABLE, raising=False)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def server(tmp_path, entry):
 
 
 def fetch(tmp_path, order, mirror=None):
-    return sources.fetch("mnist", NAME, tmp_path / "raw" / NAME, order, mirror)
+    return download.fetch("mnist", NAME, tmp_path / "raw" / NAME, order, mirror)
 
 
 def left_over(tmp_path):
@@ -67,7 +67,7 @@ def test_mirror_folder_by_key_and_by_environment(tmp_path, entry, monkeypatch):
     mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
     assert fetch(tmp_path, ["mirror"], mirror) == "mirror"
     assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
-    monkeypatch.setenv(sources.MIRROR_VARIABLE, mirror)
+    monkeypatch.setenv(download.MIRROR_VARIABLE, mirror)
     for key in (None, str(tmp_path / "nowhere")):  # the environment wins
         (tmp_path / "raw" / NAME).unlink()
         assert fetch(tmp_path, ["mirror"], key) == "mirror"
@@ -106,14 +106,14 @@ def test_hub_rebuilds_the_canonical_bytes(tmp_path, entry, monkeypatch):
 )
 def test_wrong_or_cut_off_files_leave_nothing_behind(tmp_path, entry, content, reason):
     mirror = put_in_mirror(tmp_path, content)
-    with pytest.raises(sources.DownloadError, match=reason):
+    with pytest.raises(download.DownloadError, match=reason):
         fetch(tmp_path, ["mirror"], mirror)
     assert left_over(tmp_path) == []
 
 
 def test_no_source_says_which_failed_how_and_what_to_do(tmp_path, entry):
     entry["url"] = "http://127.0.0.1:9/none"
-    with pytest.raises(sources.DownloadError) as caught:
+    with pytest.raises(download.DownloadError) as caught:
         fetch(tmp_path, ["mirror", "url"])
     message = str(caught.value)
     for part in ("mirror: LookupError: no mirror folder", "url: ConnectionError", "Without network", entry["mirror"]):
@@ -135,8 +135,8 @@ def test_idx_files_are_read_as_arrays(tmp_path):
 def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
     path = tmp_path / NAME
     path.write_bytes(PAYLOAD)
-    sources.verify("mnist", path)
+    download.verify("mnist", path)
     path.write_bytes(PAYLOAD[:-1])
     with pytest.raises(ValueError, match=r"was altered or damaged after it was fetched .*wrong content: sha256"):
-        sources.verify("mnist", path)
+        download.verify("mnist", path)
     assert not path.exists()

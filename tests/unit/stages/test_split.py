@@ -16,9 +16,9 @@ from compositional.datasets import digits, scan
 from compositional.language import lexicon
 from compositional.plugins import defaults
 from compositional.records import integrity, provenance
-from compositional.stages import split as splitting
+from compositional.stages.split import OverlapError, audit, make_split
 from compositional.tasks import digits_concat, scan_jump
-from compositional.tasks.shared import side_by_side as pairs
+from compositional.tasks.shared import side_by_side
 
 # sha256 of the sorted lines of the published files (github brendenlake/SCAN, c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f).
 PUBLISHED = {
@@ -48,7 +48,7 @@ def test_deduplicated_scan_jump_shows_the_primitive_once():
 
 @pytest.mark.parametrize("setting", ["A", "B"])
 def test_pairs_have_the_distribution_of_their_setting(setting):
-    members, about = pairs.build(
+    members, about = side_by_side.build(
         digits.load(None), defaults("tasks.digits_concat") | {"setting": setting, "train_pairs": 4000, "test_pairs": 3000}
     )
     offsets = {name: Counter(((np.array(m["right_label"]) - np.array(m["label"])) % 10).tolist()) for name, m in members.items()}
@@ -68,16 +68,16 @@ def test_pairs_have_the_distribution_of_their_setting(setting):
 
 def test_audit_counts_and_refuses_overlap():
     members = DatasetDict(train=Dataset.from_dict({"input": ["a", "b"]}), test=Dataset.from_dict({"input": ["b", "c", "b"]}))
-    with pytest.raises(splitting.OverlapError, match="2 of 3 items of test"):
-        splitting.audit(members, [{"columns": ["input"], "members": ["test"]}])
-    clean = splitting.audit(members, [{"columns": ["input"], "members": []}])
+    with pytest.raises(OverlapError, match="2 of 3 items of test"):
+        audit(members, [{"columns": ["input"], "members": ["test"]}])
+    clean = audit(members, [{"columns": ["input"], "members": []}])
     assert clean == []
 
 
 def test_audit_tells_examples_from_distinct_inputs():
     """A test set that repeats what training has: 3 of 4 examples, and 1 of 2 distinct inputs."""
     members = DatasetDict(train=Dataset.from_dict({"input": ["a", "b"]}), test=Dataset.from_dict({"input": ["b", "c", "b", "b"]}))
-    (count,) = splitting.audit(members, [{"columns": ["input"], "members": ["test"], "by_design": "drawn independently"}])
+    (count,) = audit(members, [{"columns": ["input"], "members": ["test"], "by_design": "drawn independently"}])
     assert (count["items"], count["in_training"], count["share"]) == (4, 3, 0.75)
     assert (count["distinct_items"], count["distinct_in_training"], count["distinct_share"]) == (2, 1, 0.5)
 
@@ -87,7 +87,7 @@ def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
 
     def content(module, **parameters):
         folder = tmp_path / "split"
-        splitting.make_split("task", f"tasks.{module}", defaults(f"tasks.{module}") | parameters, tmp_path, folder)
+        make_split("task", f"tasks.{module}", defaults(f"tasks.{module}") | parameters, tmp_path, folder)
         about = json.loads((folder / "task.json").read_text())
         return about["content_sha256"]
 
@@ -104,8 +104,8 @@ def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
     rule = {"in_distribution": "train", "disjoint": [{"columns": ["input"], "members": ["test"]}]}
     rule |= {"source_words": ["a"], "target_words": ["A"]}
     monkeypatch.setattr(scan_jump, "build", lambda raw, parameters: (leaking, dict(rule)))
-    with pytest.raises(splitting.OverlapError):
-        splitting.make_split("leak", "tasks.scan_jump", {}, tmp_path / "raw", tmp_path / "split")
+    with pytest.raises(OverlapError):
+        make_split("leak", "tasks.scan_jump", {}, tmp_path / "raw", tmp_path / "split")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,15 +148,15 @@ def test_what_a_task_returns_is_checked(tmp_path, monkeypatch, change, message):
         }
 
     monkeypatch.setattr(digits_concat, "build", build)
-    splitting.make_split("good", "tasks.digits_concat", {}, tmp_path, tmp_path / "good")
+    make_split("good", "tasks.digits_concat", {}, tmp_path, tmp_path / "good")
     with pytest.raises(ValueError, match=f"^task 'mine': .*{message}"):
-        splitting.make_split("mine", "tasks.digits_concat", change, tmp_path, tmp_path / "mine")
+        make_split("mine", "tasks.digits_concat", change, tmp_path, tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
 
 
 def test_virtual_words_join_both_vocabularies_and_no_sentence(tmp_path):
     options = defaults("tasks.scan_jump") | {"virtual_words": 6, "deduplicate": True}
-    splitting.make_split("scan", "tasks.scan_jump", options, tmp_path / "none", tmp_path / "scan")
+    make_split("scan", "tasks.scan_jump", options, tmp_path / "none", tmp_path / "scan")
     about = json.loads((tmp_path / "scan" / "task.json").read_text())
     words = set(lexicon.virtual_words(6))
     assert words < set(about["source_words"])
@@ -171,7 +171,7 @@ def test_a_split_made_twice_has_the_same_bytes(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "of another task").touch()
     for name in ("one", "two"):
-        splitting.make_split("digits", "tasks.digits_concat", options, tmp_path / "raw", tmp_path / name)
+        make_split("digits", "tasks.digits_concat", options, tmp_path / "raw", tmp_path / name)
     made = [
         {path.relative_to(folder): files.sha256(path) for path in folder.rglob("*") if path.is_file()}
         for folder in (tmp_path / "one", tmp_path / "two")
@@ -196,6 +196,6 @@ def test_a_task_is_not_built_from_files_that_were_damaged(tmp_path):
     for damaged, given in ((split / "task.json", {"splits": [split]}), (run / "metrics.csv", {"metrics": [run / "metrics.csv"]})):
         damaged.write_text("something else")
         with pytest.raises(integrity.DamagedFileError, match=re.escape(str(damaged))):
-            splitting.make_split("mine", "tasks.digits_concat", {}, tmp_path, tmp_path / "mine", **given)
+            make_split("mine", "tasks.digits_concat", {}, tmp_path, tmp_path / "mine", **given)
         damaged.write_text("as it was made")
     assert not (tmp_path / "mine").exists()

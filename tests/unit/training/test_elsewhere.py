@@ -9,8 +9,7 @@ import pytest
 import torch
 from support import elsewhere
 
-from compositional.evaluation import decoding
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import decoding, metrics
 from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
 
@@ -64,7 +63,7 @@ def test_evaluation_finds_the_same_on_the_device(problem, device, model, beam):
         flat = fresh_state(case, 0, 0.0).tensors["weights"][None].to(case.device)
         weights = weight_layout(case).views(flat)
         written = decoding.predictions(case, weights, "test", 4, beam) if beam else None
-        return evaluation.measure(case, weights, 32), written
+        return metrics.measure(case, weights, 32), written
 
     case = problem(model)
     (here,), written_here = evaluated(case)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import metrics
 from compositional.models import cnn, lstm_attention
 from compositional.regularizers import smoothness
 from compositional.training.guards import PluginError, check_evaluation, check_training
@@ -38,7 +38,7 @@ def refusal(case, seeds=(0, 1)):
     """The message with which training of these runs is refused, checked to name this file."""
     states = [fresh_state(case, seed, 0.1) for seed in seeds]
     with pytest.raises(PluginError) as caught:
-        train_runs(case, states, evaluation.measure)
+        train_runs(case, states, metrics.measure)
     assert all(state.step == 0 for state in states)
     return str(caught.value)
 

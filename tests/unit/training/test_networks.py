@@ -13,8 +13,7 @@ from support import small
 from torch import nn
 from torch.nn import functional
 
-from compositional.evaluation import activations, decoding
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import activations, decoding, metrics
 from compositional.kinds import combination, composite, point, puzzle, tensor
 from compositional.language.vocabulary import PAD
 from compositional.layers.tap import silent_tap
@@ -29,7 +28,7 @@ T5 = pytest.param("t5", marks=pytest.mark.skipif(not find_spec("transformers"), 
 
 def train(case, runs, on_record=lambda states: None):
     states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, evaluation.measure, on_record)
+    train_runs(case, states, metrics.measure, on_record)
     return states
 
 
@@ -107,10 +106,10 @@ def test_a_network_with_batch_normalization_is_its_packed_twin(problem):
     batch = packed.splits["train"].batch(torch.arange(64)[None])
     ours, theirs = (case.model.forward(case.model_parameters, given, batch, silent_tap) for case, given in pairs)
     torch.testing.assert_close(theirs, ours)
-    calibrated = [evaluation.calibrated(*pair) for pair in pairs]
+    calibrated = [metrics.calibrated(*pair) for pair in pairs]
     for kind, theirs_called in (("mean", "running_mean"), ("variance", "running_var")):
         torch.testing.assert_close(calibrated[1][f"norms.0.{theirs_called}"], calibrated[0][f"convolution0.{kind}"])
-    (ours,), (theirs,) = (evaluation.measure(*pair) for pair in pairs)
+    (ours,), (theirs,) = (metrics.measure(*pair) for pair in pairs)
     assert theirs == pytest.approx(ours, rel=1e-5)
 
 

@@ -12,7 +12,7 @@ import torch
 from support.trained import same, train
 
 from compositional import randomness
-from compositional.evaluation import metrics as evaluation
+from compositional.evaluation import metrics
 from compositional.layers.tap import silent_tap
 from compositional.stages import train as stage
 from compositional.training.loop import train_runs
@@ -161,10 +161,10 @@ def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
         raise KilledError
 
     with pytest.raises(KilledError):
-        train_runs(case, states[:1], evaluation.measure, kill)
+        train_runs(case, states[:1], metrics.measure, kill)
     assert [state.step for state in states] == [4, 0]
     # One run stands at step 4, the other at 0: the second catches up, then both go on together.
-    train_runs(case, states, evaluation.measure)
+    train_runs(case, states, metrics.measure)
     assert all(same(left, right) for left, right in zip(whole, states, strict=True))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,9 +22,13 @@ def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float,
     known = values.dropna().to_numpy()
     if not len(known):
         return
-    draw, error = (axes.bar, "yerr") if upright else (axes.barh, "xerr")
-    spread = {error: style.inside(known.mean(), style.drawn_interval(known), largest)} if len(known) > 1 else {}
-    draw(place, known.mean(), width, color=SHADES[name], label=name, error_kw={"linewidth": 0.9, "capsize": 2}, **spread)
+    spread = style.inside(known.mean(), style.drawn_interval(known), largest) if len(known) > 1 else None
+    shown: dict[str, Any] = {"color": SHADES[name], "label": name, "error_kw": {"linewidth": 0.9, "capsize": 2}}
+    if upright:
+        axes.bar(place, known.mean(), width, yerr=spread, **shown)
+    else:
+        axes.barh(place, known.mean(), width, xerr=spread, **shown)
     if len(known) > 1:
         beside = place + np.linspace(-0.3, 0.3, len(known)) * width
-        axes.scatter(*((beside, known) if upright else (known, beside)), s=5, color="0.15", alpha=0.5, linewidths=0, zorder=3)
+        across, up = (beside, known) if upright else (known, beside)
+        axes.scatter(across, up, s=5, color="0.15", alpha=0.5, linewidths=0, zorder=3)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from compositional.tasks.shared import designs as symbolic
+from compositional.tasks.shared import designs
 
 
 def by_kernel(rows: pd.DataFrame) -> pd.DataFrame:
@@ -36,12 +36,12 @@ def of_networks(rows: pd.DataFrame) -> pd.Series:
 
 def slope(values: pd.Series) -> float:
     """Least-squares slope of learned against true values of items; NaN where one is unknown."""
-    return float(np.polyfit(symbolic.VALUES[values.index], values, 1)[0]) if values.notna().all() else np.nan
+    return float(np.polyfit(designs.VALUES[values.index], values, 1)[0]) if values.notna().all() else np.nan
 
 
 def draw(axes: Axes, values: Mapping[str, pd.Series], shades: Iterable[Any], size: float = 3) -> None:
     """Learned against true values of items, a line each with its label; dashed: right values."""
     for (label, own), shade in zip(values.items(), shades, strict=True):
-        axes.plot(symbolic.VALUES[own.index], own, "o-", color=shade, markersize=size, linewidth=1, label=label)
+        axes.plot(designs.VALUES[own.index], own, "o-", color=shade, markersize=size, linewidth=1, label=label)
     axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
     axes.set_xlabel("item's value")
