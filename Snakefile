@@ -6,17 +6,21 @@ min_version("9.0")
 
 
 include: "rules/common.smk"
-include: "rules/download.smk"
-include: "rules/split.smk"
 include: "rules/train.smk"
 include: "rules/evaluate.smk"
 include: "rules/represent.smk"
-include: "rules/aggregate.smk"
-include: "rules/plot.smk"
-include: "rules/archive.smk"
 
 
-rule all:
-    default_target: True
-    input:
-        expand("results/figures/{figure}.{kind}", figure=FIGURES, kind=["pdf", "png"]),
+# Of these no job runs elsewhere.
+if MAIN:
+
+    include: "rules/download.smk"
+    include: "rules/split.smk"
+    include: "rules/aggregate.smk"
+    include: "rules/plot.smk"
+    include: "rules/archive.smk"
+
+    rule all:
+        default_target: True
+        input:
+            expand("results/figures/{figure}.{kind}", figure=RECIPES.figures, kind=["pdf", "png"]),

@@ -1,19 +1,17 @@
 rule aggregate:
     input:
-        sources=figure_sources,
-        # What the table's record says of the runs: another record makes another one, though the numbers may be the same.
-        records=figure_records,
+        of_one(lambda wildcards: RECIPES.table(wildcards.figure), RECIPES.why),
     output:
-        table="results/tables/{figure}.csv",
-        provenance="results/tables/{figure}.provenance.json",
+        "results/tables/{figure}.csv",
+        "results/tables/{figure}.provenance.json",
     log:
         "results/logs/aggregate/{figure}.log",
     localrule: True
     conda:
         "../envs/environment.yaml"
     params:
-        code=lambda wildcards: code_of("aggregate", *plan.collectors(FIGURES[wildcards.figure])),
+        recipe=lambda wildcards: RECIPES.table(wildcards.figure).name,
     message:
         "Collecting the table of {wildcards.figure}"
-    script:
-        "../workflow/scripts/aggregate.py"
+    shell:
+        "python3 {workflow.basedir:q}/workflow/scripts/aggregate.py results/recipes/{params.recipe}.json {log:q}"

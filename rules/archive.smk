@@ -2,12 +2,7 @@
 # which figures.
 rule manifest:
     input:
-        records=archived_records(),
-        raw=sorted({path for task in ARCHIVED_TASKS for path in raw_files_of(task)}),
-        # Whole: an artifact that is gone is made again.
-        runs=archived_runs("weights.safetensors", "history.csv"),
-        figures=expand("results/figures/{figure}.{kind}", figure=ARCHIVED, kind=["pdf", "png", "rst"]),
-        lock=f"{workflow.basedir}/envs/requirements.txt",
+        of_one(lambda wildcards: ARCHIVED.manifest(), ARCHIVED.why),
     output:
         "results/manifest.json",
     log:
@@ -16,19 +11,16 @@ rule manifest:
     conda:
         "../envs/environment.yaml"
     params:
-        figures=ARCHIVED,
-        config=CONFIGURATION.portable,
-        sources=lambda wildcards: digest_of_sources(),
-        code=lambda wildcards: code_of("manifest"),
+        recipe=lambda wildcards: ARCHIVED.manifest().name,
     message:
-        "Listing the artifacts of {params.figures}"
-    script:
-        "../workflow/scripts/manifest.py"
+        "Listing the artifacts of a build"
+    shell:
+        "python3 {workflow.basedir:q}/workflow/scripts/manifest.py results/recipes/{params.recipe}.json {log:q}"
 
 
 rule archive:
     input:
-        "results/manifest.json",
+        of_one(lambda wildcards: ARCHIVED.archive(), ARCHIVED.why),
     output:
         "results/archive.zip",
     log:
@@ -37,20 +29,20 @@ rule archive:
     conda:
         "../envs/environment.yaml"
     params:
-        data=CONFIGURATION.config["archive"]["data"],
-        code=lambda wildcards: code_of("archive"),
+        recipe=lambda wildcards: ARCHIVED.archive().name,
     message:
         "Archiving sources and results"
-    script:
-        "../workflow/scripts/archive.py"
+    shell:
+        "python3 {workflow.basedir:q}/workflow/scripts/archive.py results/recipes/{params.recipe}.json {log:q}"
+
+
+# Behind targets: what follows --configfile is taken for one more file.
+OPTIONS = shlex.join(["--configfile", *map(os.path.relpath, OVERLAYS)] if OVERLAYS else [])
 
 
 rule report:
     input:
-        records=archived_records(),
-        figures=expand("results/figures/{figure}.{kind}", figure=ARCHIVED, kind=["pdf", "png", "rst"]),
-        template=f"{workflow.basedir}/workflow/report/page.html",
-        lock=f"{workflow.basedir}/envs/requirements.txt",
+        of_one(lambda wildcards: ARCHIVED.report(OPTIONS), ARCHIVED.why),
     output:
         "results/report.html",
     log:
@@ -59,17 +51,8 @@ rule report:
     conda:
         "../envs/environment.yaml"
     params:
-        figures=FIGURES,
-        config=CONFIGURATION.portable,
-        # Behind targets: what follows --configfile is taken for one more file.
-        options=lambda wildcards: shlex.join(
-            ["--configfile", *map(os.path.relpath, workflow.config_settings.configfiles)]
-            if workflow.config_settings.configfiles
-            else []
-        ),
-        besides=lambda wildcards: built_besides(),
-        code=lambda wildcards: code_of("report"),
+        recipe=lambda wildcards: ARCHIVED.report(OPTIONS).name,
     message:
         "Writing the report"
-    script:
-        "../workflow/scripts/report.py"
+    shell:
+        "python3 {workflow.basedir:q}/workflow/scripts/report.py results/recipes/{params.recipe}.json {log:q}"

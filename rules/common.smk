@@ -1,4 +1,4 @@
-# Shared by all rules: the checked configuration, the packs, and what each job depends on.
+# Shared by all rules, and all that only Snakemake can do. What is made, of what, and what is out of date, says compositional.planning.
 
 import os
 import shlex
@@ -9,209 +9,131 @@ ROOT = Path(workflow.basedir)
 SOURCES = ROOT / "src"
 if set(str(ROOT)) & set("{}"):
     sys.exit(f"{ROOT}: Snakemake takes braces in the path of a workflow for wildcards. Move this folder to a path without braces")
-# Scripts import the package from here, installed or not, on this machine and on compute nodes.
+# Jobs import the package from here, installed or not, on this machine and on compute nodes, with this Python or the one that is
+# deployed for them.
 sys.path.insert(0, str(SOURCES))
-os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(SOURCES), os.getenv("PYTHONPATH")])))
+for name, first in (("PYTHONPATH", str(SOURCES)), ("PATH", str(Path(sys.executable).parent))):
+    os.environ[name] = os.pathsep.join(filter(None, [first, os.getenv(name)]))
 
-from compositional.archive import bundle as archive
-from compositional.configuration import files as config_files
 from compositional import files
-from compositional.records import integrity
-from compositional.planning import plan
-from compositional.stages.shared import progress
-from compositional.records import provenance
+from compositional.configuration import files as config_files
 from compositional.configuration.configuration import Configuration
-from compositional.configuration.configuration import ConfigurationError
-from compositional.plugins import declarations
-from compositional.plugins import module_path
-from compositional.records.fingerprint import fingerprint
-from compositional.records.fingerprint import of_script
+from compositional.configuration.messages import ConfigurationError
+from compositional.planning import packs
+from compositional.planning import targets
+from compositional.planning.archived import Archived
+from compositional.planning.recipes import content_of
+from compositional.planning.recipes import Recipes
 from compositional.runs import NAME
-from compositional.runs import figure_runs
+from compositional.stages.shared import progress
+
+
+def of_snakemake(name):
+    """What no documented way leads to. Without it nothing could be believed, so a Snakemake that does not have it is refused."""
+    found = workflow
+    for part in name.split("."):
+        if not hasattr(found, part):
+            sys.exit(f"This Snakemake has no workflow.{name}; use one that envs/requirements.txt or the README names")
+        found = getattr(found, part)
+    return found
+
 
 # The default and the studies; not what an editor hides there while a file is open.
 CONFIG_FILES = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "studies").glob("[!.]*.y*ml"))]
-try:
-    # Of overlays Snakemake has read those that are no YAML files: JSON, or a pipe.
-    overlays = [path for path in workflow.config_settings.configfiles if path.suffix in (".yaml", ".yml")]
-    config_files.check(CONFIG_FILES, overlays)
-except (ConfigurationError, OSError) as error:
-    sys.exit(str(error))
+OVERLAYS = of_snakemake("config_settings.configfiles")
+# Jobs of packs, on whichever machine, are told all by their recipe files: they need no configuration.
+MAIN = of_snakemake("is_main_process")
+if MAIN:
+    try:
+        # Of overlays Snakemake has read those that are no YAML files: JSON, or a pipe.
+        config_files.check(CONFIG_FILES, [path for path in OVERLAYS if path.suffix in (".yaml", ".yml")])
+    except (ConfigurationError, OSError) as error:
+        sys.exit(str(error))
 for path in CONFIG_FILES:
 
     configfile: path
 
 
 # Called without --cores, use this machine's; executors that submit jobs elsewhere have --jobs instead.
-settings = workflow.resource_settings
+settings = of_snakemake("resource_settings")
 if settings.cores is None and settings.nodes is None:
     settings.cores = len(os.sched_getaffinity(0))
-    workflow.register_resource("_cores", settings.cores)
+    of_snakemake("register_resource")("_cores", settings.cores)
+
+if MAIN:
+    try:
+        RECIPES = Recipes(Configuration(config, ROOT / "config" / "schema.yaml"))
+        WANTED = targets.wanted_runs(RECIPES.configuration, targets.targets(sys.argv))
+        PACKS = {stage: packs.plan(stage, WANTED, RECIPES) for stage in packs.STAGES}
+        REASONS = {stage: packs.reasons(stage, WANTED, RECIPES) for stage in packs.STAGES}
+        ARCHIVED = Archived(RECIPES)
+    except (ConfigurationError, ValueError, OSError) as error:
+        sys.exit(str(error))
+else:
+    named = packs.read(Path("results/recipes"), sys.argv)
+    PACKS = {stage: [pack for pack in named if pack.content["stage"] == stage] for stage in packs.STAGES}
+JOBS = {}  # by the names of their recipe files, as Snakemake asks for them
+SAID = set()
 
 
-def numerics_of(family):
-    """Fingerprint of the code that determines a run's numbers, without the workflow around it."""
-    return fingerprint(*map(module_path, ("training.loop", "evaluation.learning_curves", "stages.shared.devices", *CONFIGURATION.modules(family))))
+def made_from(name, content, inputs, outputs, outdated, reasons):
+    """A job's inputs. Their times decide nothing: what is out of date is forced, and below it, where Snakemake looks at no other
+    reason, they are plain."""
+    JOBS[name] = content
+    if not outdated:
+        return [ancient(path) for path in inputs]
+    of_snakemake("dag.forcefiles").update(outputs)
+    for line in [line for line in reasons if line not in SAID]:
+        SAID.add(line)
+        print(line, file=sys.stderr)
+    return inputs
 
 
-# Options with which Snakemake builds nothing.
-ONLY_LOOK = (
-    *("dryrun", "touch", "unlock", "lint", "report", "archive", "summary", "detailed_summary", "print_compilation"),
-    *("dag", "rulegraph", "filegraph", "d3dag", "list_rules", "list_target_rules", "list_untracked", "list_conda_envs"),
-    *("list_changes", "list_input_changes", "list_params_changes", "cleanup_metadata", "delete_all_output", "delete_temp_output"),
-    *("containerize", "export_cwl", "generate_unit_tests", "conda_cleanup_envs", "conda_create_envs_only"),
-    *("cleanup_shadow", "container_cleanup_images"),
-)
+def of_pack(pack):
+    """The inputs of a pack's job. It runs if a run that is asked for is out of date."""
+    if not MAIN:
+        return pack.inputs
+    stage = pack.content["stage"]
+
+    def inputs(wildcards):
+        outdated = any(RECIPES.outdated(record) is not None for run, record in zip(pack.runs, pack.records) if run in WANTED)
+        records = [f"results/{record}" for record in pack.records]
+        return made_from(pack.name, pack.content, pack.inputs, records, outdated, REASONS[stage].get(pack.family, []))
+
+    return inputs
 
 
-def call():
-    """What Snakemake was called with, as it reads its command line and profiles itself."""
-    from snakemake.cli import parse_args
+def of_one(job, outdated):
+    """The inputs of the job that makes one result; job: from its wildcards, outdated: why it is (None: it is not)."""
 
-    return parse_args(sys.argv[1:])[1]
+    def inputs(wildcards):
+        one = job(wildcards)
+        why = outdated(one)
+        reasons = [f"made again: {one.title}: {why}"] if why else []
+        return made_from(one.name, one.content, one.inputs, [f"results/{one.record}"], why is not None, reasons)
 
-
-try:
-    CONFIGURATION = Configuration(config, ROOT / "config" / "schema.yaml")
-    FIGURES = CONFIGURATION.figures
-    # Jobs, also on other machines, read the plan that the main process made; another call's packs may be in it, too.
-    planned = plan.read(Path("results/plan.json"))
-    if not workflow.is_main_process:
-        PACKS = [pack for pack in planned if CONFIGURATION.knows(pack.runs[0])]
-    else:
-        called = call()
-        wanted = plan.wanted_runs(CONFIGURATION, "results", called.targets)
-        only_look = called.executor == "dryrun" or any(getattr(called, name, None) for name in ONLY_LOOK)
-        only_look = only_look and not getattr(called, "report_after_run", False)
-        # Another call builds here (or was killed); Snakemake refuses this one if both make the same files.
-        others = not called.nolock and any(Path(".snakemake/locks").glob("*.lock"))
-        # What was damaged after it was made is made again, with all that comes of it. A rule, the archive and the report ask for
-        # figures that they do not name.
-        targets = called.targets or ["all"]
-        whole = any(len(Path(target.removeprefix("results/")).parts) < 2 for target in targets)
-        asked = set(FIGURES) if whole else FIGURES.keys() & {Path(target).name.partition(".")[0] for target in targets}
-        tasks = {run.task for run in wanted} | {grid["task"] for name in asked for grid in FIGURES[name]["grids"]}
-        tasks |= {Path(target).parts[2].partition(".")[0] for target in targets if target.startswith("results/splits/")}
-        tasks |= {source for task in tasks for source in CONFIGURATION.built_from(task)[0]}
-        records = integrity.records(Path("results"), tasks, wanted, asked)
-        made_from = {name: figure_runs(figure) for name, figure in FIGURES.items()}
-        for path in integrity.repair(Path("results"), records, made_from, only_look=only_look or others):
-            print(f"damaged, made again: {path}", file=sys.stderr)
-        PACKS, pending = plan.make(planned, "results", wanted, CONFIGURATION, numerics_of, others)
-        if not only_look and not others and {"params", "code"} <= set(map(str, called.rerun_triggers)):
-            # Not the records alone: Snakemake does not miss what it made something else of.
-            expected = plan.today(Path("results"), tasks, wanted, asked, CONFIGURATION, numerics_of)
-            for record in plan.outdated(expected, Path(".snakemake/metadata")):
-                integrity.discard(Path("results"), record, {name: made_from[name] for name in asked})
-except (ConfigurationError, ValueError, OSError) as error:
-    sys.exit(str(error))
+    return inputs
 
 
-# Not when the files are read: Snakemake locks later, and of two calls that begin together each would take the plan for its own.
-# One that builds nothing, or is refused, does not come here.
+def resources_of(pack):
+    """Of what a profile asks for by default: withheld from jobs that are told to compute on the CPU."""
+    return {"gpu": 0, "gpu_model": "", "gres": ""} if pack.content["job"]["device"] == "cpu" else {}
+
+
 onstart:
-    if not only_look:
-        now = plan.read(Path("results/plan.json"))
-        beside = now if others or now != planned else []
+    if MAIN:
+        if of_snakemake("touch"):
+            sys.exit("--touch changes nothing here: whether a result is out of date its record says, not its time")
         try:
-            plan.write(Path("results/plan.json"), PACKS, beside)
-            if not beside:
-                steps = {pack: CONFIGURATION.settings(*pack.family[:2])["steps"] for pack in pending}
-                progress.announce(Path("results/progress"), plan.work(steps))
+            for name, content in JOBS.items():
+                if not os.path.exists(f"results/recipes/{name}.json"):
+                    files.write_json(Path(f"results/recipes/{name}.json"), content)
+            progress.announce(Path("results/progress"), packs.work(PACKS["train"], JOBS, WANTED, RECIPES))
         except OSError as error:
             sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
-
-
-# What a profile asks for by default, withheld from jobs that are told to compute on the CPU.
-DEVICE_RESOURCES = {"gpu": 0, "gpu_model": "", "gres": ""} if config["device"] == "cpu" else {}
 
 
 wildcard_constraints:
     task=NAME,
     dataset=NAME,
     figure=NAME,
-
-
-def code_of(script, *modules):
-    """What a job's code is, for `stages.job.logged`: a script, the modules that it loads by name, their fingerprint."""
-    return {"script": script, "modules": list(modules), "fingerprint": of_script(script, modules)}
-
-
-def content_of(wildcards):
-    """What a download must be: its published checksum; where there is none, what the code that fetches it gives."""
-    entry = declarations(f"datasets.{wildcards.dataset}")["FILES"][wildcards.file]
-    return entry.get("sha256") or entry.get("git_blob") or of_script("download", [f"datasets.{wildcards.dataset}"])
-
-
-def work_of(pack):
-    """Examples that the runs of a pack see in training: a rough measure of how long it takes."""
-    settings = CONFIGURATION.settings(*pack.family[:2])
-    return len(pack.runs) * settings["steps"] * settings["batch_size"]
-
-
-def raw_files_of(task):
-    """Downloads that a task is made from; none for generated and bundled datasets."""
-    return [f"results/raw/{CONFIGURATION.dataset(task)}/{name}" for name in CONFIGURATION.raw_files(task)]
-
-
-def raw_files(wildcards):
-    """As an input function."""
-    return raw_files_of(wildcards.task)
-
-
-def figure_sources(wildcards):
-    """The files of every run that a figure's table is made from, or its tasks' folders if it shows their examples."""
-    figure = FIGURES[wildcards.figure]
-    if figure["sources"] == ["split"]:
-        return [f"results/splits/{grid['task']}" for grid in figure["grids"]]
-    return [f"results/runs/{run.path}/{name}" for name in figure["sources"] for run in figure_runs(figure)]
-
-
-def figure_records(wildcards):
-    """The records of the runs that a figure's table is made from; none if it shows tasks' examples."""
-    return [f"results/runs/{run.path}/run.json" for run in figure_runs(FIGURES[wildcards.figure])]
-
-
-# Of the figures that the archive is made of.
-ARCHIVED = CONFIGURATION.archived
-ARCHIVED_RUNS = sorted({run for name in ARCHIVED for run in figure_runs(FIGURES[name])})
-ARCHIVED_TASKS = sorted({grid["task"] for name in ARCHIVED for grid in FIGURES[name]["grids"]})
-
-
-def digest_of_sources():
-    """Changes with the commit and with every file that an archive would hold."""
-    try:
-        return files.digest(archive.sources())
-    except archive.ArchiveError:
-        return "unknown"
-
-
-def archived_runs(*names):
-    """These files of every run."""
-    return [f"results/runs/{run.path}/{name}" for run in ARCHIVED_RUNS for name in names]
-
-
-def archived_records():
-    """The records of all that is archived."""
-    of_runs = {
-        f"results/runs/{run.path}/{record}"
-        for name in ARCHIVED
-        for record, made in provenance.RUN_RECORDS.items()
-        if record == "run.json" or not set(made).isdisjoint(FIGURES[name]["sources"])
-        for run in figure_runs(FIGURES[name])
-    }
-    return (
-        [f"results/splits/{task}.provenance.json" for task in ARCHIVED_TASKS]
-        + sorted(of_runs)
-        + [f"results/{kind}/{name}.provenance.json" for kind in ("tables", "figures") for name in ARCHIVED]
-    )
-
-
-def built_besides():
-    """Figures and runs that the report shows because they are there, not because it asks for them: a change makes a new page."""
-    others = [name for name in FIGURES if name not in ARCHIVED]
-    paths = [f"results/figures/{name}.provenance.json" for name in others]
-    paths += [
-        f"results/runs/{run.path}/run.json" for name in others for run in figure_runs(FIGURES[name]) if run not in ARCHIVED_RUNS
-    ]
-    return sorted(path for path in set(paths) if os.path.exists(path))

@@ -1,3 +1,6 @@
+MIRROR = config["mirror"] or ""
+
+
 rule download:
     output:
         "results/raw/{dataset}/{file}",
@@ -7,8 +10,8 @@ rule download:
     conda:
         "../envs/environment.yaml"
     params:
-        content=content_of,
+        content=lambda wildcards: content_of(wildcards.dataset, wildcards.file),
     message:
         "Fetching {wildcards.dataset}/{wildcards.file}"
-    script:
-        "../workflow/scripts/download.py"
+    shell:
+        "python3 {workflow.basedir:q}/workflow/scripts/download.py {output:q} {log:q} {MIRROR:q} {config[sources]:q}"

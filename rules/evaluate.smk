@@ -1,31 +1,25 @@
 # One rule per pack, as for training.
-for pack in PACKS:
+for pack in PACKS["evaluate"]:
 
     rule:
         name:
-            f"evaluate_{pack.name}"
+            pack.name
         input:
-            split=f"results/splits/{pack.family[0]}",
-            weights=pack.files("results", "weights.safetensors"),
-            run=pack.files("results", "run.json"),
+            of_pack(pack),
         output:
-            metrics=pack.files("results", "metrics.csv"),
-            provenance=pack.files("results", "evaluation.json"),
+            update(pack.outputs),
         log:
-            f"results/logs/evaluate/{pack.name}.log",
+            f"results/logs/evaluate/{pack.label}.log",
         benchmark:
-            f"results/benchmarks/evaluate/{pack.name}.tsv"
+            f"results/benchmarks/evaluate/{pack.label}.tsv"
         conda:
             "../envs/environment.yaml"
         threads: 1
         resources:
-            **DEVICE_RESOURCES,
+            **resources_of(pack),
             # Minutes: evaluation takes seconds a run, so a short job finds its place in the queue sooner.
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
-        params:
-            family=CONFIGURATION.family_parameters(pack.family),
-            code=code_of("evaluate", *CONFIGURATION.modules(pack.family)),
         message:
-            f"Evaluating {len(pack.runs)} runs of {'/'.join(pack.family)}"
-        script:
-            "../workflow/scripts/evaluate.py"
+            f"Evaluating {pack.title}"
+        shell:
+            "python3 {workflow.basedir:q}/workflow/scripts/evaluate.py results/recipes/{rule}.json {log:q}"

@@ -1,32 +1,24 @@
 # What runs represent, measured on their weights only where a figure asks for it. One rule per pack, as for training.
-for pack in PACKS:
+for pack in PACKS["represent"]:
 
     rule:
         name:
-            f"represent_{pack.name}"
+            pack.name
         input:
-            split=f"results/splits/{pack.family[0]}",
-            weights=pack.files("results", "weights.safetensors"),
-            run=pack.files("results", "run.json"),
+            of_pack(pack),
         output:
-            representations=pack.files("results", "representations.csv"),
-            activations=pack.files("results", "activations.safetensors"),
-            vectors=pack.files("results", "vectors.csv"),
-            provenance=pack.files("results", "representation.json"),
+            update(pack.outputs),
         log:
-            f"results/logs/represent/{pack.name}.log",
+            f"results/logs/represent/{pack.label}.log",
         benchmark:
-            f"results/benchmarks/represent/{pack.name}.tsv"
+            f"results/benchmarks/represent/{pack.label}.tsv"
         conda:
             "../envs/environment.yaml"
         threads: 1
         resources:
-            **DEVICE_RESOURCES,
+            **resources_of(pack),
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
-        params:
-            family=CONFIGURATION.family_parameters(pack.family),
-            code=code_of("represent", *CONFIGURATION.modules(pack.family)),
         message:
-            f"Measuring the representations of {len(pack.runs)} runs of {'/'.join(pack.family)}"
-        script:
-            "../workflow/scripts/represent.py"
+            f"Measuring the representations of {pack.title}"
+        shell:
+            "python3 {workflow.basedir:q}/workflow/scripts/represent.py results/recipes/{rule}.json {log:q}"

@@ -1,27 +1,23 @@
 rule split:
     input:
-        raw=raw_files,
-        splits=lambda wildcards: [f"results/splits/{task}" for task in CONFIGURATION.built_from(wildcards.task)[0]],
-        metrics=lambda wildcards: [f"results/runs/{run.path}/metrics.csv" for run in CONFIGURATION.built_from(wildcards.task)[1]],
+        of_one(lambda wildcards: RECIPES.split(wildcards.task), RECIPES.why),
     output:
-        split=directory("results/splits/{task}"),
-        provenance="results/splits/{task}.provenance.json",
+        directory("results/splits/{task}"),
+        "results/splits/{task}.provenance.json",
     log:
         "results/logs/split/{task}.log",
     benchmark:
         "results/benchmarks/split/{task}.tsv"
     # Before any training: the longest may wait for the last split.
-    priority: 1 + max(map(work_of, PACKS), default=0)
+    priority: 1 + max((pack.work for pack in PACKS["train"]), default=0)
     localrule: True
     conda:
         "../envs/environment.yaml"
     # A task that is generated in parallel gets all cores: more than there are counts as all.
-    threads: lambda wildcards: 64 if CONFIGURATION.parallel(wildcards.task) else 1
+    threads: lambda wildcards: 64 if RECIPES.configuration.parallel(wildcards.task) else 1
     params:
-        split=lambda wildcards: CONFIGURATION.split_parameters(wildcards.task),
-        dataset=lambda wildcards: CONFIGURATION.dataset(wildcards.task),
-        code=lambda wildcards: code_of("split", CONFIGURATION.module("tasks", wildcards.task)),
+        recipe=lambda wildcards: RECIPES.split(wildcards.task).name,
     message:
         "Splitting {wildcards.task}"
-    script:
-        "../workflow/scripts/split.py"
+    shell:
+        "python3 {workflow.basedir:q}/workflow/scripts/split.py results/recipes/{params.recipe}.json {log:q} {threads}"

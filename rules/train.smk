@@ -1,33 +1,27 @@
-# One rule per pack: its runs train together in one process (compositional.planning.plan says which). A run that exists is not trained
-# again: the job finds it in results/store, addressed by all that it depends on.
-for pack in PACKS:
+# One rule per pack: its runs train together in one process (compositional.planning.packs says which). A run that exists is not
+# trained again: the job finds it in results/store, addressed by all that it depends on.
+for pack in PACKS["train"]:
 
     rule:
         name:
-            f"train_{pack.name}"
+            pack.name
         input:
-            split=f"results/splits/{pack.family[0]}",
+            of_pack(pack),
         output:
-            weights=pack.files("results", "weights.safetensors"),
-            history=pack.files("results", "history.csv"),
-            run=pack.files("results", "run.json"),
+            update(pack.outputs),
         log:
-            f"results/logs/train/{pack.name}.log",
+            f"results/logs/train/{pack.label}.log",
         benchmark:
-            f"results/benchmarks/train/{pack.name}.tsv"
+            f"results/benchmarks/train/{pack.label}.tsv"
         # Long jobs first, so that no core idles at the end.
-        priority: work_of(pack)
+        priority: pack.work
         conda:
             "../envs/environment.yaml"
         threads: 1
         resources:
-            **DEVICE_RESOURCES,
+            **resources_of(pack),
             runs=len(pack.runs),
-        params:
-            family=CONFIGURATION.family_parameters(pack.family),
-            numerics=numerics_of(pack.family),
-            code=code_of("train", *CONFIGURATION.modules(pack.family)),
         message:
-            f"Training {len(pack.runs)} runs of {'/'.join(pack.family)}"
-        script:
-            "../workflow/scripts/train.py"
+            f"Training {pack.title}"
+        shell:
+            "python3 {workflow.basedir:q}/workflow/scripts/train.py results/recipes/{rule}.json {log:q}"

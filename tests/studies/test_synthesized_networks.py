@@ -35,7 +35,7 @@ from compositional.kinds.puzzle import PuzzleSplit
 from compositional.layers.functional import gather
 from compositional.layers.tap import dropout, silent_tap
 from compositional.models import graph_structured, pixel_shuffle_transformer
-from compositional.planning import plan
+from compositional.planning import targets
 from compositional.plugins import defaults
 from compositional.runs import Run
 from compositional.synthesis import graphs, population
@@ -643,7 +643,7 @@ def test_a_series_stands_for_its_tasks_and_a_generation_is_built_from_the_one_be
     turned["tasks"]["raven_evolved"]["series"] = {"generation": 3, "loop": [0, 1, 2]}
     assert list(Configuration(turned, SCHEMA).config["tasks"]) == list(configuration.config["tasks"])
     last = f"results/runs/{names[2]}/graph_structured/none/lambda=0/seed=0/metrics.csv"
-    wanted = plan.wanted_runs(configuration, "results", [last])
+    wanted = targets.wanted_runs(configuration, [last])
     assert {run.task for run in wanted} == set(names[:3])
     assert len(wanted) == 16 + 16 + 1
 
@@ -661,7 +661,7 @@ def test_a_series_stands_for_its_tasks_and_a_generation_is_built_from_the_one_be
 )
 def test_wrong_options_stop_before_any_job(change, problem):
     def start():
-        return plan.wanted_runs(configured(change), "results", [])
+        return targets.wanted_runs(configured(change), [])
 
     with pytest.raises(ConfigurationError, match=problem):
         start()

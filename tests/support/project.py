@@ -38,7 +38,7 @@ class Project:
     def snakemake(self, *arguments: str, overlay: str | None = None, succeeds: bool = True) -> str:
         """Output of a call; fails the test with it if the call does not end as expected."""
         done = subprocess.run(
-            self.command(*arguments, overlay=overlay), cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
+            self.command(*arguments, overlay=overlay), cwd=self.folder, capture_output=True, text=True, timeout=1800, check=False
         )
         output = done.stdout + done.stderr
         assert (done.returncode == 0) == succeeds, output
@@ -50,7 +50,7 @@ class Project:
         table = output.partition("Job stats:")[2].partition("total")[0]
         found = Counter()
         for name, count in re.findall(r"^(\w+)\s+(\d+)$", table, re.MULTILINE):
-            found[re.sub(r"__[0-9a-f]{8}$", "", name)] += int(count)
+            found[re.sub(r"__[0-9a-f]{16}$", "", name)] += int(count)
         return found
 
     def overlay(self, change: dict) -> str:

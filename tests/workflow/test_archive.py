@@ -20,6 +20,7 @@ from compositional import files
 from compositional.archive import bundle, comparison
 from compositional.files import sha256
 from compositional.records import provenance
+from compositional.stages.shared.trained_runs import device_name
 
 ROOT = Path(__file__).parents[2]
 RUN = "digits_concat/cnn/entropy/lambda=0.1/seed=0"
@@ -60,7 +61,7 @@ def test_every_result_says_where_it_comes_from(archived_project):
         assert len(record["source"]["commit"]) == 40
         assert record["versions"]["torch"] == provenance.versions()["torch"]
         assert record["wall_seconds"] >= 0
-        assert record["device_name"] == (provenance.device_name("cpu") if path.parent == run else provenance.processor())
+        assert record["device_name"] == (device_name("cpu") if path.parent == run else provenance.processor())
         assert record["code"]
         assert record["files"]
         for name, digest in record["files"].items():

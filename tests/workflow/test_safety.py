@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from support.configurations import SCHEMA, STUDIES, read
 from support.project import Project
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
-from compositional.planning import plan
+from compositional.planning import targets
 from compositional.runs import Run
 
 ROOT = Path(__file__).parents[2]
@@ -47,10 +48,17 @@ def test_no_pickles_and_no_remote_code(path):
 
 
 def test_the_rules_run_scripts_only():
+    """Their commands are a script's name, and what a name or a quoted path fills in."""
+    commands = []
     for path in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
         words = [line.strip() for line in path.read_text().splitlines()]
-        assert not {"run:", "shell:", "notebook:"} & set(words), path
+        assert not {"run:", "script:", "notebook:"} & set(words), path
+        commands += [words[place + 1] for place, word in enumerate(words) if word == "shell:"]
         assert not any(word.startswith(("import pickle", "exec(", "eval(")) for word in words), path
+    told = r"(results/recipes/\{(rule|params\.recipe)\}\.json \{log:q\}( \{threads\})?|\{output:q\}( \{[\w\[\]]+:q\})+)"
+    assert len(commands) == 10
+    for command in commands:
+        assert re.fullmatch(rf'"python3 \{{workflow\.basedir:q\}}/workflow/scripts/\w+\.py {told}"', command), command
 
 
 @pytest.mark.parametrize(
@@ -110,7 +118,7 @@ def test_a_run_asked_for_by_a_hostile_path_is_refused(run):
         Run.parse(run)
     configuration = Configuration(read("config.yaml", *STUDIES), SCHEMA)
     with pytest.raises((ValueError, ConfigurationError)):
-        plan.wanted_runs(configuration, "results", [f"results/runs/{run}/metrics.csv"])
+        targets.wanted_runs(configuration, [f"results/runs/{run}/metrics.csv"])
 
 
 @pytest.mark.workflow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -123,39 +122,21 @@ def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
     assert "1 of 1 steps" in output
 
 
-def test_a_call_that_only_looks_or_is_refused_leaves_the_plan_of_a_build_alone(built):
-    plan = built.folder / "results/plan.json"
-    before = plan.read_bytes()
+def test_a_call_that_is_refused_because_another_one_builds_changes_nothing(built):
     more = built.overlay(grids(seeds=[0, 1, 2]))
-    table = built.folder / "results/tables/ablation.csv"
-    shown, times = table.read_bytes(), table.stat()
-    table.write_bytes(shown + b"damaged")
-    for look in (["-nF"], ["-nc1"], ["--summary"], ["--rulegraph"], ["-l"]):
-        built.snakemake(FIGURE, *look, overlay=more)
-        assert plan.read_bytes() == before, look
-        assert table.exists(), look
-    table.write_bytes(shown)
-    os.utime(table, ns=(times.st_atime_ns, times.st_mtime_ns))
     lock = built.folder / ".snakemake/locks/0.output.lock"
     lock.parent.mkdir(exist_ok=True)
     lock.write_text(FIGURE)
+    results = [path for path in (built.folder / "results").rglob("*") if path.is_file()]
+    before = {path: path.stat().st_mtime_ns for path in results}
     try:
         assert "LockException" in built.snakemake(FIGURE, "--force", overlay=more, succeeds=False)
     finally:
         lock.unlink()
-    assert plan.read_bytes() == before
+    assert {path: path.stat().st_mtime_ns for path in results} == before
 
 
-@pytest.mark.parametrize("call", [["results/figures/ablation.dpf"], [FIGURE, "-e", "dryrun"]])
-def test_a_call_that_does_not_come_to_a_result_leaves_what_was_made_with_other_options(built, call):
-    made = sorted(path for path in (built.folder / "results").rglob("*") if path.is_file() and "logs" not in path.parts)
-    more = built.overlay({"regularizers": {"entropy": {"feature_noise": 0.5}}, "tasks": {"digits_concat": {"test_pairs": 61}}})
-    built.snakemake(*call, overlay=more, succeeds="ablation.dpf" not in call[0])
-    gone = [path for path in made if not path.exists()]
-    assert gone == []
-
-
-def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
+def test_two_calls_that_begin_together_both_find_what_their_jobs_are_to_do(built):
     """The second one begins and ends after the first has read its files and before it locks."""
     (built.folder / "waiting.smk").write_text(
         'include: "Snakefile"\n\nimport time\n\nPath("waits").touch()\nwhile not Path("goes").exists():\n    time.sleep(0.1)\n'
@@ -164,7 +145,7 @@ def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
     command = [*built.command(f"{names[0]}/run.json"), "--snakefile", "waiting.smk"]
     first = subprocess.Popen(command, cwd=built.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        deadline = time.monotonic() + 100
+        deadline = time.monotonic() + 200
         while not (built.folder / "waits").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         built.snakemake(f"{names[1]}/run.json")
@@ -172,8 +153,7 @@ def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
         (built.folder / "goes").touch()
     output, _ = first.communicate(timeout=300)
     assert first.returncode == 0, output
-    planned = {run for pack in json.loads((built.folder / "results/plan.json").read_text()) for run in pack}
-    assert {name.removeprefix("results/runs/") for name in names} < planned
+    assert all((built.folder / name / "run.json").exists() for name in names)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +168,7 @@ def test_two_calls_that_begin_together_both_find_their_packs_in_the_plan(built):
             ".square().sum(-1).mean(-1) * 1",
             {"train_digits_concat__cnn__additivity", "evaluate_digits_concat__cnn__additivity", "aggregate", "plot"},
         ),
+        ("src/compositional/regularizers/entropy.py", '"description": "', '"description": "in other words, ', set()),
         ("src/compositional/regularizers/entropy.py", "from __future__", "# a comment\nfrom __future__", set()),
         # The first docstring of the file, whatever it says.
         ("src/compositional/training/pack.py", '"""', '"""One more sentence. ', set()),
@@ -215,20 +196,6 @@ def test_a_changed_option_reruns_exactly_what_it_touches(built):
         assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
 
 
-def test_without_snakemakes_records_a_changed_option_still_counts(tmp_path):
-    """Snakemake's folder was deleted, or results copied without it."""
-    project = Project(tmp_path)
-    metrics = "results/runs/digits_concat/cnn/none/lambda=0/seed=0/metrics.csv"
-    for training in ({"steps": 4}, {"steps": 8}):
-        project.snakemake(metrics, overlay=project.overlay({"tasks": {"digits_concat": {"training": training}}}))
-        shutil.rmtree(tmp_path / ".snakemake")
-    assert json.loads((tmp_path / metrics).with_name("run.json").read_text())["steps"] == 8
-    project.snakemake(metrics, overlay=project.overlay({"tasks": {"digits_concat": {"test_pairs": 40, "training": training}}}))
-    split = json.loads((tmp_path / "results/splits/digits_concat/task.json").read_text())
-    assert split["items"]["test"] == 40
-    assert json.loads((tmp_path / metrics).with_name("run.json").read_text())["data"] == split["content_sha256"]
-
-
 def test_files_that_editors_hide_among_the_studies_are_not_read(built):
     lock = built.folder / "config/studies/.#language.yaml"
     lock.symlink_to("nowhere")
@@ -236,17 +203,6 @@ def test_files_that_editors_hide_among_the_studies_are_not_read(built):
         assert "Nothing to be done" in built.snakemake(FIGURE, "--dryrun")
     finally:
         lock.unlink()
-
-
-def test_a_touched_script_reruns_its_jobs_but_trains_nothing(built, edited):
-    entries = built.folder / "results/store/entries"
-    before = {path: path.stat().st_mtime_ns for path in entries.rglob("*")}
-    kept = built.read(*numbers_of(RUN))
-    edited("workflow/scripts/train.py", '"""Train the runs', '"""Train all runs')
-    output = built.snakemake(FIGURE)
-    assert "Training 4 runs of digits_concat/cnn/entropy" in output
-    assert {path: path.stat().st_mtime_ns for path in entries.rglob("*")} == before
-    assert built.read(*numbers_of(RUN)) == kept
 
 
 def test_a_wrong_configuration_stops_before_any_job(tmp_path):
@@ -308,11 +264,12 @@ def test_a_killed_training_goes_on_from_its_checkpoint_to_the_same_bytes(tmp_pat
 
 def test_a_damaged_store_entry_is_trained_again(built):
     before = built.read(*numbers_of(RUN)[:2])
-    for path in (built.folder / "results/store/entries").rglob("weights.safetensors"):
+    for path in (built.folder / "results/store/entries").rglob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1] + b"\0")
     (built.folder / RUN / "weights.safetensors").unlink()
-    built.snakemake(f"{RUN}/weights.safetensors")
+    output = built.snakemake(f"{RUN}/weights.safetensors")
     assert built.read(*numbers_of(RUN)[:2]) == before
+    assert "Training 1 runs of digits_concat/cnn/entropy" in output
     built.snakemake(FIGURE)
 
 

@@ -1,11 +1,12 @@
-"""Pack sources, results and their description into one file."""
+"""Pack sources, results and their description into one file: python workflow/scripts/archive.py results/recipes/NAME.json LOG"""
 
 import json
 from pathlib import Path
 
-from compositional.archive import bundle as archive
-from compositional.stages.shared.job import logged
+from compositional.archive import bundle
+from compositional.stages.shared.job import told
 
-with logged(snakemake.log[0], snakemake.params.code):
-    listed = json.loads(Path(snakemake.input[0]).read_text())
-    archive.write(Path(snakemake.output[0]), Path("results"), listed, data=snakemake.params.data)
+results = Path("results")
+with told() as (content, _):
+    listed = json.loads((results / "manifest.json").read_text())
+    bundle.write(results / "archive.zip", results, listed, data=content["recipe"]["data"])

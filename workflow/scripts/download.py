@@ -1,16 +1,12 @@
-"""Fetch one canonical raw file."""
+"""Fetch one canonical raw file: python workflow/scripts/download.py results/raw/DATASET/FILE LOG MIRROR SOURCE..."""
 
+import sys
 from pathlib import Path
 
-from compositional.stages import download as sources
+from compositional.stages import download
 from compositional.stages.shared.job import logged
 
-with logged(snakemake.log[0]) as log:
-    source = sources.fetch(
-        snakemake.wildcards.dataset,
-        snakemake.wildcards.file,
-        Path(snakemake.output[0]),
-        snakemake.config["sources"],
-        snakemake.config["mirror"],
-    )
-    print(f"from {source}", file=log)
+place, log, mirror, *order = sys.argv[1:]
+with logged(Path(log)) as stream:
+    source = download.fetch(Path(place).parent.name, Path(place).name, Path(place), order, mirror)
+    print(f"from {source}", file=stream)

@@ -1,18 +1,15 @@
-"""List every artifact of a build with its sha256."""
+"""List every artifact of a build with its sha256: python workflow/scripts/manifest.py results/recipes/NAME.json LOG"""
 
 from pathlib import Path
 
-from compositional.archive import bundle as archive
 from compositional import files
-from compositional.stages.shared.job import logged
+from compositional.archive import bundle
+from compositional.planning.archived import LOCK
+from compositional.stages.shared.job import told
 
-with logged(snakemake.log[0], snakemake.params.code):
-    listed = archive.manifest(
-        Path("results"),
-        [Path(path) for path in snakemake.input.records],
-        [Path(path) for path in snakemake.input.raw],
-        figures=list(snakemake.params.figures),
-        config=snakemake.params.config,
-        lock=Path(snakemake.input.lock),
-    )
-    files.write_json(Path(snakemake.output[0]), listed)
+results = Path("results")
+with told() as (content, _):
+    recipe = content["recipe"]
+    records, raw = [results / record for record in recipe["of"]], map(Path, recipe["raw"])
+    listed = bundle.manifest(results, records, raw, figures=recipe["figures"], config=recipe["config"], lock=Path(LOCK))
+    files.write_json(results / "manifest.json", listed)

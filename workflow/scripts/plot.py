@@ -1,16 +1,7 @@
-"""Draw one figure from its table."""
+"""Draw one figure from its table: python workflow/scripts/plot.py results/recipes/NAME.json LOG"""
 
-from pathlib import Path
+from compositional.stages import plot
+from compositional.stages.shared.job import told
 
-from compositional.records import provenance
-from compositional.stages.shared.job import logged
-from compositional.stages.plot import plot
-
-table = Path(snakemake.input.table)
-outputs = {name: Path(snakemake.output[name]) for name in ("pdf", "png", "caption")}
-described = {"figure": snakemake.params.figure, "code": snakemake.params.code["fingerprint"]}
-with logged(snakemake.log[0], snakemake.params.code):
-    with provenance.recording(Path(snakemake.output.provenance), list(outputs.values()), **described) as record:
-        plot(snakemake.params.figure["module"], table, snakemake.params.figure["options"], **outputs)
-        record["made_from"] = provenance.read(Path(snakemake.input.provenance)).get("made_from")
-        record["inputs"] = provenance.digests(Path("results"), [table])
+with told() as (content, log):
+    plot.perform(content, log)

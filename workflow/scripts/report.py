@@ -1,19 +1,11 @@
-"""Write the page about a build."""
+"""Write the page about a build: python workflow/scripts/report.py results/recipes/NAME.json LOG"""
 
 from pathlib import Path
 
 from compositional import files
-from compositional.stages import report
-from compositional.stages.shared.job import logged
+from compositional.stages.report import render
+from compositional.stages.shared.job import told
 
-with logged(snakemake.log[0], snakemake.params.code):
-    page = report.render(
-        Path(snakemake.input.template),
-        Path("results"),
-        figures=snakemake.params.figures,
-        config=snakemake.params.config,
-        options=snakemake.params.options,
-        lock=Path(snakemake.input.lock),
-    )
-    with files.replacing(Path(snakemake.output[0])) as temporary:
-        temporary.write_text(page)
+with told() as (content, _):
+    with files.replacing(Path("results/report.html")) as temporary:
+        temporary.write_text(render(Path("results"), content["recipe"]))

@@ -65,8 +65,31 @@ def sources() -> dict[str, Any]:
     return about | {"files": {name: files.sha256(path) for name, path in paths.items() if path.is_file()}}
 
 
+def listed(results: Path, records: Iterable[Path]) -> dict[str, Any]:
+    """The runs, artifacts and records of a build, by its records alone.
+
+    Raises:
+        FileNotFoundError: a record, or a file that it stands for, is missing.
+        DamagedFileError: a record was altered.
+    """
+    artifacts, described, runs = {}, {}, {}
+    for record in records:
+        known = provenance.vouched(record)
+        if known is None:
+            if record.is_file():
+                raise integrity.DamagedFileError(f"{record} was altered or damaged. Call the same command again")
+            raise FileNotFoundError(f"{record} is missing: what it stands for was not built")
+        described[str(record.relative_to(results))] = _sha256(lasting_bytes(record))
+        for name, digest in known["files"].items():
+            path = record.parent / name
+            artifacts[str(path.relative_to(results))] = {"sha256": digest, "bytes": path.stat().st_size}
+        if record.name == "run.json":
+            runs[known["run"]] = known["status"]
+    return {"runs": runs, "artifacts": artifacts, "records": described}
+
+
 def manifest(
-    results: Path, records: Iterable[Path], raw: Iterable[Path], *, figures: list[str], config: dict[str, Any], lock: Path
+    results: Path, records: list[Path], raw: Iterable[Path], *, figures: list[str], config: dict[str, Any], lock: Path
 ) -> dict[str, Any]:
     """Every artifact of a build with its sha256, and what the build was made of.
 
@@ -86,19 +109,10 @@ def manifest(
         DamagedFileError: a file is not what its record says.
         FileNotFoundError: a record is missing.
     """
-    artifacts, described, runs = {}, {}, {}
     for record in records:
-        if bad := integrity.damaged(record, everything=True):
+        known = provenance.vouched(record)
+        if known and (bad := integrity.damaged(record, known, everything=True)):
             integrity.verify(bad[0])
-        known = provenance.read(record)
-        if not known:
-            raise FileNotFoundError(f"{record} is missing: what it stands for was not built")
-        described[str(record.relative_to(results))] = _sha256(lasting_bytes(record))
-        for name, digest in known["files"].items():
-            path = record.parent / name
-            artifacts[str(path.relative_to(results))] = {"sha256": digest, "bytes": path.stat().st_size}
-        if record.name == "run.json":
-            runs[known["run"]] = known["status"]
     data = {}
     for path in raw:
         dataset = path.parent.name
@@ -111,9 +125,7 @@ def manifest(
         "config": config,
         "environment": provenance.environment(lock),
         "raw": data,
-        "runs": runs,
-        "artifacts": artifacts,
-        "records": described,
+        **listed(results, records),
     }
 
 

@@ -1,26 +1,36 @@
 """Fingerprints of code: what a module does, together with every module of the project that it imports.
 
-Snakemake looks at the script file alone. A fingerprint changes when, and only when, the code does: comments, docstrings and
-layout do not count, and neither do modules that are not imported. It is the same in every version of Python: jobs in
-environments of their own may have another than the build, and an upgrade trains nothing again.
+A fingerprint changes when, and only when, the code does: comments, docstrings, descriptions of options and layout do not count,
+and neither do modules that are not imported. It is the same in every version of Python: jobs in environments of their own may
+have another than the build, and an upgrade trains nothing again.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Sequence
+import sys
 from functools import cache
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from compositional.plugins import PACKAGE, module_path, parsed
 
-SCRIPTS = PACKAGE.parents[1] / "workflow" / "scripts"
+# Libraries that read, write and fetch, and compute nothing: another version of them gives the same numbers.
+FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # where the package has another name
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
+def _without_documentation(tree: ast.Module) -> ast.Module:
+    """Without docstrings, and without what describes an option beside its default."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            names = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+            if {"default", "description"} <= set(names):
+                place = names.index("description")
+                del node.keys[place], node.values[place]
         if (
             isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             and ast.get_docstring(node, clean=False) is not None
@@ -43,8 +53,8 @@ def _dump(node: object) -> str:
     return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields.items())})"
 
 
-def _imports(tree: ast.Module, path: Path, root: Path) -> set[Path]:
-    """Project files that the module at `path` imports, with the __init__ files of their packages."""
+def _imports(tree: ast.Module, path: Path, root: Path) -> set[str]:
+    """Full names of all that the module at `path` imports; of "from a import b" both a and a.b."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -53,6 +63,11 @@ def _imports(tree: ast.Module, path: Path, root: Path) -> set[Path]:
             package = path.relative_to(root.parent).parts[: -node.level] if node.level else ()
             module = ".".join([*package, *([node.module] if node.module else [])])
             names.update([module, *(f"{module}.{alias.name}" for alias in node.names)])
+    return names
+
+
+def _files(names: set[str], root: Path) -> set[Path]:
+    """Project files among these imports, with the __init__ files of their packages."""
     found: set[Path] = set()
     for name in names:
         parts = name.split(".")
@@ -65,29 +80,54 @@ def _imports(tree: ast.Module, path: Path, root: Path) -> set[Path]:
 
 
 @cache
-def _read(path: Path, root: Path) -> tuple[str, frozenset[Path]]:
-    """Digest of a file's code and the project files it imports."""
-    tree = _without_docstrings(parsed(path))
-    return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_imports(tree, path, root))
+def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]:
+    """Digest of a file's code, the project files and the libraries that it imports."""
+    tree = _without_documentation(parsed(path))
+    names = _imports(tree, path, root)
+    libraries = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {root.name}
+    return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_files(names, root)), frozenset(libraries)
+
+
+@cache
+def behind(*sources: Path, root: Path = PACKAGE) -> tuple[dict[Path, str], frozenset[str]]:
+    """`sources` and all that they import from the package folder `root`, transitively, each with the digest of its code; and
+    the libraries that these import."""
+    seen: dict[Path, str] = {}
+    libraries: set[str] = set()
+    pending = list(sources)
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen[path], imported, others = _read(path, root)
+            pending += imported
+            libraries |= others
+    return seen, frozenset(libraries)
 
 
 @cache
 def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
     """sha256 over the code of `sources` and of all they import from the package folder `root`, transitively."""
-    seen: dict[Path, str] = {}
-    pending = list(sources)
-    while pending:
-        path = pending.pop()
-        if path not in seen:
-            seen[path], imported = _read(path, root)
-            pending += imported
     # Names, not places: the same code in another folder has the same fingerprint.
     lines = sorted(
-        f"{path.name if root not in path.parents else path.relative_to(root)} {digest}" for path, digest in seen.items()
+        f"{path.name if root not in path.parents else path.relative_to(root)} {digest}"
+        for path, digest in behind(*sources, root=root)[0].items()
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def of_script(script: str, modules: Sequence[str] = ()) -> str:
-    """Of a script of the workflow, of the modules ("models.cnn") that it loads by name, and of all that these import."""
-    return fingerprint(SCRIPTS / f"{script}.py", *map(module_path, modules))
+@cache
+def _version(library: str) -> str | None:
+    """As installed, without what names a build ("+cpu"); None if it is not."""
+    try:
+        return metadata.version(DISTRIBUTIONS.get(library, library)).split("+")[0]
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@cache
+def code(*modules: str) -> dict[str, Any]:
+    """What modules, such as "models.cnn", compute with, for recipes and records: the modules, their `fingerprint`, and the
+    versions of the `libraries` that they and what they import use. Libraries that only read and write do not count."""
+    paths = [module_path(name) for name in modules]
+    libraries = {name: _version(name) for name in sorted(behind(*paths)[1] - FILES_ONLY)}
+    return {"modules": list(modules), "fingerprint": fingerprint(*paths), "libraries": libraries}

@@ -3,7 +3,9 @@
 A run has run.json (training), evaluation.json and, where a figure asks for it, representation.json; splits, tables and figures
 have <name>.provenance.json. A record holds the parameters, the code's fingerprint, what went in, versions, machine and commit,
 and the sha256 of each file that it stands for.
-Most of it is the same whenever the same thing is made again; what is not (VOLATILE) is kept out of what must have the same bytes.
+Each says of which recipe (compositional.planning.recipes) its result was made, and vouches for itself: `self` is the digest of
+the rest. Most of it is the same whenever the same thing is made again; what is not (VOLATILE) is kept out of what must have the
+same bytes.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from typing import Any
 
 from compositional import files
 
-# What may differ between two records of the same bytes: when, how fast, and at which commit around the same code.
-VOLATILE = ("finished", "source", "wall_seconds")
+# What may differ between two records of the same bytes: when, how fast, with which other runs in one process, and at which commit
+# around the same code.
+VOLATILE = ("finished", "pack", "self", "source", "wall_seconds")
 SUFFIX = ".provenance.json"
 # The records in a run's folder, and the files that each stands for.
 RUN_RECORDS = {
@@ -31,7 +34,6 @@ RUN_RECORDS = {
     "evaluation.json": ("metrics.csv", "predictions.csv"),
     "representation.json": ("representations.csv", "activations.safetensors", "vectors.csv"),
 }
-UNASKED = ("predictions.csv",)  # of these files those that no rule asks for
 PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
 SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
 ROOT = Path(__file__).parents[3]  # of the sources; results may be elsewhere
@@ -49,14 +51,6 @@ def processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def device_name(device: str) -> str:
-    """What "cpu" or "cuda" is on this machine; of a CPU also the widest vector instructions that PyTorch uses on it, which can
-    change the last bits of a number."""
-    import torch
-
-    return torch.cuda.get_device_name() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _git(*words: str) -> str:
@@ -109,27 +103,24 @@ def circumstances(seconds: float) -> dict[str, Any]:
     }
 
 
-def record_run(folder: Path, name: str, seconds: float, **described: Any) -> None:
-    """Write one of RUN_RECORDS but run.json: what was made of a trained run's weights."""
-    run = json.loads((folder / "run.json").read_text())
-    shared = {key: run[key] for key in ("run", "family", "lambda", "seed", "status", "data", "raw_sha256")}
-    made = [path for made in RUN_RECORDS[name] if (path := folder / made).exists()]
-    inputs = {"inputs": digests(folder, [folder / "weights.safetensors"]), "files": digests(folder, made)}
-    files.write_json(folder / name, shared | described | circumstances(seconds) | inputs)
+def write(path: Path, record: dict[str, Any], recipe: dict[str, Any], outputs: Iterable[Path]) -> None:
+    """Write the record of `outputs`, files or folders beside it, that were made as `recipe` says."""
+    whole = record | {"recipe": recipe, "recipe_digest": files.digest(recipe), "files": digests(path.parent, outputs)}
+    whole.pop("self", None)
+    files.write_json(path, whole | {"self": files.digest(whole)})
 
 
 @contextmanager
-def recording(path: Path, outputs: list[Path], **described: Any) -> Iterator[dict[str, Any]]:
+def recording(path: Path, outputs: list[Path], recipe: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Write the record of what the block makes: `outputs`, files or folders beside the record.
 
     The block may add to the dictionary that it gets. Where the block fails, no record is written.
     """
     began = time.monotonic()
-    record = dict(described)
+    record = {"code": recipe["code"]["fingerprint"]}
     yield record
-    record |= circumstances(time.monotonic() - began) | {"files": digests(path.parent, outputs)}
-    record.setdefault("device_name", processor())
-    files.write_json(path, record)
+    record |= circumstances(time.monotonic() - began)
+    write(path, {"device_name": processor()} | record, recipe, outputs)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -145,6 +136,16 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError(f"{path} is no record")
     return record
+
+
+def vouched(path: Path) -> dict[str, Any] | None:
+    """A record that vouches for itself; None if there is none, or if it was damaged or edited, or is of an older kind."""
+    try:
+        record = read(path)
+        own = record.pop("self")
+        return record if own == files.digest(record) and {"recipe", "recipe_digest", "inputs", "files"} <= record.keys() else None
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+from typing import Any, TextIO
 
 from compositional import files
-from compositional.records import integrity
+from compositional.records import integrity, provenance
+from compositional.records.places import record_of, sources_of
 from compositional.runs import Run
 from compositional.tables import examples
 
 KEY = ("task", "model", "regularizer", "lambda", "seed")
+
+
+class MixedError(ValueError):
+    """Runs of one table differ in what must be equal."""
+
+
+def perform(content: dict[str, Any], log: TextIO) -> None:
+    """Make a table and its record as a recipe file tells."""
+    recipe, results = content["recipe"], Path("results")
+    table = results / "tables" / f"{recipe['figure']}.csv"
+    sources = [results / path for path in sources_of(recipe)]
+    records = [provenance.read(results / path) for path in recipe["of"] if path.endswith("/run.json")]
+    _check_devices(records)
+    with provenance.recording(results / record_of("tables", recipe["figure"]), [table], recipe) as record:
+        aggregate(sources, table)
+        record["made_from"] = provenance.summary(records)
+        record["inputs"] = provenance.digests(results, sources)
+
+
+def _check_devices(records: list[dict[str, Any]]) -> None:
+    """Refuse runs of different devices; in all else their recipes agree.
+
+    Raises:
+        MixedError: naming them.
+    """
+    runs: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        runs[record["device"]].append(record["run"])
+    if len(runs) > 1:
+        named = [f"on {device} {', '.join(of[:3])}{' ...' if len(of) > 3 else ''}" for device, of in sorted(runs.items())]
+        raise MixedError(
+            f"runs were trained on different devices: {'; '.join(named)}. No table is made of both. Set device: {min(runs)} (or "
+            "another of these) in the configuration: what was trained elsewhere is then trained again"
+        )
 
 
 def aggregate(sources: list[Path], destination: Path) -> None:

@@ -14,8 +14,7 @@ from compositional.evaluation import conjunctions, decoding, error_types, metric
 from compositional.kinds.sequence import SequenceSplit
 from compositional.layers.tap import silent_tap
 from compositional.runs import Run
-from compositional.stages.shared import devices
-from compositional.stages.shared.trained_runs import load_problem, trained
+from compositional.stages.shared.trained_runs import load_problem, measured
 from compositional.training.problem import Problem, initial_weights, width_of
 
 METRICS_HEADER = ("split", "metric", "value")
@@ -23,20 +22,15 @@ PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")
 PREDICTIONS = 200  # decoded test examples kept a run
 
 
-def evaluate_pack(
-    split: Path, folders: list[Path], *, family: dict[str, Any], code: str, device: str, jobs_per_gpu: int, log: TextIO
-) -> None:
-    """Evaluate trained runs of one family together: metrics.csv and, for sequence tasks, predictions.csv in their folders.
+def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
+    """Evaluate trained runs of one family together, as a recipe file tells: metrics.csv and, for sequence tasks, predictions.csv
+    in their folders.
 
-    Beside them evaluation.json records where they come from; `code` is the fingerprint of what evaluates.
     A diverged run has no accuracy and no predictions, since its last finite weights are no result: its values are "nan", its row
     "diverged" is 1, and its predictions.csv has nothing but a header.
     """
-    device = devices.resolve(device, jobs_per_gpu)
-    print(devices.describe(device), file=log)
-    problem = load_problem(split, family, device)
-    for group, weights in trained(problem, folders, record="evaluation.json", code=code):
-        _write(problem, weights, group, log)
+    problem = load_problem(content, results, log)
+    measured(content, problem, results, lambda weights, folders: _write(problem, weights, folders, log), log)
 
 
 def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
@@ -90,18 +84,18 @@ def _by_error_type(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, 
 
 def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
     """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
-    measured = metrics.measure(problem, weights)
-    for result, more in zip(measured, _analyze(problem, weights, folders), strict=False):
+    results = metrics.measure(problem, weights)
+    for result, more in zip(results, _analyze(problem, weights, folders), strict=False):
         result |= more
     decoded = None
-    scores: list[dict[tuple[str, str], float]] = [{} for _ in measured]
+    scores: list[dict[tuple[str, str], float]] = [{} for _ in results]
     if isinstance(problem.splits["train"], SequenceSplit):
         decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
         scores = decoding.scores(problem, weights)
     for index, folder in enumerate(folders):
         diverged = json.loads((folder / "run.json").read_text())["status"] == "diverged"
         rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]
-        found = measured[index] | scores[index]
+        found = results[index] | scores[index]
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
         # What stands beside the accuracies: those that need no network, and what the model says of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import matplotlib
 
@@ -15,7 +15,21 @@ import pandas as pd
 
 from compositional import files
 from compositional.figures.shared import style
-from compositional.records import integrity
+from compositional.records import integrity, provenance
+from compositional.records.places import record_of
+
+
+def perform(content: dict[str, Any], log: TextIO) -> None:
+    """Make a figure and its record as a recipe file tells."""
+    recipe, results = content["recipe"], Path("results")
+    name, table = recipe["figure"], results / "tables" / f"{recipe['figure']}.csv"
+    endings = {"pdf": ".pdf", "png": ".png", "caption": ".rst"}
+    outputs = {kind: results / "figures" / f"{name}{ending}" for kind, ending in endings.items()}
+    with provenance.recording(results / record_of("figures", name), list(outputs.values()), recipe) as record:
+        plot(recipe["module"], table, recipe["options"], **outputs)
+        record["figure"] = {key: recipe[key] for key in ("module", "options")}
+        record["made_from"] = provenance.read(results / record_of("tables", name))["made_from"]
+        record["inputs"] = provenance.digests(results, [table])
 
 
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:

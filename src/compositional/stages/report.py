@@ -15,6 +15,8 @@ from docutils.core import publish_parts
 
 from compositional import files
 from compositional.figures.shared import style
+from compositional.planning import archived
+from compositional.planning.archived import LOCK, TEMPLATE
 from compositional.records import provenance
 from compositional.runs import Run, figure_runs, format_lambda, run_folder
 
@@ -125,19 +127,15 @@ def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]],
     return found, records
 
 
-def render(
-    template: Path, results: Path, *, figures: dict[str, dict[str, Any]], config: dict[str, Any], options: str, lock: Path
-) -> str:
+def render(results: Path, recipe: dict[str, Any]) -> str:
     """The page as HTML.
 
     Args:
-        template: of the page (jinja2).
         results: the results folder.
-        figures: all that are configured (Configuration.figures), built or not.
-        config: the effective configuration.
-        options: of the call of Snakemake that builds this, to stand behind a target.
-        lock: the file of pinned packages.
+        recipe: `figures`, all that are configured, built or not, the effective `config`, and `options` of the call of Snakemake
+            that builds this, to stand behind a target.
     """
+    figures, options = recipe["figures"], recipe["options"]
     shown = [_figure(results, name, figure, options) for name, figure in figures.items()]
     shown.sort(key=lambda figure: not figure["image"])
     runs = {run for figure in figures.values() for run in figure_runs(figure)}
@@ -146,8 +144,9 @@ def render(
     made = provenance.summary(records)
     splits = [provenance.read(path) for path in sorted((results / "splits").glob(f"*{provenance.SUFFIX}"))]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    installed = provenance.environment(lock)
-    return environment.from_string(template.read_text()).render(
+    installed = provenance.environment(Path(LOCK))
+    return environment.from_string(Path(TEMPLATE).read_text()).render(
+        made_of=archived.shown(results, recipe),
         figures=shown,
         built=sum(bool(figure["image"]) for figure in shown),
         families=families,
@@ -161,6 +160,6 @@ def render(
         processor=provenance.processor(),
         python=installed["python"],
         packages=installed["packages"],
-        config=yaml.safe_dump(config, sort_keys=False, width=120),
+        config=yaml.safe_dump(recipe["config"], sort_keys=False, width=120),
         options=options,
     )

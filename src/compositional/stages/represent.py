@@ -10,38 +10,37 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from compositional import files
 from compositional.evaluation import representations
-from compositional.stages.shared import devices
-from compositional.stages.shared.trained_runs import load_problem, trained
+from compositional.stages.shared.trained_runs import load_problem, measured
 
 REPRESENTATIONS_HEADER = ("split", "metric", "value")
 VECTORS_HEADER = ("representation", "item", "dimension", "value")
 
 
-def represent_pack(
-    split: Path, folders: list[Path], *, family: dict[str, Any], code: str, device: str, jobs_per_gpu: int, log: TextIO
-) -> None:
-    """Measure runs of one family together. In each one's folder:
+def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
+    """Measure runs of one family together, as a recipe file tells. In each one's folder:
 
     representations.csv    measures (compositional.evaluation.representations), their shuffled values beside them
     activations.safetensors   every representation of the probe's items, (items, D), to compare runs by
     vectors.csv            the vectors that pictures show: words, and the probe's items
 
-    Beside them representation.json records where they come from; `code` is the fingerprint of what measures.
     A diverged run has "nan" everywhere, since its last finite weights are no result.
     """
-    device = devices.resolve(device, jobs_per_gpu)
-    print(devices.describe(device), file=log)
-    problem = load_problem(split, family, device)
+    problem = load_problem(content, results, log)
+    split = results / "splits" / problem.task
+
+    def measure(weights: dict[str, Tensor], folders: list[Path]) -> None:
+        for folder, findings in zip(folders, representations.measure(problem, weights, split), strict=False):
+            _write(folder, findings)
+            print(folder, f"{len(findings.measures)} measures", file=log)
+
     # One thread, whatever the machine: sums in another order would have other last bits.
     torch.set_num_threads(1)
     with threadpool_limits(1):
-        for group, weights in trained(problem, folders, record="representation.json", code=code):
-            for folder, findings in zip(group, representations.measure(problem, weights, split), strict=False):
-                _write(folder, findings)
-                print(folder, f"{len(findings.measures)} measures", file=log)
+        measured(content, problem, results, measure, log)
 
 
 def _write(folder: Path, findings: representations.Findings) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files
 from compositional.plugins import kind_declares
-from compositional.records import integrity
+from compositional.records import integrity, provenance
+from compositional.records.places import record_of
 from compositional.stages import download
 from compositional.tasks import IN_DISTRIBUTION
 
@@ -104,6 +107,33 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         if feature is None or (allowed and type(feature).__name__ not in allowed):
             of = f"of the feature {' or '.join(allowed)}" if allowed else "there"
             raise ValueError(f"task {task!r}: its column {column} is {feature!r}, must be {of}")
+
+
+def perform(content: dict[str, Any], log: TextIO) -> None:
+    """Make a split and its record as a recipe file tells, in as many processes as the command line says last."""
+    recipe, results = content["recipe"], Path("results")
+    task, raw = recipe["task"], results / "raw" / recipe["dataset"]
+    folder = results / "splits" / task
+    splits = [results / "splits" / name for name in recipe["splits"]]
+    metrics = [results / "runs" / run / "metrics.csv" for run in recipe["runs"]]
+    with provenance.recording(results / record_of("splits", task), [folder], recipe) as record:
+        make_split(
+            task,
+            recipe["module"],
+            recipe["parameters"],
+            raw,
+            folder,
+            raw_files=list(recipe["raw"]),
+            processes=int(sys.argv[3]),
+            splits=splits,
+            metrics=metrics,
+        )
+        about = json.loads((folder / "task.json").read_text())
+        record.update({key: about[key] for key in ("task", "dataset", "parameters", "raw_sha256", "content_sha256")})
+        record["inputs"] = provenance.digests(results, [*(raw / name for name in recipe["raw"]), *metrics])
+        for path in splits:
+            about = json.loads((path / "task.json").read_text())
+            record["inputs"][f"splits/{path.name}"] = about["content_sha256"]
 
 
 def make_split(

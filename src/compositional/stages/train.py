@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-import tempfile
 import time
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from compositional import files
 from compositional.evaluation import learning_curves
-from compositional.records import provenance
+from compositional.records import integrity, provenance
 from compositional.records.store import Store, key_of
 from compositional.runs import Run
-from compositional.stages.shared import devices
+from compositional.stages.shared.job import recipes_of
 from compositional.stages.shared.progress import Progress
-from compositional.stages.shared.trained_runs import load_problem
+from compositional.stages.shared.trained_runs import data_of, device_name, load_problem
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State, fresh_state, has_ended
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
+# What a run's record says of how it was made; with the state all that is needed to write it.
+FACTS = ("device_name", "versions", "source", "wall_seconds", "finished")
 
 
 def _buffers_digest(problem: Problem, seed: int) -> dict[str, str]:
@@ -34,59 +35,85 @@ def _buffers_digest(problem: Problem, seed: int) -> dict[str, str]:
     return {"buffers": digest.hexdigest()} if tensors else {}
 
 
-def _write_run(folder: Path, problem: Problem, state: State, described: dict[str, Any]) -> None:
-    """A trained run's three files in `folder`."""
+def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any], recipe: dict[str, Any]) -> None:
+    """A trained run's three files, the record last."""
     weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
     named = {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()}
-    named |= buffers(problem, state.seed)
-    save_file(named, folder / "weights.safetensors")
+    with files.replacing(folder / "weights.safetensors") as temporary:
+        save_file(named | buffers(problem, state.seed), temporary)
     files.write_csv(folder / "history.csv", HISTORY_HEADER, state.history)
-    files.write_json(folder / "run.json", described | {"files": provenance.digests(folder, sorted(folder.iterdir()))})
-
-
-def train_pack(
-    split: Path,
-    folders: list[Path],
-    *,
-    family: dict[str, Any],
-    numerics: str,
-    results: Path,
-    name: str,
-    device: str,
-    jobs_per_gpu: int,
-    checkpoint_seconds: float,
-    log: TextIO,
-) -> None:
-    """Train runs of one family together and write each one's files to its own folder.
-
-    Args:
-        split: the task's folder.
-        folders: the runs' folders, .../<Run.path>, all of one family.
-        family: the runs' common parameters (Configuration.family_parameters).
-        numerics: fingerprint of the code that determines their numbers.
-        results: the results folder, with the store and the board of progress in it.
-        name: of this pack.
-        device: "auto", "cpu" or "cuda".
-        jobs_per_gpu: how many jobs of this machine may share a GPU.
-        checkpoint_seconds: how much training a killed job may lose, beside what came since the last record.
-        log: where to report step, loss and accuracy of every run.
-    """
-    device = devices.resolve(device, jobs_per_gpu)
-    print(devices.describe(device), file=log)
-    problem = load_problem(split, family, device)
-    steps = problem.settings["steps"]
-    kept = Store(results / "store")
-    identity = {
-        "family": family,
-        "code": numerics,
-        "data": problem.about["content_sha256"],
-        "device": device,
-        "torch": metadata.version("torch").split("+")[0],
+    described = {
+        "status": "done" if state.diverged_at is None else "diverged",
+        "diverged_at_step": state.diverged_at,
+        "steps": state.step,
+        "raw_sha256": problem.about["raw_sha256"],
     }
-    runs = {Run.of_folder(folder): folder for folder in folders}
-    own = {run: {"lambda": run.strength, "seed": run.seed} | _buffers_digest(problem, run.seed) for run in runs}
-    keys = {run: key_of(identity | own[run]) for run in runs}
-    missing = [run for run in runs if not kept.has(keys[run])]
+    made = [folder / name for name in provenance.RUN_RECORDS["run.json"]]
+    provenance.write(folder / "run.json", described | record, recipe, made)
+
+
+def _read(folder: Path, problem: Problem, identity: dict[str, Any]) -> tuple[State, dict[str, Any]] | None:
+    """The run in its folder, and the facts about it, if it has this identity and is whole."""
+    path = folder / "run.json"
+    record = provenance.vouched(path)
+    if record is None or any(record.get(key) != value for key, value in identity.items()):
+        return None
+    if integrity.damaged(path, record, everything=True):
+        return None
+    with (folder / "history.csv").open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    if tuple(header) != HISTORY_HEADER:
+        return None
+    history = [(int(step), split, metric, _number(value)) for step, split, metric, value in rows]
+    weights = weight_layout(problem).flatten(load_file(folder / "weights.safetensors"))
+    state = State(identity["seed"], identity["lambda"], record["steps"], record["diverged_at_step"])
+    state.tensors, state.history = {"weights": weights}, history
+    return state, {name: record[name] for name in FACTS}
+
+
+def _number(text: str) -> int | float:
+    """As it was before it was written."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
+    """Train the runs of a pack's recipe file together and write each one's files to its own folder.
+
+    A run that the store has, or its folder, is not trained again; its files are written by today's code in any case. A killed job
+    loses no more than `checkpoint_seconds` of training, beside what came since the last record.
+    """
+    problem = load_problem(content, results, log)
+    kept, steps = Store(results / "store"), problem.settings["steps"]
+    recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
+    shared = {key: content["common"][key] for key in ("family", "code")}
+    shared |= {"data": problem.about["content_sha256"], "device": problem.device}
+    identities = {
+        run: shared | {"lambda": run.strength, "seed": run.seed} | _buffers_digest(problem, run.seed) for run in recipes
+    }
+    keys = {run: key_of(identity) for run, identity in identities.items()}
+    folders = {run: results / "runs" / run.path for run in recipes}
+
+    def write(run: Run, state: State, facts: dict[str, Any]) -> None:
+        about = {"run": run.path, "pack": [*content["runs"]], "inputs": data_of(problem)}
+        _write(folders[run], problem, state, identities[run] | about | facts, recipes[run])
+
+    def keep(run: Run, state: State, facts: dict[str, Any]) -> None:
+        """In the store, and from there in its folder: without the optimizer's moments."""
+        kept.add(keys[run], {"state": state.described(), "facts": facts}, {"weights": state.tensors["weights"]})
+        write(run, state, facts)
+
+    missing = []
+    for run in recipes:
+        if entry := kept.load(keys[run]):
+            about, tensors = entry
+            write(run, State.restored(about["state"], tensors), about["facts"])
+        elif found := _read(folders[run], problem, identities[run]):
+            keep(run, *found)
+        else:
+            missing.append(run)
 
     def begun(run: Run) -> State:
         checkpoint = kept.load_checkpoint(keys[run])
@@ -95,28 +122,11 @@ def train_pack(
     states = {run: begun(run) for run in missing}
     names = {id(state): run for run, state in states.items()}
     ended = partial(has_ended, settings=problem.settings)
-    progress = Progress(log, results / "progress", name, steps, list(states.values()), len(runs) - len(missing), ended)
+    restored = len(recipes) - len(missing)
+    name = Path(log.name).stem
+    progress = Progress(log, results / "progress", f"train_{name}", steps, list(states.values()), restored, ended)
     unsaved: set[State] = set()
     saved = time.monotonic()
-
-    def finish(state: State) -> None:
-        run = names[id(state)]
-        described = (
-            identity
-            | own[run]
-            | {
-                "run": run.path,
-                "status": "done" if state.diverged_at is None else "diverged",
-                "diverged_at_step": state.diverged_at,
-                "steps": state.step,
-                "device_name": provenance.device_name(device),
-                "raw_sha256": problem.about["raw_sha256"],
-            }
-            | provenance.circumstances(state.seconds)
-        )
-        with tempfile.TemporaryDirectory(dir=kept.folder) as temporary:
-            _write_run(Path(temporary), problem, state, described)
-            kept.add(keys[run], Path(temporary))
 
     def on_record(members: list[State]) -> None:
         nonlocal saved
@@ -124,16 +134,15 @@ def train_pack(
         unsaved.update(members)
         for state in members:
             if ended(state):
-                finish(state)
+                run = names[id(state)]
+                facts = provenance.circumstances(state.seconds) | {"device_name": device_name(problem.device)}
+                keep(run, state, facts)
                 unsaved.remove(state)
-        if time.monotonic() - saved >= checkpoint_seconds:
+        if time.monotonic() - saved >= content["job"]["checkpoint_seconds"]:
             # Not the members alone: in a pack wider than the device computes, groups take turns.
             for state in unsaved:
                 kept.save_checkpoint(keys[names[id(state)]], state.described(), state.tensors)
             unsaved.clear()
             saved = time.monotonic()
 
-    kept.folder.mkdir(parents=True, exist_ok=True)
     train_runs(problem, list(states.values()), learning_curves.measure, on_record)
-    for run, folder in runs.items():
-        kept.restore(keys[run], folder)

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from support.told import told
 
 from compositional.datasets import scan
 from compositional.evaluation import conjunctions, metrics, representations, stimuli
@@ -26,13 +27,12 @@ from compositional.language import lexicon
 from compositional.language.vocabulary import END, Vocabulary
 from compositional.measures.compositionality import linear_cka
 from compositional.plugins import defaults
-from compositional.runs import Run
-from compositional.stages import evaluate
+from compositional.records import provenance
+from compositional.runs import Run, run_folder
+from compositional.stages import evaluate, represent
+from compositional.stages import train as training
 from compositional.stages.aggregate import aggregate
-from compositional.stages.evaluate import evaluate_pack
-from compositional.stages.represent import represent_pack
 from compositional.stages.split import make_split
-from compositional.stages.train import train_pack
 from compositional.tables import activations, run
 from compositional.tasks import scan_length
 from compositional.training.problem import Problem, initial_weights
@@ -316,6 +316,7 @@ def test_swap_consistency_of_images(problem, digit_task):
 def trained(digit_task, tmp_path_factory):
     """Four short runs on pairs of digits, trained, evaluated and measured stage by stage."""
     results = tmp_path_factory.mktemp("results")
+    shutil.copytree(digit_task, results / "splits/digits_concat")
     base = {
         "task": "digits_concat",
         "model": "cnn",
@@ -324,16 +325,15 @@ def trained(digit_task, tmp_path_factory):
         "settings": defaults("training.settings") | {"steps": 4, "batch_size": 16, "record_every": 4, "curve_examples": 16},
     }
     folders = []
-    for name, strength in (("none", "0"), ("additivity", "1")):
+    for name, strength in (("none", 0.0), ("additivity", 1.0)):
         family = base | {"regularizer": name}
         if name != "none":
             family |= {"regularizer_module": f"regularizers.{name}", "regularizer_parameters": {}}
-        own = [results / f"runs/digits_concat/cnn/{name}/lambda={strength}/seed={seed}" for seed in (0, 1)]
-        common = {"family": family, "device": "cpu", "jobs_per_gpu": 1, "log": StringIO()}
-        train_pack(digit_task, own, numerics="test", results=results, name=name, checkpoint_seconds=60, **common)
-        evaluate_pack(digit_task, own, code="test", **common)
-        represent_pack(digit_task, own, code="test", **common)
-        folders.append((own, common))
+        runs = [Run("digits_concat", "cnn", name, strength, seed) for seed in (0, 1)]
+        for stage in (training, evaluate, represent):
+            log = (results / "log").open("w")
+            stage.perform(told(stage.__name__.rsplit(".", 1)[1], family, runs), log, results)
+        folders.append(([run_folder(results, run) for run in runs], family))
     return folders
 
 
@@ -355,18 +355,23 @@ def test_the_stage_writes_measures_activations_and_vectors(trained):
 
 
 def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained, digit_task):
-    folders, common = trained[0]
+    folders, family = trained[0]
     names = ("representations.csv", "activations.safetensors", "vectors.csv", "weights.safetensors")
     before = [(folders[1] / name).read_bytes() for name in names]
-    represent_pack(digit_task, [folders[1]], code="test", **common)
+    (folders[1] / "representation.json").unlink()
+    represent.perform(told("represent", family, [Run.of_folder(folders[1])]), StringIO(), folders[1].parents[5])
     assert [(folders[1] / name).read_bytes() for name in names] == before
 
 
 def test_networks_before_training_are_measured_as_each_seed_s(trained, digit_task, tmp_path):
-    (plain, _), (own, common) = trained
-    more = tmp_path / "runs/digits_concat/cnn/additivity/lambda=2/seed=0"
+    (plain, _), (own, family) = trained
+    results = own[0].parents[5]
+    more = results / "runs/digits_concat/cnn/additivity/lambda=2/seed=0"
     shutil.copytree(own[0], more)
-    evaluate_pack(digit_task, [own[1], own[0], more], code="test", **common)
+    folders = [own[1], own[0], more]
+    for folder in folders:
+        (folder / "evaluation.json").unlink()
+    evaluate.perform(told("evaluate", family, list(map(Run.of_folder, folders))), StringIO(), results)
 
     def before(folder):
         table = pd.read_csv(folder / "metrics.csv")
@@ -378,12 +383,13 @@ def test_networks_before_training_are_measured_as_each_seed_s(trained, digit_tas
 
 
 def test_a_diverged_run_has_no_measures(trained, digit_task, tmp_path):
-    folders, common = trained[0]
-    folder = tmp_path / "seed=0"
+    folders, family = trained[0]
+    folder = folders[0].with_name("seed=9")
     shutil.copytree(folders[0], folder)
-    described = json.loads((folder / "run.json").read_text()) | {"status": "diverged"}
-    (folder / "run.json").write_text(json.dumps(described))
-    represent_pack(digit_task, [folder], code="test", **common)
+    described = provenance.vouched(folder / "run.json") | {"status": "diverged"}
+    provenance.write(folder / "run.json", described, {}, [folder / name for name in described["files"]])
+    (folder / "representation.json").unlink()
+    represent.perform(told("represent", family, [Run.of_folder(folder)]), StringIO(), folder.parents[5])
     assert pd.read_csv(folder / "representations.csv").value.isna().all()
     assert pd.read_csv(folder / "vectors.csv").value.isna().all()
     assert np.isnan(load_file(folder / "activations.safetensors")["penultimate"]).all()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from importlib import metadata
+from importlib.util import find_spec
 
 import pytest
 from support.configurations import SCHEMA, STUDIES, read
@@ -11,7 +13,6 @@ from compositional.configuration.configuration import Configuration
 from compositional.plugins import declarations, module_path
 from compositional.records import fingerprint as module
 from compositional.runs import figure_runs
-from compositional.stages.shared import job
 
 # What versions of Python see differently: text of f-strings, fields that stay empty, characters new in Unicode; and much else.
 EVERYTHING = r'''
@@ -60,6 +61,7 @@ def package(tmp_path):
 
     def compute() -> str:
         module._read.cache_clear()
+        module.behind.cache_clear()
         module.fingerprint.cache_clear()
         return module.fingerprint(tmp_path / "script.py", root=root)
 
@@ -169,10 +171,32 @@ def test_kernel_machines_do_not_depend_on_what_measures_networks():
     assert not (measuring | {"kinds/sequence.py", "datasets/scan.py"}) & numerics
 
 
-def test_a_job_whose_code_has_changed_ends_at_once(tmp_path, capsys):
-    code = {"script": "plot", "modules": ["figures.ablation"], "fingerprint": module.of_script("plot", ["figures.ablation"])}
-    with job.logged(str(tmp_path / "log"), code):
-        pass
-    with pytest.raises(SystemExit), job.logged(str(tmp_path / "log"), code | {"fingerprint": "another"}):
-        pytest.fail("the job began")
-    assert "the code has changed since this build began" in capsys.readouterr().err
+def test_descriptions_of_options_do_not_count_and_their_defaults_do(package):
+    _, root, compute = package
+    option = 'PARAMETERS = {{"rate": {{"default": {}, "description": "{}"}}}}\nTEXT = {{"description": "{}"}}\n'
+    fingerprints = []
+    for values in ((1, "a", "a"), (1, "b", "a"), (2, "a", "a"), (1, "a", "b")):
+        (root / "deep.py").write_text(option.format(*values))
+        fingerprints.append(compute())
+    assert fingerprints[0] == fingerprints[1]
+    assert len(set(fingerprints)) == 3
+
+
+def test_code_says_with_which_versions_of_what_it_computes():
+    libraries = module.code("training.loop", "kinds.image", "models.cnn")["libraries"]
+    assert libraries["torch"] == metadata.version("torch").split("+")[0]
+    assert "numpy" in libraries
+    assert not {"datasets", "safetensors", "matplotlib", "json"} & libraries.keys()
+    assert "scikit-learn" not in libraries
+    assert module.code("datasets.digits")["libraries"]["sklearn"] == metadata.version("scikit-learn")
+    assert "stitch_core" in module.code("tasks.raven_evolved")["libraries"]
+    assert "numba" in module.code("models.lstm_attention")["libraries"]
+    assert "torch" not in module.code("stages.plot", "figures.ablation")["libraries"]
+
+
+def test_a_libraries_name_is_that_of_its_distribution_or_said():
+    """A library that is not found under its name would have no version, and every one would be the same."""
+    paths = list(module.PACKAGE.rglob("*.py"))
+    found = set().union(*(module._read(path, module.PACKAGE)[2] for path in paths)) - module.FILES_ONLY
+    there = {name for name in found if find_spec(name)}
+    assert [name for name in sorted(there) if module._version(name) is None] == []

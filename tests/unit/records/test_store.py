@@ -17,36 +17,42 @@ from compositional.stages.shared.job import logged
 from compositional.training.state import State
 
 
-@pytest.fixture
-def stored(tmp_path):
-    contents = tmp_path / "contents"
-    contents.mkdir()
-    (contents / "history.csv").write_text("step\n1\n")
-    store = Store(tmp_path / "store")
-    store.add("abcd", contents)
-    return store, tmp_path
+@pytest.mark.parametrize("kind", ["entry", "checkpoint"])
+def test_what_is_not_what_was_kept_counts_as_absent(tmp_path, kind):
+    store = Store(tmp_path)
+    state = State(0, 0.0, tensors={"weights": torch.zeros(100)})
+    add, load, folder = {
+        "entry": (store.add, store.load, "entries/ke"),
+        "checkpoint": (store.save_checkpoint, store.load_checkpoint, "checkpoints"),
+    }[kind]
+    assert load("key") is None
+    add("key", state.described(), state.tensors)
+    (path,) = tmp_path.glob(f"{folder}/key.safetensors")
+    whole = path.read_bytes()
+    with safe_open(path, framework="pt") as stored:
+        about = stored.metadata()
+    flipped = whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:]
+    states = [about["state"].replace('"step": 0', '"step": 9'), "null", "{}", "[]", '{"history": [], "x": 1}']
+    others = [save({"weights": torch.zeros(10)}, about)]
+    others += [save({"weights": torch.zeros(100)}, about | {"state": state}) for state in states]
+    for content in (whole[:-50], flipped, save({"weights": torch.zeros(100)}), *others):
+        path.write_bytes(content)
+        assert load("key") is None
+        assert path.exists() == (kind == "entry")  # a checkpoint is removed, or every later call would meet it again
+    path.write_bytes(whole)
+    assert State.restored(*load("key")).tensors["weights"].shape == (100,)
 
 
-def test_add_and_restore(stored):
-    store, folder = stored
-    assert store.has("abcd")
-    assert not store.has("other")
-    store.restore("abcd", folder / "run")
-    assert [path.name for path in (folder / "run").iterdir()] == ["history.csv"]
-    assert (folder / "run/history.csv").read_text() == "step\n1\n"
-
-
-@pytest.mark.parametrize("damage", ["alter", "remove", '{"history', '["history.csv"]', '"history.csv"', "5"])
-def test_a_damaged_entry_counts_as_absent(stored, damage):
-    store, folder = stored
-    file = next(folder.glob("store/entries/*/*/history.csv"))
-    if damage == "alter":
-        file.write_text("step\n2\n")
-    elif damage == "remove":
-        file.unlink()
-    else:
-        (file.parent / "entry.json").write_text(damage)
-    assert not store.has("abcd")
+def test_a_finished_run_has_no_checkpoint(tmp_path):
+    store = Store(tmp_path)
+    state = State(3, 0.1, 40, 20, {"weights": torch.randn(5)}, [(40, "test", "loss", float("nan"))], 1.5)
+    store.save_checkpoint("key", state.described(), state.tensors)
+    store.add("key", {"state": state.described(), "facts": {"device_name": "d"}}, state.tensors)
+    assert store.load_checkpoint("key") is None
+    about, tensors = store.load("key")
+    assert repr(State.restored(about["state"], tensors).history) == repr(state.history)
+    assert torch.equal(tensors["weights"], state.tensors["weights"])
+    assert about["facts"] == {"device_name": "d"}
 
 
 def test_checkpoints_round_trip_bit_for_bit(tmp_path):
@@ -59,26 +65,6 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
     assert all(torch.equal(loaded.tensors[name], tensors[name]) for name in tensors)
     assert (loaded.seed, loaded.strength, loaded.step, loaded.seconds) == (3, 0.1, 40, 1.5)
     assert store.load_checkpoint("none") is None
-
-
-def test_a_checkpoint_that_is_not_what_was_kept_is_no_checkpoint(tmp_path):
-    store = Store(tmp_path)
-    state = State(0, 0.0, tensors={"weights": torch.zeros(100)})
-    store.save_checkpoint("key", state.described(), state.tensors)
-    (path,) = tmp_path.glob("checkpoints/*")
-    whole = path.read_bytes()
-    with safe_open(path, framework="pt") as stored:
-        about = stored.metadata()
-    flipped = whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:]
-    states = [about["state"].replace('"step": 0', '"step": 9'), "null", "{}", "[]", '{"history": [], "x": 1}']
-    others = [save({"weights": torch.zeros(10)}, about)]
-    others += [save({"weights": torch.zeros(100)}, about | {"state": state}) for state in states]
-    for content in (whole[:-50], flipped, save({"weights": torch.zeros(100)}), *others):
-        path.write_bytes(content)
-        assert store.load_checkpoint("key") is None
-        assert not path.exists()  # or every later call would meet it again
-    path.write_bytes(whole)
-    assert store.load_checkpoint("key")[1]["weights"].shape == (100,)
 
 
 def test_keys_follow_every_part_of_the_identity():
@@ -119,6 +105,6 @@ def full_disk():
 
 
 def test_a_job_that_cannot_even_write_its_log_says_why(tmp_path, capsys):
-    with full_disk(), pytest.raises(SystemExit), logged(str(tmp_path / "log")) as log:
+    with full_disk(), pytest.raises(SystemExit), logged(tmp_path / "log") as log:
         print("x" * 100_000, file=log)
     assert "OSError: [Errno 27] File too large" in capsys.readouterr().err

@@ -190,9 +190,8 @@ def test_a_task_is_not_built_from_files_that_were_damaged(tmp_path):
     for folder, name in ((split, "task.json"), (run, "metrics.csv")):
         folder.mkdir(parents=True)
         (folder / name).write_text("as it was made")
-    with provenance.recording(tmp_path / "splits" / "puzzles.provenance.json", [split]):
-        pass
-    files.write_json(run / "evaluation.json", {"files": provenance.digests(run, [run / "metrics.csv"])})
+    for record, made in ((tmp_path / "splits/puzzles.provenance.json", split), (run / "evaluation.json", run / "metrics.csv")):
+        provenance.write(record, {"inputs": {}}, {}, [made])
     for damaged, given in ((split / "task.json", {"splits": [split]}), (run / "metrics.csv", {"metrics": [run / "metrics.csv"]})):
         damaged.write_text("something else")
         with pytest.raises(integrity.DamagedFileError, match=re.escape(str(damaged))):

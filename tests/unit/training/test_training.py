@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from io import StringIO
 from types import SimpleNamespace
 
 import pytest
 import torch
+from support.told import told
 from support.trained import same, train
 
 from compositional import randomness
 from compositional.evaluation import metrics
 from compositional.layers.tap import silent_tap
+from compositional.runs import Run
 from compositional.stages import train as stage
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
@@ -188,12 +189,12 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
     monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: 40 * len(segments)))
     monkeypatch.setattr(Pack, "advance", killed)
     folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(4)]
-    options = {"family": {}, "numerics": "", "name": "pack", "device": "cpu", "jobs_per_gpu": 1, "checkpoint_seconds": 60}
+    content = told("train", {}, list(map(Run.of_folder, folders)))
     with pytest.raises(KilledError):
-        stage.train_pack(tmp_path, folders, results=tmp_path, log=StringIO(), **options)
+        stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
     assert segments == [4, 4, 4, 4, 8, 8, 8, 8, 12]
     segments.clear()
-    stage.train_pack(tmp_path, folders, results=tmp_path, log=StringIO(), **options)
+    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
     assert segments == [12, 12, 12, 12, 16, 16, 16, 16]
     assert all((folder / "run.json").exists() for folder in folders)
 

@@ -1,7 +1,11 @@
-"""The frame around a job's script: errors go to its log in full and to the terminal in one line."""
+"""The frame around a job's script: it is told by its recipe file what to do, and by nothing else.
+
+Errors go to its log in full and to the terminal in one line.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import traceback
 from collections.abc import Iterator
@@ -9,26 +13,75 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from compositional.records.fingerprint import of_script
+from compositional.records import provenance
+from compositional.records.fingerprint import code
+
+
+class OtherThanPlannedError(RuntimeError):
+    """What this job was planned with is no longer so: what it made would pass for something else."""
 
 
 @contextmanager
-def logged(path: str, code: dict[str, Any] | None = None) -> Iterator[TextIO]:
-    """Open a job's log; on an error write the traceback there, the message to the terminal, and end the job.
-
-    code: what the job was planned with, its `script`, the `modules` that it loads by name, and their `fingerprint`. If someone
-    has edited these since, the job ends before it does anything: what it made would pass for the old code's.
-    """
-    log = Path(path)
+def logged(log: Path) -> Iterator[TextIO]:
+    """Open a job's log; on an error write the traceback there, the message to the terminal, and end the job."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", buffering=1) as stream:
         stream.truncate(0)
         try:
-            if code and of_script(code["script"], code["modules"]) != code["fingerprint"]:
-                raise RuntimeError("the code has changed since this build began. Call the same command again")
             yield stream
         except Exception as error:
             print(f"{type(error).__name__}: {error}\n(details in {log})", file=sys.stderr, flush=True)
             with suppress(OSError), stream:  # a full disk takes no log either
                 traceback.print_exc(file=stream)
             sys.exit(1)
+
+
+@contextmanager
+def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
+    """What the recipe file that the command line names tells to do, and the job's log, which it names next."""
+    recipe, log = map(Path, sys.argv[1:3])
+    with logged(log) as stream:
+        if not recipe.is_file():
+            raise FileNotFoundError(
+                f"{recipe} is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks), and it "
+                "must stay while jobs wait. Call the same command again"
+            )
+        content = json.loads(recipe.read_text())
+        check(content, Path("results"))
+        yield content, stream
+
+
+def recipes_of(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The recipes in a recipe file: one, or those of a pack's runs."""
+    return [content["recipe"]] if "recipe" in content else [content["common"] | own for own in content["runs"].values()]
+
+
+def check(content: dict[str, Any], results: Path) -> None:
+    """Refuse to compute anything else than what was planned.
+
+    Raises:
+        OtherThanPlannedError: code or a library is another one now, or what a result is to be made from was made by another
+            recipe.
+    """
+    recipes = recipes_of(content)
+    for planned in [recipes[0][key] for key in ("code", "writing") if key in recipes[0]]:
+        now = code(*planned["modules"])
+        if now["fingerprint"] != planned["fingerprint"]:
+            raise OtherThanPlannedError("the code has changed since this build began. Call the same command again")
+        if now != planned:
+            there = [f"{name} {version}" for name, version in now["libraries"].items() if version != planned["libraries"][name]]
+            raise OtherThanPlannedError(
+                f"this build was planned with other versions of what is here {', '.join(there)}. Call the same command again, or "
+                "give jobs the environment of the build"
+            )
+    wrong = []
+    for record, digest in {record: digest for recipe in recipes for record, digest in recipe["of"].items()}.items():
+        known = provenance.vouched(results / record)
+        if known is None or known["recipe_digest"] != digest:
+            wrong.append(f"{results / record}{' (missing or damaged)' if known is None else ''}")
+    if wrong:
+        more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise OtherThanPlannedError(
+            f"made by other options, code or versions than planned: {', '.join(wrong[:5])}{more}. Nothing is made of them. Call "
+            "the same command again"
+        )

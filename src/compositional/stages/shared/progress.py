@@ -74,7 +74,7 @@ class Progress:
     Args:
         log: where every run's numbers go.
         board: the common folder; name: of this pack on it.
-        steps: of one run. states: the runs that train. restored: how many were in the store.
+        steps: of one run. states: the runs that train. restored: how many are trained already.
         ended: whether a run, given its state, needs no more steps.
     """
 
@@ -87,7 +87,7 @@ class Progress:
         self.longest_silence = 0.0
         self.resumed = self._done()
         if restored:
-            log.write(f"{restored} runs were in the store and are not trained again\n")
+            log.write(f"{restored} runs exist and are not trained again\n")
         if self.resumed:
             log.write(f"going on from checkpoints, {self.resumed} steps were done before\n")
         self._post(self.resumed, self.began)

@@ -3,42 +3,90 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
 from compositional.records import integrity, provenance
+from compositional.records.places import STAGES
+from compositional.stages.shared import devices
+from compositional.stages.shared.job import recipes_of
 from compositional.training.problem import Problem, read_problem, width_of
 
 
-def load_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
-    """All that the runs of a family share; `family` as from Configuration.family_parameters."""
+def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem:
+    """All that the runs of a pack's recipe file share, on the device that it names."""
+    told, family = content["job"], content["common"]["family"]
+    device = devices.resolve(told["device"], told["jobs_per_gpu"])
+    print(devices.describe(device), file=log)
+    split = results / "splits" / family["task"]
     integrity.verify(split)
     return read_problem(split, family, device)
 
 
-def trained(problem: Problem, folders: list[Path], *, record: str, code: str) -> Iterator[tuple[list[Path], dict[str, Tensor]]]:
-    """Runs that compute together, with their weights (R, ...) by name; where there are more than runs, the rest is filling.
+def data_of(problem: Problem) -> dict[str, str]:
+    """What a split is for those who compute on it: the digest of its examples, by its path below the results folder."""
+    return {f"splits/{problem.task}": problem.about["content_sha256"]}
 
-    Once the caller has written what it makes of them, each run's `record` (of provenance.RUN_RECORDS) is written; `code` is
-    the fingerprint of what makes it.
+
+def device_name(device: str) -> str:
+    """What "cpu" or "cuda" is on this machine; of a CPU also the widest vector instructions that PyTorch uses on it, which can
+    change the last bits of a number."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{provenance.processor()}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def measured(
+    content: dict[str, Any],
+    problem: Problem,
+    results: Path,
+    measure: Callable[[dict[str, Tensor], list[Path]], None],
+    log: TextIO,
+) -> None:
+    """Measure the runs of a pack's recipe file that were not measured before, and write each one's record.
+
+    Runs that compute together are measured together: measure(weights (R, ...) by name, folders) writes the files of each run;
+    where there are more weights than folders, the rest is filling.
 
     Raises:
         DamagedFileError: weights are not what was trained.
     """
+    name = STAGES[content["stage"]]
+    folders = {run: results / "runs" / run for run in content["runs"]}
+    recipes = dict(zip(folders, recipes_of(content), strict=True))
+    inputs = {}
+    for run, folder in folders.items():
+        integrity.verify(folder / "weights.safetensors")
+        inputs[run] = provenance.digests(results, [folder / "weights.safetensors"]) | data_of(problem)
+    identity = {key: content["common"][key] for key in ("family", "code")} | {"device": problem.device}
+    existing = {run: _whole(folder / name, identity | {"inputs": inputs[run]}) for run, folder in folders.items()}
+    facts = {run: record for run, record in existing.items() if record is not None}
+    print(f"{len(facts)} runs were measured before", file=log)
+    missing = [run for run in folders if run not in facts]
     width = width_of(problem) or len(folders)
-    for start in range(0, len(folders), width):
-        group = folders[start : start + width]
-        began = time.monotonic()
-        for folder in group:
-            integrity.verify(folder / "weights.safetensors")
-        loaded = [load_file(folder / "weights.safetensors", device=problem.device) for folder in group]
+    for start in range(0, len(missing), width):
+        group, began = missing[start : start + width], time.monotonic()
+        loaded = [load_file(folders[run] / "weights.safetensors", device=problem.device) for run in group]
         loaded += [loaded[0]] * (width - len(loaded))
-        yield group, {name: torch.stack([one[name] for one in loaded]) for name in loaded[0]}
-        seconds, name = (time.monotonic() - began) / len(group), provenance.device_name(problem.device)
-        for folder in group:
-            provenance.record_run(folder, record, seconds, code=code, device=problem.device, device_name=name)
+        measure({key: torch.stack([one[key] for one in loaded]) for key in loaded[0]}, [folders[run] for run in group])
+        seconds, device = (time.monotonic() - began) / len(group), device_name(problem.device)
+        facts |= {run: provenance.circumstances(seconds) | {"device_name": device} for run in group}
+    for run, folder in folders.items():
+        trained = provenance.read(folder / "run.json")
+        record = facts[run] | {key: trained[key] for key in ("run", "lambda", "seed", "status", "data", "raw_sha256")}
+        record |= identity | {"inputs": inputs[run], "pack": list(folders)}
+        made = [path for file in content["files"] if (path := folder / file).name != name]
+        provenance.write(folder / name, record, recipes[run], made)
+
+
+def _whole(path: Path, expected: dict[str, Any]) -> dict[str, Any] | None:
+    """The record at `path`, if it says so much and its files are as it says."""
+    record = provenance.vouched(path)
+    if record is None or any(record.get(key) != value for key, value in expected.items()):
+        return None
+    return None if integrity.damaged(path, record, everything=True) else record

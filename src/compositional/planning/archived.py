@@ -1,0 +1,137 @@
+"""What is made of a whole build: the manifest of its artifacts, the archive and the report.
+
+Each says what it was made of, so that one that is no longer true is noticed whatever its time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+from compositional.archive import bundle
+from compositional.planning.recipes import Job, Recipes, job
+from compositional.records import provenance
+from compositional.records.fingerprint import code
+from compositional.records.places import record_of, record_of_run
+from compositional.runs import Run, figure_runs
+
+LOCK, TEMPLATE = (str(provenance.ROOT / name) for name in ("envs/requirements.txt", "workflow/report/page.html"))
+MADE_OF = re.compile(r'<meta name="made-of" content="(\w+)">')
+
+
+class Archived:
+    """The figures under `archive:` in the configuration, and all that they are made of."""
+
+    def __init__(self, recipes: Recipes) -> None:
+        self.recipes, self.configuration, self.results = recipes, recipes.configuration, recipes.results
+        self.figures = self.configuration.archived
+
+    def _runs(self, names: list[str]) -> set[Run]:
+        return {run for name in names for run in figure_runs(self.recipes.figures[name])}
+
+    def _records(self) -> list[str]:
+        """The records of all that is archived, by their paths below the results folder."""
+        shown = [self.recipes.figures[name] for name in self.figures]
+        tasks = sorted({grid["task"] for figure in shown for grid in figure["grids"]})
+        of_runs = {
+            record_of_run(run, name)
+            for figure in shown
+            for name, made in provenance.RUN_RECORDS.items()
+            if name == "run.json" or not set(made).isdisjoint(figure["sources"])
+            for run in figure_runs(figure)
+        }
+        made = [record_of(stage, name) for stage in ("tables", "figures") for name in self.figures]
+        return [record_of("splits", task) for task in tasks] + sorted(of_runs) + made
+
+    def manifest(self) -> Job:
+        """The job that lists every artifact."""
+        records, known = self._records(), self.configuration
+        tasks = [Path(record).name.removesuffix(provenance.SUFFIX) for record in records if record.startswith("splits/")]
+        raw = [f"results/raw/{known.dataset(task)}/{name}" for task in tasks for name in known.raw_files(task)]
+        recipe = {
+            "stage": "manifest",
+            "figures": self.figures,
+            "config": known.portable,
+            "raw": sorted(set(raw)),
+            "sources": digest_of_sources(),
+            "code": code("archive.bundle"),
+            "of": {record: self.recipes.digest(record) for record in records},
+        }
+        # Whole: an artifact that is gone is made again.
+        inputs = [*recipe["raw"], *(f"results/{path}" for record in records for path in self.recipes.made(record)), LOCK]
+        return job("all", recipe, inputs, "manifest.json", "manifest")
+
+    def archive(self) -> Job:
+        """The job that packs sources and results."""
+        recipe = {
+            "stage": "archive",
+            "data": self.configuration.config["archive"]["data"],
+            "code": code("archive.bundle", "archive.ro_crate"),
+            "of": self.manifest().content["recipe"]["of"],
+        }
+        return job("all", recipe, ["results/manifest.json"], "archive.zip", "archive")
+
+    def report(self, options: str) -> Job:
+        """The job that writes the report; options: of the call of Snakemake that builds this, to stand behind a target."""
+        recipe = {
+            "stage": "report",
+            "figures": self.recipes.figures,
+            "config": self.configuration.portable,
+            "options": options,
+            "files": {Path(path).name: files.sha256(Path(path)) for path in (LOCK, TEMPLATE)},
+            "code": code("stages.report"),
+            "of": {record: self.recipes.digest(record) for record in self._records()},
+        }
+        drawn = [path for name in self.figures for path in self.recipes.made(record_of("figures", name))]
+        return job("all", recipe, [*(f"results/{path}" for path in drawn), TEMPLATE, LOCK], "report.html", "report")
+
+    def why(self, job: Job) -> str | None:
+        """Why what is there is not made of today's results, as `Recipes.outdated`."""
+        recipe, path = job.content["recipe"], self.results / job.record
+        if not path.is_file():
+            return None
+        if any(self.recipes.outdated(record) is not None for record in recipe["of"]):
+            return ""
+        try:
+            true = getattr(self, f"_{recipe['stage']}_is_true")(path, recipe)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            true = False
+        return None if true else "it was made of something else"
+
+    def _manifest_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
+        known = json.loads(path.read_text())
+        now = bundle.listed(self.results, [self.results / record for record in recipe["of"]])
+        now |= {"figures": recipe["figures"], "config": recipe["config"], "environment": provenance.environment(Path(LOCK))}
+        return {key: known[key] for key in now} == now and files.digest(known["source"]) == recipe["sources"]
+
+    def _archive_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
+        manifest = self.manifest()
+        with zipfile.ZipFile(path) as stored:
+            same = stored.read(f"{bundle.FOLDER}/manifest.json") == (self.results / manifest.record).read_bytes()
+        return same and self.why(manifest) is None
+
+    def _report_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
+        found = MADE_OF.search(path.read_text(errors="replace")[:4000])
+        return found is not None and found[1] == shown(self.results, recipe)
+
+
+def shown(results: Path, recipe: dict[str, Any]) -> str:
+    """Digest of all that a report shows: its recipe, and the records that are there of figures and runs."""
+    figures = recipe["figures"]
+    places = [results / "figures" / f"{name}{provenance.SUFFIX}" for name in figures]
+    runs = {run for figure in figures.values() for run in figure_runs(figure)}
+    places += [results / record_of_run(run, name) for run in sorted(runs) for name in provenance.RUN_RECORDS]
+    records = {str(path.relative_to(results)): files.sha256(path) for path in places if path.is_file()}
+    return files.digest([recipe, records])
+
+
+def digest_of_sources() -> str:
+    """Changes with the commit and with every file that an archive would hold."""
+    try:
+        return files.digest(bundle.sources())
+    except bundle.ArchiveError:
+        return "unknown"

@@ -1,0 +1,184 @@
+"""Which runs share a job.
+
+A pack holds runs of one family that the same figures need, so no figure ever trains what only another one needs. Runs that are up
+to date stay in the pack that their records name: a new seed or lambda makes new packs and touches none of the old.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+from compositional.planning.recipes import WHAT, Recipes
+from compositional.records import provenance
+from compositional.records.places import STAGES, record_of_run
+from compositional.runs import Run, run_folder
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Runs of one family that one job trains, evaluates or represents. Which runs share a pack is no part of any result.
+
+    `content` is that of its recipe file: all that the job is told, and all that a rule is made of.
+    """
+
+    content: dict[str, Any]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All of one task, model and regularizer."""
+        return tuple(map(Run.parse, self.content["runs"]))
+
+    @property
+    def family(self) -> tuple[str, str, str]:
+        """Task, model and regularizer of its runs."""
+        return self.runs[0].family
+
+    @property
+    def name(self) -> str:
+        """Of its recipe file and of its rule: the digest says what it is to do."""
+        return f"{self.content['stage']}_{'__'.join(self.family)}__{files.digest(self.content)[:16]}"
+
+    @property
+    def label(self) -> str:
+        """Its name without the stage, for its log."""
+        return self.name.partition("_")[2]
+
+    @property
+    def title(self) -> str:
+        """What it holds, for messages."""
+        return f"{len(self.runs)} runs of {'/'.join(self.family)}"
+
+    @property
+    def records(self) -> list[str]:
+        """Its runs' records, below the results folder."""
+        return [record_of_run(run, STAGES[self.content["stage"]]) for run in self.runs]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The split, and after training weights and records."""
+        split = f"results/splits/{self.family[0]}"
+        made = [] if self.content["stage"] == "train" else [*self.files("weights.safetensors"), *self.files("run.json")]
+        return [split, f"{split}{provenance.SUFFIX}", *made]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The record last: Snakemake gives outputs their times in this order, and what is newer than its record is suspect."""
+        return [path for name in self.content["files"] for path in self.files(name)]
+
+    @property
+    def steps(self) -> int:
+        """Of all its runs."""
+        return len(self.runs) * self.content["common"]["family"]["settings"]["steps"]
+
+    @property
+    def work(self) -> int:
+        """Examples that its runs see in training: a rough measure of how long it takes."""
+        return self.steps * self.content["common"]["family"]["settings"]["batch_size"]
+
+    def files(self, name: str) -> list[str]:
+        """The file of this name of every run."""
+        return [str(run_folder("results", run) / name) for run in self.runs]
+
+
+def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
+    """A pack by today's recipes."""
+    family, configuration = runs[0].family, recipes.configuration
+    made = [Path(path).name for path in recipes.made(record_of_run(runs[0], STAGES[stage]))]
+    return Pack(
+        {
+            "stage": stage,
+            "common": recipes.common(stage, family),
+            "runs": {run.path: recipes.of_run(stage, run) for run in runs},
+            "files": [*made, STAGES[stage]],
+            "job": {key: configuration.config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds")},
+        }
+    )
+
+
+def read(folder: Path, words: list[str]) -> list[Pack]:
+    """The packs of the recipe files that a command line names: those of one job, on whichever machine."""
+    paths = [path for path in sorted(folder.glob("*__*.json")) if any(path.stem in word for word in words)]
+    return [Pack(json.loads(path.read_text())) for path in paths if path.name.partition("_")[0] in STAGES]
+
+
+def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[list[Run]]:
+    """Cut every family, by who needs its runs and then by seed and lambda, into packs of nearly equal size.
+
+    sizes: the most runs in a pack, by task, and under "default".
+    """
+    groups: dict[tuple, list[Run]] = defaultdict(list)
+    for run in sorted(wanted, key=lambda run: (run.family, run.seed, run.strength)):
+        groups[(run.family, wanted[run])].append(run)
+    packs = []
+    for (family, _), members in groups.items():
+        size = sizes.get(family[0], sizes["default"])
+        even = -(-len(members) // -(-len(members) // size))
+        packs += [members[start : start + even] for start in range(0, len(members), even)]
+    return packs
+
+
+def _pack_of(record: str, recipes: Recipes) -> list[str] | None:
+    """The pack that a run's record names; None if a file is gone."""
+    known = recipes.record(record)
+    return known["pack"] if known and all((recipes.results / path).exists() for path in recipes.made(record)) else None
+
+
+def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> list[Pack]:
+    """Packs of the wanted runs: as their records name them where these are up to date; the others are cut.
+
+    So a job that runs has no run in it that nobody asked for.
+    """
+    name = STAGES[stage]
+    outdated = {run: recipes.outdated(record_of_run(run, name)) is not None for run in wanted}
+    there = {run: _pack_of(record_of_run(run, name), recipes) for run in wanted}
+    kept: list[list[Run]] = []
+    taken: set[Run] = set()
+    for run in wanted:
+        named = there[run]
+        if run in taken or outdated[run] or named is None:
+            continue
+        pack = [Run.parse(path) for path in named]
+        records = [recipes.record(record_of_run(other, name)) if recipes.configuration.knows(other) else {} for other in pack]
+        agreed = all(record is None or record.get("pack") == named for record in records)
+        # It runs as a whole if one of its runs is outdated, or gone: then all must be asked for.
+        idle = not any(outdated.get(other) or there.get(other, named) is None for other in pack)
+        if agreed and taken.isdisjoint(pack) and (idle or wanted.keys() >= set(pack)):
+            kept.append(pack)
+            taken.update(pack)
+    rest = {run: need for run, need in wanted.items() if run not in taken}
+    sizes = recipes.configuration.config["pack_size"]
+    # What is up to date does not share a job with what is not.
+    waits = {run: outdated[run] or there[run] is None for run in rest}
+    parts = [{run: need for run, need in rest.items() if waits[run] is state} for state in (False, True)]
+    return [pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, sizes))]]
+
+
+def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> dict[tuple[str, str, str], list[str]]:
+    """Why runs are made again, a line for each reason and family."""
+    why: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    for run in wanted:
+        if reason := recipes.outdated(record_of_run(run, STAGES[stage])):
+            why[run.family][reason] += 1
+    return {
+        family: [f"made again: {WHAT[stage]}{count} runs of {'/'.join(family)}: {reason}" for reason, count in counts.items()]
+        for family, counts in why.items()
+    }
+
+
+def work(packs: list[Pack], jobs: Container[str], wanted: Container[Run], recipes: Recipes) -> dict[str, dict]:
+    """What is to be trained, for `progress.announce`: packs among these jobs with a wanted run that is outdated or not there."""
+
+    def pending(run: Run, record: str) -> bool:
+        return run in wanted and (recipes.record(record) is None or recipes.outdated(record) is not None)
+
+    return {
+        pack.name: {"family": "/".join(pack.family), "runs": len(pack.runs), "steps": pack.steps}
+        for pack in packs
+        if pack.name in jobs and any(map(pending, pack.runs, pack.records))
+    }

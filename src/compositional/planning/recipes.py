@@ -1,0 +1,231 @@
+"""What every result is to be made of, and which results are made of something else.
+
+A recipe is a dictionary: options, code (`fingerprint.code`: with the versions of the libraries that compute), and under "of", by
+the records of what the result is made from, the digests of *their* recipes, so that every change passes on. Each record holds the
+recipe that its result was made by. Records are only read here; nothing is written, and nothing is asked of Snakemake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+from compositional.configuration.configuration import Configuration
+from compositional.plugins import declarations
+from compositional.records import integrity, provenance
+from compositional.records.fingerprint import code
+from compositional.records.places import ENDINGS, STAGES, record_beside, record_of, record_of_run, sources_of
+from compositional.runs import Run, figure_runs
+
+# What determines a run's numbers, besides the modules of its kind of task, model and regularizer.
+TRAINING = ("training.loop", "evaluation.learning_curves", "stages.shared.devices")
+WHAT = {"train": "", "evaluate": "evaluation of ", "represent": "representations of "}  # in messages
+_SHOWN = 60  # characters of a value in a message
+
+
+def _leaves(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict) and value:
+        for key, own in value.items():
+            yield from _leaves(own, (*keys, key))
+    else:
+        yield keys, value
+
+
+def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """What distinguishes two recipes of one result, in words; empty if only what it is made of was made by other ones."""
+    before, now = dict(_leaves(old)), dict(_leaves(new))
+    changed = [keys for keys in before | now if before.get(keys) != now.get(keys)]
+    words = []
+    for keys in changed:
+        if keys[0] == "of":
+            continue
+        if keys[-1] == "fingerprint":
+            words.append("the code that writes it" if keys[0] == "writing" else "its code")
+        elif "modules" not in keys:
+            values = (json.dumps(found.get(keys))[:_SHOWN] for found in (before, now))
+            words.append(f"{'.'.join(keys[-1:])} {' -> '.join(values)}")
+    more, less = (len(one.get("of", {}).keys() - other.get("of", {}).keys()) for one, other in ((new, old), (old, new)))
+    words += [f"made of {more} results more and {less} less"] if more or less else []
+    return ", ".join(dict.fromkeys(words))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One result to be made: the name of its recipe file and what is in it, its inputs, its record and what to call it."""
+
+    name: str
+    content: dict[str, Any]
+    inputs: list[str]
+    record: str = ""
+    title: str = ""
+
+
+def job(name: str, recipe: dict[str, Any], inputs: list[str], record: str = "", title: str = "") -> Job:
+    """A job that makes one result by a recipe."""
+    content = {"stage": recipe["stage"], "recipe": recipe}
+    made_from = [f"results/{record}" for record in recipe["of"]]
+    return Job(f"{recipe['stage']}_{name}__{files.digest(content)[:16]}", content, [*inputs, *made_from], record, title)
+
+
+class Recipes:
+    """Recipes by today's configuration and code, by the paths of records below the results folder."""
+
+    def __init__(self, configuration: Configuration, results: Path = Path("results")) -> None:
+        self.configuration, self.results = configuration, results
+        self.figures = configuration.figures
+        # Each is asked for again and again: by every run, and by all that is made of it.
+        for name in ("common", "recipe", "digest", "made", "record", "outdated"):
+            setattr(self, name, cache(getattr(self, name)))
+
+    def common(self, stage: str, family: tuple[str, str, str]) -> dict[str, Any]:
+        """What the recipes of all runs of a family share."""
+        modules = self.configuration.modules(family)
+        shared = {"stage": stage, "family": self.configuration.family_parameters(family)}
+        if stage == "train":
+            return shared | {"code": code(*TRAINING, *modules), "writing": code("stages.train")}
+        return shared | {"code": code(f"stages.{stage}", *modules)}
+
+    def of_run(self, stage: str, run: Run) -> dict[str, Any]:
+        """What is a run's own."""
+        made_from = [record_of("splits", run.task)] + ([] if stage == "train" else [record_of_run(run, "run.json")])
+        return {"run": run.path, "of": self._digests(made_from)}
+
+    def _digests(self, records: list[str]) -> dict[str, str]:
+        return {record: self.digest(record) for record in records}
+
+    def recipe(self, record: str) -> dict[str, Any]:
+        """By which the result behind this record is to be made."""
+        stage, _, name = record.partition("/")
+        if stage == "runs":
+            run, made_by = Run.of_folder(Path(record).parent), {name: stage for stage, name in STAGES.items()}
+            stage = made_by[Path(record).name]
+            return self.common(stage, run.family) | self.of_run(stage, run)
+        return getattr(self, f"_{stage}")(name.removesuffix(provenance.SUFFIX))
+
+    def digest(self, record: str) -> str:
+        """Of the recipe behind this record."""
+        return files.digest(self.recipe(record))
+
+    def _splits(self, task: str) -> dict[str, Any]:
+        known, dataset = self.configuration, self.configuration.dataset(task)
+        tasks, runs = known.built_from(task)
+        made_from = [record_of("splits", name) for name in tasks] + [record_of_run(run, "evaluation.json") for run in runs]
+        return {
+            "stage": "split",
+            "task": task,
+            **known.split_parameters(task),
+            "dataset": dataset,
+            "raw": {name: content_of(dataset, name) for name in known.raw_files(task)},
+            "splits": tasks,
+            "runs": [run.path for run in runs],
+            "code": code("stages.split", known.module("tasks", task)),
+            "of": self._digests(made_from),
+        }
+
+    def _tables(self, name: str) -> dict[str, Any]:
+        figure = self.figures[name]
+        collectors = [f"tables.{Path(source).stem}" for source in figure["sources"] if Path(source).suffix not in ("", ".csv")]
+        if figure["sources"] == ["split"]:
+            made_from = [record_of("splits", grid["task"]) for grid in figure["grids"]]
+        else:
+            names = ["run.json", *(record_beside(Path(source)).name for source in figure["sources"])]
+            made_from = [record_of_run(run, name) for run in figure_runs(figure) for name in dict.fromkeys(names)]
+        return {
+            "stage": "aggregate",
+            "figure": name,
+            "sources": figure["sources"],
+            "code": code("stages.aggregate", *collectors),
+            "of": self._digests(list(dict.fromkeys(made_from))),
+        }
+
+    def _figures(self, name: str) -> dict[str, Any]:
+        figure = self.figures[name]
+        return {
+            "stage": "plot",
+            "figure": name,
+            "module": figure["module"],
+            "options": figure["options"],
+            "code": code("stages.plot", f"figures.{figure['module']}"),
+            "of": self._digests([record_of("tables", name)]),
+        }
+
+    def made(self, record: str) -> list[str]:
+        """What stands beside this record, below the results folder."""
+        stage, _, name = record.partition("/")
+        if stage == "runs":
+            place = Path(record)
+            decoded = "kinds.sequence" in self.configuration.modules(Run.of_folder(place.parent).family)
+            names = [name for name in provenance.RUN_RECORDS[place.name] if decoded or name != "predictions.csv"]
+            return [str(place.with_name(name)) for name in names]
+        return [f"{stage}/{name.removesuffix(provenance.SUFFIX)}{ending}" for ending in ENDINGS[stage]]
+
+    def split(self, task: str) -> Job:
+        """The job that makes a split."""
+        record = record_of("splits", task)
+        recipe = self.recipe(record)
+        inputs = [f"results/raw/{recipe['dataset']}/{name}" for name in recipe["raw"]]
+        inputs += [f"results/splits/{name}" for name in recipe["splits"]]
+        inputs += [f"results/runs/{run}/metrics.csv" for run in recipe["runs"]]
+        return job(task, recipe, inputs, record, f"split {task}")
+
+    def table(self, name: str) -> Job:
+        """The job that makes a figure's table."""
+        record = record_of("tables", name)
+        recipe = self.recipe(record)
+        return job(name, recipe, [f"results/{path}" for path in sources_of(recipe)], record, f"table {name}")
+
+    def figure(self, name: str) -> Job:
+        """The job that draws a figure."""
+        record = record_of("figures", name)
+        return job(name, self.recipe(record), [f"results/tables/{name}.csv"], record, f"figure {name}")
+
+    def record(self, path: str) -> dict[str, Any] | None:
+        """The record there, if it vouches for itself."""
+        return provenance.vouched(self.results / path)
+
+    def outdated(self, path: str) -> str | None:
+        """Why what this record stands for is not what today's recipe makes of what is there: empty if the reason is another
+        record's. None if it is, and where there is nothing: what is missing, Snakemake misses."""
+        record, recipe = self.record(path), self.recipe(path)
+        if record is None:
+            something = any((self.results / name).exists() for name in (path, *self.made(path)))
+            return "no record vouches for what is there" if something else None
+        if any(self.outdated(other) is not None for other in recipe["of"]):
+            return ""
+        if record["recipe_digest"] != self.digest(path):
+            return difference(record["recipe"], recipe)
+        wish = self.configuration.config["device"]
+        if recipe["stage"] == "train" and wish != "auto" and record["device"] != wish:
+            return f"device {record['device']} -> {wish}"
+        if bad := integrity.damaged(self.results / path, record):
+            return f"{self.results / path}: {bad[0].name} was altered or damaged after it was made"
+        other = [name for name, digest in record["inputs"].items() if self._now(name, path) not in (None, digest)]
+        return f"{other[0]} is no longer what it was made of" if other else None
+
+    def why(self, job: Job) -> str | None:
+        """As `outdated`, of what a job makes."""
+        return self.outdated(job.record)
+
+    def _now(self, name: str, record: str) -> str | None:
+        """Digest of a file, or of a split's content, by the record that stands for it; None if none vouches for it."""
+        if name.startswith("raw/"):
+            # Downloads have no record: one that is newer than what was made of it is looked at.
+            path = self.results / name
+            newer = path.is_file() and path.stat().st_mtime_ns > (self.results / record).stat().st_mtime_ns
+            return files.sha256(path) if newer else None
+        place = record_beside(Path(name))
+        known = self.record(str(place)) or {"files": {}}
+        if name == str(place).removesuffix(provenance.SUFFIX):
+            return known.get("content_sha256")
+        return known["files"].get(str(Path(name).relative_to(place.parent)))
+
+
+def content_of(dataset: str, name: str) -> str:
+    """What a download must be: its published checksum; where there is none, what the code that fetches it gives."""
+    entry = declarations(f"datasets.{dataset}")["FILES"][name]
+    return entry.get("sha256") or entry.get("git_blob") or code("stages.download", f"datasets.{dataset}")["fingerprint"]

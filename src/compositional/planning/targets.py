@@ -1,0 +1,71 @@
+"""Which runs a call asks for, by its targets."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Collection
+from pathlib import Path
+
+from compositional.configuration.configuration import Configuration
+from compositional.configuration.messages import ConfigurationError
+from compositional.runs import Run, figure_runs
+
+OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
+A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for in place of a bare name
+
+
+def targets(arguments: list[str]) -> list[str]:
+    """The results among the words of a command line: all that it asks for, or none.
+
+    A word that is not meant as a target changes which runs share a pack, never a result. The command line of another program
+    that uses Snakemake says nothing.
+    """
+    program, *words = arguments
+    found = [os.path.normpath(word) for word in words] if "snakemake" in program else []
+    return [word for word in found if word.startswith("results/")]
+
+
+def wanted_runs(configuration: Configuration, asked: Collection[str]) -> dict[Run, frozenset[str]]:
+    """The runs that targets need, each with the targets that need it; all runs if there is no target.
+
+    Raises:
+        ConfigurationError, ValueError: a download, split, run or figure that is asked for cannot be made.
+    """
+    wanted: dict[Run, set[str]] = defaultdict(set)
+    figures = configuration.figures
+    needed: list[str] = [] if asked else list(figures)
+    for target in asked:
+        stage, _, rest = target.removeprefix("results/").partition("/")
+        if stage == "runs":
+            path = rest if rest.rsplit("/", 1)[-1].startswith("seed=") else rest.rsplit("/", 1)[0]
+            run = Run.parse(path)
+            configuration.check_run(run)
+            if run.path != path:
+                raise ConfigurationError(f"{target}: write this run as {run.path}")
+            wanted[run].add("runs")
+        elif stage in OF_ALL:
+            needed += configuration.archived
+        elif stage in ("figures", "tables"):
+            configuration.check_name("figure", name := rest.partition(".")[0])
+            needed.append(name)
+        elif stage == "splits":
+            configuration.check_name("task", task := rest.partition("/")[0].partition(".")[0])
+            for run in configuration.built_from(task)[1]:
+                wanted[run].add("splits")
+        elif stage == "raw":
+            configuration.check_raw_file(*rest.partition("/")[::2])
+        if stage in A_FILE and not Path(target).suffix:
+            raise ConfigurationError(f"{target}: ask for a file, such as {target}{A_FILE[stage]}")
+    for name in needed:
+        for run in figure_runs(figures[name]):
+            wanted[run].add(name)
+    # Tasks that are built from runs need these too.
+    pending = list(wanted)
+    while pending:
+        run = pending.pop()
+        for earlier in configuration.built_from(run.task)[1]:
+            if not wanted[run] <= wanted[earlier]:
+                wanted[earlier] |= wanted[run]
+                pending.append(earlier)
+    return {run: frozenset(targets) for run, targets in wanted.items()}

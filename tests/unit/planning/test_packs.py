@@ -1,0 +1,147 @@
+"""Packs: their size, what they are kept by, and what their jobs are told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.configurations import SCHEMA, STUDIES, merged, read
+
+from compositional.configuration.configuration import Configuration
+from compositional.files import write_json
+from compositional.planning import packs
+from compositional.planning.recipes import Recipes
+from compositional.records import provenance
+from compositional.records.places import record_of_run
+from compositional.runs import Run, expand, run_folder
+
+
+def runs(seeds, strengths, regularizer="entropy"):
+    return {
+        Run("scan_jump", "lstm_attention", regularizer, strength, seed): frozenset({"f"})
+        for seed in seeds
+        for strength in strengths
+    }
+
+
+def today(results, change=None):
+    """The shipped configuration with packs of at most four runs, and a change."""
+    config = merged(read("config.yaml", *STUDIES), change or {}) | {"pack_size": {"default": 4}}
+    return Recipes(Configuration(config, SCHEMA), results)
+
+
+def planned(results, wanted, change=None):
+    return packs.plan("train", wanted, today(results, change))
+
+
+def build(results, packs):
+    recipes = today(results)
+    for pack in packs:
+        for run, record in zip(pack.runs, pack.records, strict=True):
+            folder = run_folder(results, run)
+            folder.mkdir(parents=True)
+            made = [folder / name for name in provenance.RUN_RECORDS["run.json"]]
+            for path in made:
+                path.write_text(path.name)
+            said = {"pack": list(pack.content["runs"]), "device": "cpu", "inputs": {}}
+            provenance.write(results / record, said, recipes.recipe(record), made)
+
+
+def members(planned):
+    return [pack.runs for pack in planned]
+
+
+def test_families_are_cut_evenly():
+    cut = packs.cut(runs(range(3), [0.1, 1, 10]) | runs(range(2), [0.1], "smoothness"), {"default": 4})
+    assert [len(pack) for pack in cut] == [3, 3, 3, 2]
+    assert {run for pack in cut[:3] for run in pack} == set(runs(range(3), [0.1, 1, 10]))
+    assert all(len({run.family for run in pack}) == 1 for pack in cut)
+
+
+def test_runs_that_only_another_figure_needs_are_in_other_packs():
+    (first, second) = runs([0], [0.1, 1])
+    cut = packs.cut({first: frozenset({"f", "g"}), second: frozenset({"g"})}, {"default": 9})
+    assert cut == [[first], [second]]
+
+
+def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
+    old = planned(tmp_path, runs([0, 1], [0.1, 1]))
+    build(tmp_path, old)
+    wanted = runs([0, 1, 2], [0.1, 1, 10])
+    new = planned(tmp_path, wanted)
+    assert new[0] == old[0]
+    assert {run for pack in new[1:] for run in pack.runs} == set(wanted) - set(old[0].runs)
+    recipes = today(tmp_path)
+    board = packs.work(new, [pack.name for pack in new], wanted, recipes)
+    assert list(board) == [pack.name for pack in new[1:]]
+    assert [(about["family"], about["runs"], about["steps"]) for about in board.values()] == [
+        ("scan_jump/lstm_attention/entropy", len(pack.runs), 2000 * len(pack.runs)) for pack in new[1:]
+    ]
+    assert packs.work(new, [], wanted, recipes) == {}
+
+
+def test_one_run_of_a_pack_that_is_done_has_the_pack_that_it_was_made_in(tmp_path):
+    old = planned(tmp_path, runs([0, 1], [0.1, 1]))
+    build(tmp_path, old)
+    assert planned(tmp_path, runs([0], [0.1])) == old
+
+
+@pytest.mark.parametrize("lose", ["run.json", "weights.safetensors"])
+def test_a_run_that_is_made_again_takes_nobody_along_that_was_not_asked_for(tmp_path, lose):
+    (old,) = planned(tmp_path, runs([0, 1], [0.1, 1]))
+    build(tmp_path, [old])
+    (lost, *_) = old.runs
+    (run_folder(tmp_path, lost) / lose).unlink()
+    assert members(planned(tmp_path, {lost: frozenset({"f"})})) == [(lost,)]
+    # Where all are asked for, they stay together: what was made of the pack does not change.
+    assert members(planned(tmp_path, runs([0, 1], [0.1, 1]))) == [old.runs]
+    # Where some are, what is up to date is in no job with what is not.
+    some = {run: frozenset({"f"}) for run in old.runs[:3]}
+    assert members(planned(tmp_path, some)) == [old.runs[1:3], (lost,)]
+
+
+def test_after_a_change_only_the_runs_that_are_asked_for_are_trained_again(tmp_path):
+    build(tmp_path, planned(tmp_path, runs([0, 1], [0.1, 1])))
+    one = runs([0], [0.1])
+    longer = {"models": {"lstm_attention": {"training": {"steps": 7}}}}
+    assert members(planned(tmp_path, one, longer)) == [tuple(one)]
+    lines = packs.reasons("train", runs([0, 1], [0.1, 1]), today(tmp_path, longer))
+    family = ("scan_jump", "lstm_attention", "entropy")
+    assert lines == {family: ["made again: 4 runs of scan_jump/lstm_attention/entropy: steps 2000 -> 7"]}
+
+
+def test_runs_that_are_no_longer_configured_are_in_no_pack(tmp_path):
+    """Their task, model or regularizer may have been renamed or taken out since."""
+    old = planned(tmp_path, runs([0, 1], [0.1, 1]))
+    build(tmp_path, old)
+    for record in old[0].records:
+        said = provenance.vouched(tmp_path / record)
+        said["pack"] = [*said["pack"], "scan_jump/gone/entropy/lambda=1/seed=0"]
+        provenance.write(tmp_path / record, said, said["recipe"], [])
+    assert members(planned(tmp_path, runs([0], [0.1]))) == [tuple(runs([0], [0.1]))]
+
+
+def test_a_job_is_told_all_by_its_recipe_file(tmp_path):
+    recipes = today(tmp_path)
+    (pack,) = packs.plan("evaluate", runs([0], [0.1, 1]), recipes)
+    write_json(tmp_path / f"{pack.name}.json", pack.content)
+    other = packs.pack_of("train", list(pack.runs), recipes)
+    write_json(tmp_path / f"{other.name}.json", other.content)
+    write_json(tmp_path / "split_scan_jump__0123.json", {})
+    (found,) = packs.read(tmp_path, ["snakemake", "--target-jobs", f"{pack.name}:", "--mode", "remote"])
+    assert (found.name, found.runs, found.inputs, found.outputs) == (pack.name, pack.runs, pack.inputs, pack.outputs)
+    assert packs.read(tmp_path, ["snakemake"]) == []
+    run = pack.runs[0]
+    assert found.content["common"] | found.content["runs"][run.path] == recipes.recipe(record_of_run(run, "evaluation.json"))
+    # Predictions are declared where there are any; the record is the last to be written.
+    names = [path.rsplit("/", 1)[1] for path in pack.outputs]
+    assert list(dict.fromkeys(names)) == ["metrics.csv", "predictions.csv", "evaluation.json"]
+    assert json.loads((tmp_path / f"{pack.name}.json").read_text())["job"]["device"] == "auto"
+
+
+def test_a_lambda_is_that_of_its_path():
+    """So that a record that was read back names the runs of the grid."""
+    grid = {"task": "a", "model": "b", "regularizers": {"c": [10**-0.5]}, "seeds": [0]}
+    (_, run) = expand(grid)
+    assert Run.parse(run.path) == run
+    assert run.strength == 0.316227766017

@@ -1,0 +1,190 @@
+"""Recipes: what counts, what differs, and what is outdated, by records alone."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from support.configurations import SCHEMA, STUDIES, merged, read
+
+from compositional import files
+from compositional.configuration.configuration import Configuration
+from compositional.planning import recipes as module
+from compositional.planning.recipes import Recipes, difference
+from compositional.records import provenance
+from compositional.records.places import record_of, record_of_run
+from compositional.runs import Run, run_folder
+
+RUN = Run("digits_concat", "cnn", "none", 0.0, 0)
+SPLIT, TRAINED = record_of("splits", RUN.task), record_of_run(RUN, "run.json")
+EVALUATED, TABLE, FIGURE = (
+    record_of_run(RUN, "evaluation.json"),
+    record_of("tables", "ablation"),
+    record_of("figures", "ablation"),
+)
+CHAIN = [SPLIT, TRAINED, EVALUATED, TABLE, FIGURE]
+GRID = {"task": RUN.task, "model": RUN.model, "regularizers": {}, "seeds": [0]}
+
+
+@pytest.fixture
+def built(tmp_path):
+    """All that the figure of one run is made of, written as jobs write it; and what tells today's recipes."""
+
+    def today(change=None):
+        figures = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
+        return Recipes(Configuration(merged(read("config.yaml", *STUDIES), figures, change or {}), SCHEMA), tmp_path)
+
+    recipes = today()
+    of_run = {"data": "content", "device": "cpu", "run": RUN.path}
+    weights, metrics = (str(run_folder("", RUN) / name) for name in ("weights.safetensors", "metrics.csv"))
+    inputs = {SPLIT: [], TRAINED: [], EVALUATED: [weights], TABLE: [metrics], FIGURE: ["tables/ablation.csv"]}
+    for record in CHAIN:
+        made = [tmp_path / name for name in recipes.made(record)]
+        for path in [path / "task.json" if record == SPLIT else path for path in made]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(path.name)
+        said = {"inputs": provenance.digests(tmp_path, [tmp_path / name for name in inputs[record]])}
+        if record == SPLIT:
+            said["content_sha256"] = "content"
+        elif record == TRAINED:
+            said |= of_run
+            said["inputs"][f"splits/{RUN.task}"] = "content"
+        provenance.write(tmp_path / record, said, recipes.recipe(record), made)
+    return tmp_path, today
+
+
+def outdated(recipes):
+    return {record: why for record in CHAIN if (why := recipes.outdated(record)) is not None}
+
+
+def test_what_was_made_as_today_is_up_to_date_whatever_its_time(built):
+    folder, today = built
+    assert outdated(today()) == {}
+    for record in reversed(CHAIN):
+        os.utime(folder / record, (1, 1))
+    assert outdated(today()) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "reason"),
+    [
+        ({"tasks": {"digits_concat": {"test_pairs": 7}}}, SPLIT, "test_pairs 4000 -> 7"),
+        ({"tasks": {"digits_concat": {"training": {"learning_rate": 0.25}}}}, TRAINED, "learning_rate 0.001 -> 0.25"),
+        ({"device": "cuda"}, TRAINED, "device cpu -> cuda"),
+        ({"pack_size": {"default": 1}, "checkpoint_seconds": 7, "mirror": "/elsewhere"}, None, None),
+    ],
+)
+def test_an_option_passes_on_to_all_that_is_made_of_it_and_to_nothing_else(built, change, first, reason):
+    _, today = built
+    affected = CHAIN[CHAIN.index(first) :] if first else []
+    found = outdated(today(change))
+    assert list(found) == affected
+    assert list(found.values())[:1] == ([reason] if first else [])
+    assert not any(list(found.values())[1:])  # its reason is the first one's
+
+
+@pytest.mark.parametrize("record", [SPLIT, TRAINED, EVALUATED, TABLE, FIGURE])
+def test_a_file_newer_than_its_record_is_looked_at(built, record):
+    folder, today = built
+    path = folder / today().made(record)[0]
+    path = path / "task.json" if record == SPLIT else path
+    later = (folder / record).stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+    assert outdated(today()) == {}  # touched
+    path.write_text("damaged")
+    os.utime(path, ns=(later, later))
+    found = outdated(today())
+    assert list(found) == CHAIN[CHAIN.index(record) :]
+    assert "was altered or damaged after it was made" in found[record]
+
+
+@pytest.mark.parametrize("record", CHAIN)
+@pytest.mark.parametrize("text", ["{", "[]", '{"files": null}', None])
+def test_a_record_that_does_not_vouch_for_itself_is_none(built, record, text):
+    folder, today = built
+    edited = (folder / record).read_text().replace('"recipe_digest"', '"x": 1, "recipe_digest"')
+    (folder / record).write_text(text or edited)
+    found = outdated(today())
+    assert list(found) == CHAIN[CHAIN.index(record) :]
+    assert found[record] == "no record vouches for what is there"
+
+
+def test_what_is_gone_is_snakemakes_to_miss(built):
+    folder, today = built
+    for record in (SPLIT, TRAINED, EVALUATED):
+        for name in [record, *today().made(record)]:
+            path = folder / name
+            (path / "task.json" if path.is_dir() else path).unlink()
+    (folder / "splits/digits_concat").rmdir()
+    assert outdated(today()) == {}
+
+
+def test_records_must_agree(built):
+    """Something was made anew by the same recipe, with another result: on another device, say."""
+    folder, today = built
+    weights = run_folder(folder, RUN) / "weights.safetensors"
+    weights.write_text("trained elsewhere")
+    record = provenance.vouched(folder / TRAINED)
+    made = [weights.with_name(name) for name in record["files"]]
+    provenance.write(folder / TRAINED, record, record["recipe"], made)
+    found = outdated(today())
+    assert list(found) == [EVALUATED, TABLE, FIGURE]
+    assert found[EVALUATED].endswith("weights.safetensors is no longer what it was made of")
+    record = provenance.vouched(folder / SPLIT)
+    provenance.write(folder / SPLIT, record | {"content_sha256": "other"}, record["recipe"], [folder / "splits/digits_concat"])
+    assert list(outdated(today())) == [TRAINED, EVALUATED, TABLE, FIGURE]
+
+
+def test_code_passes_on_from_where_it_is_used(built, monkeypatch):
+    _, today = built
+    code = module.code
+    for stage, first in (("stages.split", SPLIT), ("training.loop", TRAINED), ("stages.train", TRAINED), ("stages.plot", FIGURE)):
+
+        def edited(*modules, stage=stage):
+            return code(*modules) | ({"fingerprint": "edited"} if modules[0] == stage else {})
+
+        monkeypatch.setattr(module, "code", edited)
+        found = outdated(today())
+        assert list(found) == CHAIN[CHAIN.index(first) :]
+        assert found[first] == ("the code that writes it" if stage == "stages.train" else "its code")
+
+    def upgraded(*modules):
+        known = code(*modules)
+        return known | {"libraries": known["libraries"] | ({"torch": "99"} if "torch" in known["libraries"] else {})}
+
+    monkeypatch.setattr(module, "code", upgraded)
+    assert next(iter(outdated(today()).values())).startswith('torch "')
+
+
+def test_differences_are_named():
+    old = {"settings": {"steps": 4, "clip": None}, "code": {"fingerprint": "a", "libraries": {"torch": "1"}}, "of": {"x": "1"}}
+    new = json.loads(json.dumps(old))
+    assert difference(old, new) == ""
+    new["of"] = {"x": "2"}
+    assert difference(old, new) == ""
+    new["settings"] |= {"steps": 8, "decay": 0.5}
+    new["code"] = {"fingerprint": "b", "libraries": {"torch": "2"}}
+    assert difference(old, new) == 'steps 4 -> 8, its code, torch "1" -> "2", decay null -> 0.5'
+    assert difference(old | {"of": {"x": "1", "y": "2"}}, old) == "made of 0 results more and 1 less"
+
+
+def test_a_task_that_is_built_from_runs_depends_on_them(tmp_path):
+    """Through every generation."""
+    recipes = Recipes(Configuration(read("config.yaml", *STUDIES), SCHEMA), tmp_path)
+    splits = [f"raven_evolved_loop0_generation{number}" for number in (1, 2, 3)]
+    split = recipes.recipe(record_of("splits", splits[1]))
+    evaluated = f"runs/{split['runs'][0]}/evaluation.json"
+    assert split["of"][evaluated] == recipes.digest(evaluated)
+    assert {"results/splits/raven", f"results/runs/{split['runs'][0]}/metrics.csv"} <= set(recipes.split(splits[1]).inputs)
+    longer = {"models": {"graph_structured": {"training": {"steps": 7}}}}
+    other = Recipes(Configuration(merged(read("config.yaml", *STUDIES), longer), SCHEMA), tmp_path)
+    same = [recipes.digest(record_of("splits", name)) == other.digest(record_of("splits", name)) for name in splits]
+    assert same == [True, False, False]
+
+
+def test_recipes_hold_no_path_of_this_machine(built):
+    folder, today = built
+    text = files.json_bytes([today().recipe(record) for record in CHAIN]).decode()
+    assert str(folder) not in text
+    assert str(provenance.ROOT) not in text

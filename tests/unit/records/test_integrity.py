@@ -1,0 +1,93 @@
+"""Records and what they vouch for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from compositional import files
+from compositional.archive import bundle
+from compositional.records import integrity, provenance
+
+
+def test_damage_is_found_by_record(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.txt").write_text("a")
+    record = tmp_path / f"data{provenance.SUFFIX}"
+    provenance.write(record, {"inputs": {}}, {}, [tmp_path / "data"])
+
+    def damaged(**options):
+        return integrity.damaged(record, provenance.vouched(record), **options)
+
+    assert damaged() == []
+    integrity.verify(tmp_path / "data")
+    later = record.stat().st_mtime_ns + 10**9
+    os.utime(tmp_path / "data/a.txt", ns=(later, later))
+    assert damaged() == []  # touched, not changed
+    (tmp_path / "data/a.txt").write_text("b")
+    os.utime(tmp_path / "data/a.txt", ns=(0, 0))
+    assert damaged() == []
+    assert damaged(everything=True) == [tmp_path / "data/a.txt"]
+    with pytest.raises(integrity.DamagedFileError, match="Call the same command again"):
+        integrity.verify(tmp_path / "data")
+    assert damaged() == [tmp_path / "data/a.txt"]  # verify marked it
+    (tmp_path / "data/a.txt").unlink()
+    assert damaged() == [tmp_path / "data/a.txt"]
+    for text in ("{", "[]", '{"files": null}', record.read_text().replace("data/a.txt", "data/b.txt")):
+        record.write_text(text)
+        assert provenance.vouched(record) is None, text
+        with pytest.raises(integrity.DamagedFileError, match="is damaged, so nothing vouches for"):
+            integrity.verify(tmp_path / "data")
+
+
+def test_a_record_vouches_for_itself_and_says_by_which_recipe(tmp_path):
+    path, recipe = tmp_path / "a.provenance.json", {"options": {"rate": 0.1}, "of": {}}
+    (tmp_path / "a.csv").write_text("a")
+    provenance.write(path, {"inputs": {}, "self": "of an older one"}, recipe, [tmp_path / "a.csv"])
+    record = provenance.vouched(path)
+    assert record["recipe"] == recipe
+    assert record["recipe_digest"] == files.digest(recipe)
+    assert record["files"] == {"a.csv": files.sha256(tmp_path / "a.csv")}
+    files.write_json(path, json.loads(path.read_text()) | {"inputs": {"b": "c"}})
+    assert provenance.vouched(path) is None
+    assert provenance.vouched(tmp_path / "none.json") is None
+
+
+def test_a_failed_job_leaves_no_record(tmp_path):
+    with pytest.raises(OSError, match="full"), provenance.recording(tmp_path / "r.json", [], {"code": {"fingerprint": "c"}}):
+        raise OSError("disk full")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "inner").mkdir()
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "inner")
+    provenance.source.cache_clear()
+    assert provenance.source() == {}
+    (tmp_path / "inner/archived").mkdir()
+    (tmp_path / "inner/a.txt").write_text("a")
+    about = {"commit": "c", "date": "d", "dirty": False, "files": {"a.txt": files.sha256(tmp_path / "inner/a.txt")}}
+    files.write_json(tmp_path / "inner/archived/source.json", about)
+    provenance.source.cache_clear()
+    assert provenance.source() == {"commit": "c", "date": "d", "dirty": False}
+    (tmp_path / "inner/a.txt").write_text("b")
+    provenance.source.cache_clear()
+    assert provenance.source() == {"commit": "c", "date": "d", "dirty": True}
+    provenance.source.cache_clear()
+
+
+def test_the_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkeypatch):
+    assert (provenance.ROOT / "Snakefile").is_file()
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    commit = ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]
+    for words in (["init", "-q"], ["add", "-A"], commit):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    provenance.source.cache_clear()
+    assert len(provenance.source()["commit"]) == 40
+    assert bundle.sources()["files"] == {"a.txt": files.sha256(tmp_path / "a.txt")}
+    provenance.source.cache_clear()

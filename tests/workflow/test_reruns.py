@@ -1,0 +1,507 @@
+"""Reruns: what is out of date, in every state that a folder can be in, and that nothing else is made or lost.
+
+One build is made and copied for each state. "Exactly" means: a dry run changes nothing and lists the jobs that the real call then
+runs, and after it there is none.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.project import Project
+
+from compositional import files
+
+pytestmark = pytest.mark.workflow
+TASKS = {
+    "digits_concat": {"train_pairs": 100, "test_pairs": 40, "training": {"steps": 4, "batch_size": 16, "record_every": 2}},
+    "digits_concat_b": {"train_pairs": 100, "test_pairs": 40, "training": {"steps": 4, "batch_size": 16, "record_every": 2}},
+    "scan_jump": {"training": {"steps": 2, "batch_size": 64, "record_every": 2, "curve_examples": 32}},
+}
+DIGITS, SCAN = (
+    "results/runs/digits_concat/cnn/none/lambda=0/seed=",
+    "results/runs/scan_jump/primitive_attention/none/lambda=0/seed=0",
+)
+RUN, OTHER, SIDE = f"{DIGITS}0", f"{DIGITS}1", "results/runs/digits_concat_b/cnn/none/lambda=0/seed=0"
+ARROW = "results/splits/digits_concat/test/data-00000-of-00001.arrow"
+SMALL, WHOLE = "results/figures/small.pdf", "results/figures/whole.pdf"
+PACK = {"train": 1, "evaluate": 1, "aggregate": 2, "plot": 2}
+
+
+def grid(task: str, seeds: list[int], model: str = "cnn") -> dict:
+    return {"task": task, "model": model, "regularizers": {}, "seeds": seeds}
+
+
+def overlay(**training) -> dict:
+    """Two figures: `whole` of four runs and three families, `small` of two of them; with other settings of digits_concat."""
+    figures = {
+        "whole": {
+            "module": "ablation",
+            "grids": [grid("digits_concat", [0, 1]), grid("digits_concat_b", [0]), grid("scan_jump", [0], "primitive_attention")],
+        },
+        "small": {"module": "ablation", "grids": [grid("digits_concat", [0, 1])]},
+    }
+    tasks = copy.deepcopy(TASKS)
+    tasks["digits_concat"]["training"] |= training
+    return {"tasks": tasks, "studies": {"compositional_regularization": {"figures": figures}}}
+
+
+class Built(Project):
+    """A copy of the build, in which something happens."""
+
+    targets = (SMALL, WHOLE)
+
+    def configure(self, **training) -> None:
+        self.overlay(overlay(**training))
+
+    def call(self, *arguments: str, succeeds: bool = True, **environment: str) -> str:
+        done = subprocess.run(
+            self.command(*arguments, overlay="overlay.yaml"),
+            cwd=self.folder,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        output = done.stdout + done.stderr
+        assert (done.returncode == 0) == succeeds, output
+        return output
+
+    def tree(self, times: bool = True) -> dict[str, tuple]:
+        """Every result with its bytes and its time."""
+        return {
+            path.relative_to(self.folder).as_posix(): (files.sha256(path), path.stat().st_mtime_ns if times else 0)
+            for path in sorted((self.folder / "results").rglob("*"))
+            if path.is_file() and path.name != ".snakemake_timestamp"
+        }
+
+    def numbers(self) -> dict[str, str]:
+        """Every file that must have the same bytes whenever it is made."""
+        stages = ("results/splits", "results/runs", "results/tables", "results/figures")
+        return {
+            name: digest for name, (digest, _) in self.tree().items() if name.startswith(stages) and not name.endswith(".json")
+        }
+
+    def exactly(self, *targets: str, options: tuple[str, ...] = (), **environment: str) -> tuple[Counter, set[str]]:
+        """The jobs of a call by stage, and the runs that it trained."""
+        arguments = [*(targets or self.targets), *options]
+        before = self.tree()
+        shown = self.call(*arguments, "-n", **environment)
+        assert self.tree() == before
+        shutil.rmtree(self.folder / "results/logs", ignore_errors=True)
+        done = self.call(*arguments, **environment)
+        assert jobs(shown) == jobs(done), f"-n:\n{shown}\nreal:\n{done}"
+        if jobs(done):
+            assert jobs(again := self.call(*arguments, "-n", **environment)) == [], again
+        logs = [path.read_text() for path in (self.folder / "results/logs/train").glob("*.log")]
+        trained = {run for log in logs for run in re.findall(r"^(\S+/seed=\d+) step \d+", log, re.MULTILINE)}
+        self.said = shown
+        return Counter(name.partition("_")[0] for name, _ in rules(done)), trained
+
+
+def rules(output: str) -> list[tuple[str, int]]:
+    table = output.partition("Job stats:")[2].partition("total")[0]
+    return [(name, int(count)) for name, count in re.findall(r"^(\w+)\s+(\d+)$", table, re.MULTILINE) for _ in range(int(count))]
+
+
+def jobs(output: str) -> list:
+    """Rules, whose names are digests of the runs that they make and how, and what each job says of itself."""
+    return sorted(rules(output)) + sorted(re.findall(r"^Job \d+: (.*)$", output, re.MULTILINE))
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory) -> Built:
+    built = Built(tmp_path_factory.mktemp("reruns"))
+    built.configure()
+    jobs, trained = built.exactly()
+    assert jobs == {"split": 3, "train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}
+    assert len(trained) == 4
+    return built
+
+
+@pytest.fixture
+def built(base, tmp_path) -> Built:
+    copied = copy.copy(base)
+    copied.folder = tmp_path / "copy"
+    subprocess.run(["cp", "-a", base.folder, copied.folder], check=True)
+    return copied
+
+
+def damage(path: Path) -> None:
+    payload = bytearray(path.read_bytes())
+    payload[len(payload) // 2] ^= 1
+    path.write_bytes(payload)
+
+
+def remove(built: Built, *names: str) -> None:
+    for name in names:
+        shutil.rmtree(built.folder / name)
+
+
+def edit(built: Built, name: str, old: str, new: str) -> None:
+    path = built.folder / name
+    assert old in path.read_text(), (name, old)
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+def copied_without_times(built: Built) -> None:
+    results = built.folder / "results"
+    results.rename(built.folder / "old")
+    subprocess.run(["cp", "-r", built.folder / "old", results], check=True)
+    remove(built, ".snakemake", "old")
+
+
+def shuffled(built: Built) -> None:
+    paths = sorted((built.folder / "results").rglob("*"), key=lambda path: hashlib.sha256(str(path).encode()).digest())
+    for second, path in enumerate(paths):
+        os.utime(path, (10**9 + second, 10**9 + second))
+    remove(built, ".snakemake")
+
+
+def newer_clone(built: Built) -> None:
+    """All sources have the time of now, later than all results."""
+    for name in ("src", "rules", "workflow", "config", "Snakefile"):
+        for path in [built.folder / name, *(built.folder / name).rglob("*")]:
+            os.utime(path)
+
+
+def older_clone(built: Built) -> None:
+    for path in (built.folder / "src").rglob("*.py"):
+        os.utime(path, (10**9, 10**9))
+
+
+def documented(built: Built) -> None:
+    """Another description of an option, a comment, a docstring."""
+    edit(built, "src/compositional/models/cnn.py", '"description": "', '"description": "in other words, ')
+    edit(built, "src/compositional/kinds/image.py", '"""', '"""Once more. ')
+    edit(built, "src/compositional/stages/evaluate.py", "from __future__", "# a comment\nfrom __future__")
+
+
+def test_what_changes_no_result_makes_nothing_again(built):
+    before = built.numbers()
+    happens: list[Callable[[Built], None]] = [
+        lambda built: None,
+        lambda built: remove(built, ".snakemake"),
+        documented,
+        newer_clone,
+        older_clone,
+        lambda built: remove(built, "results/splits"),
+        lambda built: remove(built, "results/store", "results/recipes"),
+        copied_without_times,
+        shuffled,
+    ]
+    for state in happens:
+        state(built)
+        assert built.exactly() == ({}, set()), state
+    # Without splits, store and recipes, what is asked for is made, and nothing else.
+    assert built.exactly("results/splits/digits_concat") == ({"split": 1}, set())
+    assert built.exactly() == ({}, set())
+    assert {name: digest for name, digest in before.items() if "splits/" not in name}.items() <= built.numbers().items()
+    assert built.numbers()[ARROW] == before[ARROW]
+
+
+@pytest.mark.parametrize("options", [(), ("--persistence-backend", "db")], ids=["files", "db"])
+def test_an_option_changed_and_changed_back(built, options):
+    """Snakemake's own memory, in files or in a database, there or deleted, decides nothing."""
+    before = built.numbers()
+    if options and "--persistence-backend" not in built.call("--help"):
+        pytest.skip("this Snakemake has one way to remember")
+    built.configure(learning_rate=0.004)
+    assert built.exactly(options=options) == (PACK, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
+    assert "made again: 2 runs of digits_concat/cnn/none: learning_rate 0.001 -> 0.004" in built.said
+    assert built.numbers() != before
+    remove(built, ".snakemake")
+    built.configure()
+    assert built.exactly(options=options) == (PACK, set())  # from the store
+    assert built.numbers() == before
+    built.configure(learning_rate=0.004)
+    assert built.exactly(options=options) == (PACK, set())
+
+
+@pytest.mark.parametrize(
+    ("name", "store", "expected", "trained"),
+    [
+        (ARROW, False, {"split": 1} | PACK, set()),
+        (f"{RUN}/weights.safetensors", True, PACK, set()),
+        (f"{RUN}/weights.safetensors", False, PACK, {RUN}),
+        (f"{RUN}/history.csv", False, PACK, {RUN}),
+        (f"{RUN}/run.json", False, PACK, {RUN}),
+        (f"{RUN}/metrics.csv", False, {"evaluate": 1, "aggregate": 2, "plot": 2}, set()),
+        (f"{SCAN}/predictions.csv", False, {"evaluate": 1, "aggregate": 1, "plot": 1}, set()),
+        (f"{RUN}/evaluation.json", False, {"evaluate": 1, "aggregate": 2, "plot": 2}, set()),
+        ("results/tables/small.csv", False, {"aggregate": 1, "plot": 1}, set()),
+        (SMALL, False, {"plot": 1}, set()),
+        ("results/figures/small.provenance.json", False, {"plot": 1}, set()),
+    ],
+)
+def test_what_was_damaged_is_made_again_and_trained_only_where_weights_are_lost(built, name, store, expected, trained):
+    before = built.numbers()
+    damage(built.folder / name)
+    if not store:
+        remove(built, "results/store")
+    assert built.exactly() == (expected, {run.removeprefix("results/runs/") for run in trained})
+    assert built.numbers() == before
+
+
+def test_a_record_that_was_edited_does_not_vouch(built):
+    """The store keeps what was so."""
+    edit(built, f"{RUN}/run.json", '"status": "done"', '"status": "diverged"')
+    assert built.exactly() == (PACK, set())
+    assert "made again: 1 runs of digits_concat/cnn/none: no record vouches for what is there" in built.said
+    assert json.loads((built.folder / RUN / "run.json").read_text())["status"] == "done"
+
+
+def test_code_that_writes_reaches_existing_runs_without_training(built):
+    """With the store, and without."""
+    remove(built, "results/store")
+    edit(built, "src/compositional/stages/train.py", '"raw_sha256": problem', '"more": 1, "raw_sha256": problem')
+    everything = {"train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}
+    before = built.numbers()
+    assert built.exactly() == (everything, set())
+    assert "made again: 2 runs of digits_concat/cnn/none: the code that writes it" in built.said
+    assert json.loads((built.folder / SIDE / "run.json").read_text())["more"] == 1
+    edit(built, "src/compositional/stages/train.py", '"more": 1, "raw_sha256": problem', '"more": 2, "raw_sha256": problem')
+    assert built.exactly(f"{SIDE}/run.json") == ({"train": 1}, set())
+    assert json.loads((built.folder / SIDE / "run.json").read_text())["more"] == 2
+    assert built.numbers() == before
+
+
+def test_a_split_made_by_other_code_with_equal_content_trains_nothing(built):
+    remove(built, "results/store")
+    edit(built, "src/compositional/tasks/digits_concat.py", "def build(", "UNUSED = 1\n\n\ndef build(")
+    jobs, trained = built.exactly(SMALL)
+    assert (jobs, trained) == ({"split": 1, "train": 1, "evaluate": 1, "aggregate": 1, "plot": 1}, set())
+    assert "made again: split digits_concat: its code" in built.said
+
+
+def other_version(built: Built, library: str) -> str:
+    """A folder for PYTHONPATH in which a library has another version."""
+    about = built.folder / f"versions/{library}-99.0.dist-info/METADATA"
+    about.parent.mkdir(parents=True)
+    about.write_text(f"Metadata-Version: 2.1\nName: {library}\nVersion: 99.0\n")
+    return str(built.folder / "versions")
+
+
+def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_first(built):
+    path = other_version(built, "torch")
+    before = built.tree()
+    jobs, trained = built.exactly(f"{RUN}/metrics.csv", PYTHONPATH=path)
+    assert (jobs, len(trained)) == ({"train": 1, "evaluate": 1}, 1)
+    assert 'torch "2.' in built.said
+    changed = {name for name, now in built.tree().items() if before.get(name) != now}
+    assert not [name for name in changed if name.startswith("results/runs") and not name.startswith(RUN)]
+    # By hand, as by a call that was planned before: a table of both is refused, and says which runs are meant.
+    (recipe,) = (built.folder / "results/recipes").glob("aggregate_small__*.json")
+    command = [sys.executable, "workflow/scripts/aggregate.py", str(recipe.relative_to(built.folder)), "log"]
+    environment = os.environ | {"PYTHONPATH": str(built.folder / "src")}
+    done = subprocess.run(command, cwd=built.folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "made by other options, code or versions than planned" in done.stderr
+    assert RUN in done.stderr
+    assert OTHER not in done.stderr
+    assert built.tree()["results/tables/small.csv"] == before["results/tables/small.csv"]
+
+
+@pytest.mark.parametrize("target", [f"{RUN}/metrics.csv", f"./{RUN}/metrics.csv"])
+def test_a_call_for_one_run_leaves_every_other_file_alone(built, target):
+    built.configure(learning_rate=0.004)
+    before = built.tree()
+    assert built.exactly(target) == ({"train": 1, "evaluate": 1}, {RUN.removeprefix("results/runs/")})
+    now = built.tree()
+    made = (RUN, "results/store", "results/recipes", "results/logs", "results/benchmarks", "results/progress")
+    assert {name: now.get(name) for name in before if not name.startswith(made)} == {
+        name: value for name, value in before.items() if not name.startswith(made)
+    }
+    # Its neighbor is another matter, until it is asked for.
+    assert built.exactly() == ({"train": 1, "evaluate": 2, "aggregate": 2, "plot": 2}, {OTHER.removeprefix("results/runs/")})
+
+
+def test_runs_more_and_runs_less(built):
+    before = built.tree()
+    more = overlay()
+    more["studies"]["compositional_regularization"]["figures"]["small"]["grids"][0]["seeds"] = [0, 1, 2]
+    built.overlay(more)
+    assert built.exactly(SMALL) == (
+        {"train": 1, "evaluate": 1, "aggregate": 1, "plot": 1},
+        {f"{DIGITS}2".removeprefix("results/runs/")},
+    )
+    now = built.tree()
+    assert all(now[name] == value for name, value in before.items() if name.startswith("results/runs"))
+    built.configure()
+    assert built.exactly(SMALL) == ({"aggregate": 1, "plot": 1}, set())
+    assert "made again: table small: made of 0 results more and 2 less" in built.said
+
+
+LOOKS = [
+    *(["-n"], ["--summary"], ["-D"], ["--dag"], ["--rulegraph"], ["--filegraph"], ["--lint"], ["--list-rules"], ["--unlock"]),
+    *(["--list-target-rules"], ["--list-changes", "params"], ["-e", "dryrun"], ["--touch"]),
+    [f"{RUN}/metrics.cvs"],
+    ["results/figures/smal.pdf"],
+]
+
+
+@pytest.mark.parametrize("memory", [True, False], ids=["with .snakemake", "without"])
+def test_looking_changes_nothing(built, memory):
+    built.configure(learning_rate=0.004)
+    damage(built.folder / f"{SIDE}/metrics.csv")
+    remove(built, "results/splits", *([] if memory else [".snakemake"]))
+    before = built.tree()
+    for look in LOOKS:
+        command = built.command(*look, overlay="overlay.yaml")
+        done = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=False)
+        assert built.tree() == before, look
+        assert (done.returncode != 0) == (look[-1].startswith("results/") or look == ["--touch"]), (look, done.stderr)
+    assert (
+        "--touch changes nothing here: whether a result is out of date its record says"
+        in subprocess.run(
+            built.command("--touch", SMALL, overlay="overlay.yaml"), cwd=built.folder, capture_output=True, text=True, check=False
+        ).stderr
+    )
+    overlays = "['tests/support/tiny.yaml', 'overlay.yaml']"
+    programs = [
+        f"from snakemake.cli import main\ntry: main(['-nc1', '--configfile', *{overlays}])\nexcept SystemExit: pass",
+        "from pathlib import Path\nfrom snakemake.api import SnakemakeApi\nfrom snakemake.settings.types import *\n"
+        "with SnakemakeApi(OutputSettings()) as api:\n"
+        f"  files = [Path(name) for name in {overlays}]\n"
+        "  w = api.workflow(ResourceSettings(cores=1), ConfigSettings(configfiles=files), snakefile=Path('Snakefile'))\n"
+        f"  w.dag(DAGSettings(targets={{'{SMALL}'}})).execute_workflow(executor='dryrun')",
+    ]
+    for program in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "--study", "results/figures/unknown.pdf"],
+            cwd=built.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert built.tree() == before
+        assert "train_digits_concat__cnn__none" in done.stdout + done.stderr, done.stderr
+
+
+def remote(built: Built, name: str) -> subprocess.CompletedProcess:
+    """A job as executors that submit jobs elsewhere start it."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", "Snakefile", "--target-jobs", f"{name}:"]
+    command += ["--allowed-rules", name, "--cores", "1", "--attempt", "1", "--force-use-threads", "--force", "--nolock"]
+    command += ["--ignore-incomplete", "--no-hooks", "--mode", "remote", "--rerun-triggers", "mtime", "params", "code", "input"]
+    command += ["--shared-fs-usage", "input-output", "persistence", "sources", "source-cache", "--latency-wait", "2"]
+    command += ["--configfile", "tests/support/tiny.yaml", "overlay.yaml"]
+    return subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=False)
+
+
+def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
+    """Options, packs and code edited between planning and computing; and another call in the meantime."""
+    before = built.numbers()
+    names = [
+        path.stem
+        for stage in ("train", "evaluate")
+        for path in (built.folder / "results/recipes").glob(f"{stage}_digits_concat__*")
+    ]
+    assert len(names) == 2
+    remove(built, "results/store", "results/runs/digits_concat")
+    changed = overlay(learning_rate=0.004) | {"pack_size": {"default": 1}}
+    changed["tasks"]["digits_concat"]["test_pairs"] = 30
+    built.overlay(changed)
+    for name in names:
+        done = remote(built, name)
+        assert done.returncode == 0, done.stderr
+    built.configure()
+    assert built.exactly() == ({}, set())
+    assert built.numbers() == before
+    # Another call, of the same runs by other options, in between: the first one's evaluation says so.
+    built.configure(learning_rate=0.004)
+    built.call(f"{RUN}/run.json")
+    done = remote(built, names[1])
+    assert done.returncode
+    assert f"made by other options, code or versions than planned: {RUN}/run.json." in done.stderr
+    edit(built, "src/compositional/models/cnn.py", "def forward(", "UNUSED = 1\n\n\ndef forward(")
+    done = remote(built, names[0])
+    assert done.returncode
+    assert "the code has changed since this build began" in done.stderr
+
+
+def test_calls_at_once_do_not_disturb_each_other(built):
+    remove(built, "results/store")
+    built.configure(learning_rate=0.004)
+    targets = [f"{RUN}/metrics.csv", f"{OTHER}/metrics.csv", f"{SIDE}/metrics.csv"]
+    damage(built.folder / f"{SIDE}/weights.safetensors")
+    running = [
+        subprocess.Popen(
+            built.command(target, overlay="overlay.yaml"),
+            cwd=built.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for target in targets
+    ]
+    for process in running:
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, output
+    # "set of input files has changed": one pack of two was made as two.
+    jobs, trained = built.exactly()
+    assert (jobs["train"], trained) == (0, set())
+
+
+def test_a_build_that_is_told_less_or_more(built):
+    """--until, --batch, -R, --no-hooks, --groups."""
+    built.configure(learning_rate=0.004)
+    train = next(name for name, _ in rules(built.call(SMALL, "-n")) if name.startswith("train"))
+    assert [name for name, _ in rules(built.call(SMALL, "--until", train))] == [train]
+    assert built.exactly(SMALL, options=("--batch", "plot=1/1")) == (
+        {"evaluate": 1, "aggregate": 1, "plot": 1},
+        set(),
+    )
+    built.configure(learning_rate=0.002)
+    output = built.call(SMALL, "--no-hooks", succeeds=False)
+    assert "is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks)" in output
+    before = built.numbers()
+    built.configure(learning_rate=0.004)
+    assert built.exactly(SMALL) == ({}, set())
+    # Forced by hand: done again, with the same bytes, and nothing trained.
+    output = built.call(SMALL, "-R", train)
+    assert "Training 2 runs" in output
+    assert built.numbers() == before
+    built.configure(learning_rate=0.002)
+    pair = [name for name, _ in rules(built.call(SMALL, "-n")) if name.startswith(("train", "evaluate"))]
+    built.call(SMALL, "--groups", *(f"{name}=together" for name in pair))
+    assert built.exactly(SMALL) == ({}, set())
+
+
+def test_the_results_may_be_elsewhere(base, tmp_path):
+    results = base.folder / "results"
+    shutil.copytree(results, tmp_path / "results")
+    command = base.command(SMALL, "--directory", str(tmp_path), overlay="overlay.yaml")
+    done = subprocess.run(command, cwd=base.folder, capture_output=True, text=True, check=True)
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_predictions_are_asked_for_like_any_other_result(built):
+    (built.folder / SCAN / "predictions.csv").unlink()
+    assert built.exactly() == ({}, set())
+    assert built.exactly(f"{SCAN}/predictions.csv") == ({"evaluate": 1}, set())
+
+
+def test_an_unknown_snakemake_is_refused(built):
+    """Whatever it lacks, nothing runs, and a sentence says why."""
+    before = built.tree()
+    rules_ = (built.folder / "rules/common.smk").read_text()
+    names = re.findall(r'of_snakemake\("([a-z_.]+)"\)', rules_)
+    assert len([name for name in names if name in ("is_main_process", "dag.forcefiles", "touch")]) == 3
+    built.configure(learning_rate=0.004)
+    for name in sorted(set(names)):
+        (built.folder / "rules/common.smk").write_text(rules_.replace(f'of_snakemake("{name}")', f'of_snakemake("{name}_gone")'))
+        output = built.call(SMALL, *(["--touch"] if name == "touch" else []), succeeds=False)
+        assert f"This Snakemake has no workflow.{name}_gone" in output
+        assert built.tree() == before
