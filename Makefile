@@ -9,6 +9,7 @@
 # make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
+# make new KIND=model NAME=my_model   a minimal working plug-in to start from (docs/extending.md)
 # make format     format, lint and check types
 # make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
 # make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
@@ -18,7 +19,7 @@ VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu format docs verdict lock
+.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu new format docs verdict lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -81,8 +82,11 @@ test-ends:
 	. .ends/bin/activate && python -m pytest -q tests/workflow/test_ends.py tests/unit/planning tests/unit/configuration \
 	  tests/unit/records/test_fingerprint.py tests/unit/figures/test_figures.py tests/unit/records/test_store.py tests/unit/archive/test_comparison.py
 
+new: env
+	@$(RUN) python workflow/new.py "$(KIND)" "$(NAME)"
+
 format: $(VENV)/.development
-	$(RUN) ruff format src tests benchmarks docs && ruff check --fix src tests benchmarks docs && snakefmt Snakefile rules && codespell && mypy
+	$(RUN) ruff format src tests benchmarks docs workflow && ruff check --fix src tests benchmarks docs workflow && snakefmt Snakefile rules && codespell && mypy
 
 docs: $(VENV)/.development
 	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py

@@ -1,8 +1,8 @@
-"""Rebuild an archive from raw data and say what agrees: python workflow/reproduce.py results/archive.zip (or make reproduce ARCHIVE=...)
+"""Rebuild an archive from raw data and say what agrees: make reproduce ARCHIVE=results/archive.zip
 
-Needs Python 3.11 and make, no package. The archive is unpacked, its files are checked against its manifest, its own pinned environment is
-installed, the archived build is made again from raw data with the archive's own sources, and everything is compared. This runs the
-archive's code: only reproduce archives from people you trust.
+Needs Python 3.11 and make, no package. The archive is unpacked, its files are checked against its manifest, its own pinned
+environment is installed, the archived build is made again from raw data with the archive's own sources, and everything is
+compared. This runs the archive's code: only reproduce archives from people you trust.
 
 Exit status: 0 all agrees, 1 something does not, 2 the archive can't be used.
 """

@@ -107,3 +107,8 @@ def test_what_a_model_shows_is_what_it_declares(model):
     if shown:
         changed = case.model.forward(case.model_parameters, weights, batch, lambda *seen: tap(*seen, factor=2.0))
         assert not torch.equal(outputs, changed)
+
+
+def test_what_has_no_entry_fails():
+    with pytest.raises(pytest.fail.Exception, match=r"models/other.py has no entry .* add one under models: in small.yaml"):
+        small.entry("models", "other")

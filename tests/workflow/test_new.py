@@ -1,0 +1,73 @@
+"""`make new` writes plug-ins that work as they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from support.project import Project
+
+MADE = {"dataset": "my_data", "figure": "my_figure", "kind": "my_kind", "model": "my_model", "regularizer": "my_term"}
+MADE |= {"task": "my_task"}
+
+
+def new(project: Project, *words: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "workflow/new.py", *words]
+    return subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """A copy of the project with one of each."""
+    project = Project(tmp_path_factory.mktemp("new"))
+    for kind, name in MADE.items():
+        done = new(project, kind, name)
+        assert done.returncode == 0, done.stderr
+        assert f"/{name}.py" in done.stdout
+    return project
+
+
+@pytest.mark.workflow
+def test_what_is_made_passes_its_contract_test(project):
+    folders = [f"tests/unit/{kind}s/test_contract.py" for kind in MADE]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", " or ".join(MADE.values()), *folders]
+    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+@pytest.mark.workflow
+def test_what_is_made_is_built(project):
+    grids = [
+        {"task": "digits_concat", "model": "my_model", "regularizers": {"my_term": [0.1]}, "seeds": [0, 1]},
+        {"task": "my_task", "model": "multilayer_perceptron", "regularizers": {}, "seeds": [0]},
+    ]
+    tasks = {"my_task": {"training": {"steps": 4, "record_every": 2, "curve_examples": 32}}}
+    overlay = project.overlay({"tasks": tasks, "studies": {"new": {"figures": {"my_figure": {"grids": grids}}}}})
+    project.snakemake("results/figures/my_figure.pdf", overlay=overlay)
+    caption = (project.folder / "results/figures/my_figure.rst").read_text(encoding="utf-8")
+    assert "digits_concat, my_model, my_term, 0.1" in caption
+    assert "my_task, multilayer_perceptron, none, 0.0" in caption
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("modle", "mine"), "KIND=modle: there is no such kind of plug-in; did you mean 'model'? Allowed: dataset, "),
+        (("model", "cnn"), "NAME=cnn: src/compositional/models/cnn.py is there already; taken are "),
+        (("kind", "shared"), "NAME=shared: src/compositional/kinds/shared.py is there already"),
+        (("model", "MyModel"), "NAME='MyModel': a letter, then letters, digits and _, all lower case"),
+        (("task", "../x"), "NAME='../x': a letter, then letters, digits and _, all lower case"),
+        (("task", "mine\n"), "NAME='mine\\n': a letter"),
+        (("regularizer", "none"), "'none' is the plain run (lambda = 0)"),
+        (("model",), "KIND is one of dataset, figure, kind, model, regularizer, task"),
+    ],
+)
+def test_what_can_not_be_made_is_refused_and_nothing_is_written(project, words, message):
+    before = sorted(project.folder.rglob("*.py"))
+    done = new(project, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert sorted(project.folder.rglob("*.py")) == before

@@ -1,0 +1,86 @@
+"""A minimal working plug-in to start from: make new KIND=model NAME=my_model
+
+Copies the kind's template (workflow/templates/) into its folder and writes its entry for the contract test, which passes at once.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from compositional.configuration.messages import options_for
+from compositional.plugins import available, module_path
+from compositional.runs import NAME
+
+SMALL = ROOT / "tests" / "support" / "small.yaml"
+# What is made -> its folder, and its entry in SMALL.
+TEMPLATES = {
+    "dataset": ("datasets", "{}"),
+    "figure": ("figures", "{table: [{method: [none 0, entropy 0.1], split: [train, test], metric: accuracy}]}"),
+    "kind": ("kinds", "{task: quadrants, model: multilayer_perceptron}"),
+    "model": ("models", "{trains_on: digits_concat, width: 16}"),
+    "regularizer": ("regularizers", "{}"),
+    "task": ("tasks", "{other: {draw: 1}, train_points: 200, test_points: 60}"),
+}
+
+
+def _with_entry(text: str, section: str, name: str, entry: str) -> str:
+    """The settings file with one more entry, before the first whose name comes after its own."""
+    lines = text.splitlines(keepends=True)
+    place = lines.index(f"{section}:\n") + 1
+    while place < len(lines) and not re.match(r"\S", lines[place]):
+        found = re.match(r"  (\w+):", lines[place])
+        if found and found[1] > name:
+            break
+        place += 1
+    while not lines[place - 1].strip():  # the section's last entry stands before its empty line
+        place -= 1
+    return "".join([*lines[:place], f"  {name}: {entry}\n", *lines[place:]])
+
+
+def write(kind: str, name: str) -> list[Path]:
+    """Write the plug-in and its entry; both files.
+
+    Raises:
+        ValueError: there is no such kind of plug-in, or the name is taken, or none that a plug-in can have.
+    """
+    if kind not in TEMPLATES:
+        raise ValueError(f"KIND={kind}: there is no such kind of plug-in{options_for(kind, list(TEMPLATES))}")
+    section, entry = TEMPLATES[kind]
+    if not re.fullmatch(NAME, name) or (kind, name) == ("regularizer", "none"):
+        reserved = "; 'none' is the plain run (lambda = 0)" if kind == "regularizer" else ""
+        raise ValueError(f"NAME={name!r}: a letter, then letters, digits and _, all lower case{reserved}")
+    path = module_path(f"{section}.{name}")
+    settings = SMALL.read_text(encoding="utf-8")
+    if name in available(section) or path.with_suffix("").exists() or name == "shared":
+        raise ValueError(f"NAME={name}: {path.relative_to(ROOT)} is there already; taken are {', '.join(available(section))}")
+    shutil.copyfile(ROOT / "workflow" / "templates" / f"{kind}.py", path)
+    SMALL.write_text(_with_entry(settings, section, name, entry), encoding="utf-8")
+    return [path, SMALL]
+
+
+def main() -> int:
+    """Write what is asked for, and say what to do next."""
+    if len(sys.argv) != 3:
+        print(f"{__doc__.splitlines()[0]}\nKIND is one of {', '.join(TEMPLATES)}", file=sys.stderr)
+        return 2
+    try:
+        path, settings = write(*sys.argv[1:])
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    section = TEMPLATES[sys.argv[1]][0]
+    print(f"Written: {path.relative_to(ROOT)}, and how it is made in small in {settings.relative_to(ROOT)}.")
+    print(f"Its contract: {module_path(f'{section}.__init__').relative_to(ROOT)}. Its test:")
+    print(f"  python -m pytest tests/unit/{section}/test_contract.py -k {sys.argv[2]}")
+    print("Its options stand in config/README.md after `make docs`.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Small activations: say here what the term asks for, its formula, and after whom.
+
+R = mean over the batch of the mean over the width of r^2.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from compositional.training.step import Step
+
+APPLIES_TO = ("image",)
+REPRESENTATIONS = ("penultimate",)
+PARAMETERS: dict = {}
+
+
+def penalty(step: Step) -> Tensor:
+    """(R,): a number a run."""
+    (shown,) = step.named(REPRESENTATIONS)
+    return shown.squared_norm()
