@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
+PARAMETERS = words.PARAMETERS | {
     "ceilings": {
         "type": "object",
         "names": "tasks",
@@ -34,6 +34,7 @@ PARAMETERS = {
     },
 }
 _LINES = ("-", "--", ":")  # by model, where a panel has several; colors tell regularizers
+_ANCHORS = ((0, (1, 1)), (0, (1, 4)), (0, (3, 2, 1, 2)))  # published results, by their order
 TITLES = {"test": "recombinations never seen", "in_distribution": "in distribution"}
 
 
@@ -89,24 +90,15 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     lines = [pair for pair in lines if pair[1] != "none"] or lines
     for index, (model, name) in enumerate(lines):
         own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]
-        label = f"{name} ({model})" if len(models) > 1 else name
+        label = words.of_method(name, model, models, options)
         line = _LINES[models.index(model) % len(_LINES)]
         _line(axes, own, name, label, line, 0.07 * (index - (len(lines) - 1) / 2), threshold)
     if split == "test":
         for (model, values), line in zip(_ceilings(table, options, task).items(), cycle(("--", "-.", ":"))):
-            label = "ceiling: nothing redundant in training" + (f" ({model})" if model else "")
+            label = "ceiling: nothing redundant in training" + (f" ({words.of(model, options)})" if model else "")
             axes.axhline(values.mean(), color="0.35", linestyle=line, linewidth=1, label=label)
-        for label, value in options["anchors"].get(task, {}).items():
-            axes.axhline(value, color="0.6", linestyle=":", linewidth=1)
-            axes.annotate(
-                label,
-                (1.0, value),
-                xycoords=("axes fraction", "data"),
-                ha="right",
-                va="bottom",
-                fontsize=7,
-                color="0.45",
-            )
+        for (label, value), line in zip(options["anchors"].get(task, {}).items(), cycle(_ANCHORS)):
+            axes.axhline(value, color="0.55", linestyle=line, linewidth=1, label=label)
     axes.set_ylim(-0.03, 1.04)
     axes.set_xlim(left=-0.5 * threshold)
     axes.grid(axis="y", color="0.92")
@@ -172,7 +164,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for column, task in enumerate(tasks):
         for row, split in enumerate(TITLES):
             _panel(grid[row, column], table, task, split, options)
-        grid[0, column].set_title(task)
+        grid[0, column].set_title(words.of(task, options))
         grid[1, column].set_xlabel("lambda")
         if style.holds_nothing_out(table, task):
             grid[1, column].set_title("training examples (nothing is held out)", fontsize=8)

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
+PARAMETERS = words.PARAMETERS | {
     "metric": {"type": "string", "default": "accuracy", "description": "what is compared on the test set"},
     "methods": {
         "type": "object",
@@ -185,7 +185,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     markersize=4.5,
                     capsize=2,
                 )
-        axes.set(title=task, xlabel="accuracy, test set" if metric == "accuracy" else metric)
+        axes.set(title=words.of(task, options), xlabel="accuracy, test set" if metric == "accuracy" else metric)
         if metric == "accuracy":
             axes.set_xlim(-0.03, 1.03)
         axes.set_yticks(range(len(names)), names)

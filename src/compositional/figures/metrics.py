@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
-PARAMETERS = {
+PARAMETERS = words.PARAMETERS | {
     "measures": {
         "type": "object",
         "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
@@ -61,7 +61,7 @@ def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
     return found.join(accuracy, on=KEY)
 
 
-def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
+def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str], options: dict[str, Any]) -> None:
     threshold = style.lambda_axis(axes, rows["lambda"], linscale=1, ticks=4)
     for model, own in rows.groupby("model"):
         marker = _MARKERS[models.index(model) % len(_MARKERS)]
@@ -76,7 +76,7 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
             null = line.groupby("lambda")[["low", "high", "shuffled"]].mean().dropna()
             axes.fill_between(null.index, null.low, null.high, color=shade, alpha=0.12, linewidth=0, zorder=0)
             axes.plot(null.index, null.shuffled, color=shade, linestyle=":", linewidth=1, zorder=1)
-            label = f"{name} ({model})" if len(models) > 1 else name
+            label = words.of_method(name, model, models, options)
             axes.plot(means.index, means, color=shade, marker=marker, markersize=3.5, linewidth=1.2, label=label)
     axes.set_xlim(left=-0.5 * threshold)
     axes.tick_params(labelsize=8)
@@ -144,7 +144,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """
     if len(tasks := sorted(set(table.task))) > 1:
         raise ValueError(
-            f"metrics: a figure of measures is of one task, the table holds {', '.join(tasks)}; make one figure a task"
+            f"metrics: a figure of measures is of one task, the table holds {', '.join(tasks)}; make one figure per task"
         )
     measures = {title: _values(table, metrics) for title, metrics in options["measures"].items()}
     for title, rows in measures.items():
@@ -160,7 +160,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_visible(False)
     for index, (title, rows) in enumerate(measures.items()):
         top, bottom = grid[2 * (index // columns) : 2 * (index // columns) + 2, index % columns]
-        _against_lambda(top, rows, models)
+        _against_lambda(top, rows, models, options)
         _against_accuracy(bottom, rows, models)
         for axes in (top, bottom):
             axes.set_visible(True)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
+PARAMETERS = words.PARAMETERS | {
     "methods": {
         "type": "object",
         "names": "methods",
@@ -74,7 +74,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
     shades = dict(zip(parts, style.shades(len(parts), 0, 0.8), strict=True))
-    height = max(len(names) for names, _ in placed.values()) * (0.12 * len(parts) + 0.14) + 1.4
+    height = max(len(names) for names, _ in placed.values()) * (0.055 * len(parts) + 0.12) + 1.4
     longest = max(len(name) for names, _ in placed.values() for name in names)
     width = max(4.6, 2.8 + 0.085 * longest)  # names take their room from the figure, not from the bars
     figure, panels = plt.subplots(1, len(tasks), figsize=(width * len(tasks), height), squeeze=False, layout="constrained")
@@ -94,7 +94,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             for place, category in enumerate(names):
                 values = own[own.category == category].value.to_numpy()
                 if len(values):
-                    style.seeds_and_mean(axes, values, place + offset, shades[method], height=0.1 / len(parts), name=name)
+                    style.seeds_and_mean(axes, values, place + offset, shades[method], height=0.1 / len(parts), name=name, size=7)
                     name = None  # one entry of the legend
             means = own.groupby("category").value.mean().reindex(names).dropna()
             if len(own):
@@ -102,8 +102,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 lines.append(f"  - {method} ({style.seeds(own.groupby('seed').value.mean())}): {shown}")
         for begin in begins:
             axes.axhline(begin - 0.5, color="0.6", linewidth=0.8)
-        axes.set(title=task, xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")
-        axes.set_yticks(range(len(names)), names)
+        axes.set(title=words.of(task, options), xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")
+        axes.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
     handles, labels = style.legend_entries(panels[0])

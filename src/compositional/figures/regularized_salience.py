@@ -15,11 +15,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"
 ONE_MODEL = True
-PARAMETERS = {
+PARAMETERS = words.PARAMETERS | {
     "components": {
         "type": "object",
         "names": "tasks",
@@ -50,7 +50,7 @@ def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFr
     return wide.assign(single=(wide.relevant + wide.redundant) / 2).reset_index()
 
 
-def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str]) -> None:
+def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str], options: dict[str, Any]) -> None:
     """One task: every quantity against lambda, then accuracy against the relevant component's salience."""
     *by_lambda, by_salience = panels
     plain = runs[runs.regularizer == "none"]
@@ -59,7 +59,7 @@ def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str]) 
         for axes, quantity in zip(by_lambda, quantities, strict=True):
             means = own.groupby("lambda")[quantity].mean()
             axes.scatter(own["lambda"], own[quantity], s=7, color=style.color(name), linewidths=0, alpha=0.6)
-            axes.plot(means.index, means, color=style.color(name), linewidth=1.2, label=name)
+            axes.plot(means.index, means, color=style.color(name), linewidth=1.2, label=words.of(name, options))
         by_salience.scatter(regularized.relevant, regularized.accuracy, s=10, color=style.color(name), linewidths=0, alpha=0.7)
     for axes, (quantity, label) in zip(by_lambda, quantities.items(), strict=True):
         style.lambda_axis(axes, runs["lambda"])
@@ -120,7 +120,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         first, second, where = options["components"][task]
         rows = table[table.task == task]
         if rows[rows.metric == "diverged"].value.min() == 1:
-            panels[0].set_title(f"{task}: every run diverged", fontsize=9)
+            panels[0].set_title(f"{words.of(task, options)}: every run diverged", fontsize=9)
             lines.append(f"* {task}: every run diverged, so that nothing is drawn")
             continue
         runs = _wide(rows, first, second, where)
@@ -132,8 +132,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             "conjunction": "salience, conjunction",
         }
         quantities |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
-        _panels(panels, runs, quantities)
-        panels[0].set_title(f"{task}, {where}", fontsize=9)
+        _panels(panels, runs, quantities, options)
+        panels[0].set_title(f"{words.of(task, options)}, {where}", fontsize=9)
         panels[0].legend(fontsize=7)
         plain = runs[runs.regularizer == "none"]
         lines.append(

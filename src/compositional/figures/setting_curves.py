@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -128,7 +128,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set_xscale("symlog", linthresh=25, linscale=0.7)
             axes.set_xticks(ticks, map(str, ticks))
             axes.minorticks_off()
-        axes.set(title=model, xlabel="step", xlim=(0, mean.index[-1]), ylim=(-0.02, 1.02))
+        axes.set(title=words.of(model, options), xlabel="step", xlim=(0, mean.index[-1]), ylim=(-0.02, 1.02))
         axes.grid(axis="y", color="0.92")
     grid[0, 0].set_ylabel("accuracy")
     figure.suptitle(textwrap.fill(options["problem"], 60), fontsize=9)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = ("metrics.csv", "run.json")
 REGULARIZED = True
-PARAMETERS: dict = {}
-COLUMNS = {"loss": "loss in distribution", "time": "seconds a step, over the plain run's"}
+PARAMETERS = words.PARAMETERS
+COLUMNS = {"loss": "loss in distribution", "time": "seconds per step, over the plain run's"}
 _LINEAR = 0.05  # losses are drawn to scale up to here, logarithmically beyond
 _TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
 KEY = ["task", "model", "seed"]
@@ -105,7 +105,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     markersize=4,
                     linewidth=0.8 if column == "loss" else 0,
                     elinewidth=0.5,
-                    label=name,
+                    label=words.of(name, options),
                 )
                 named = {int(np.argmax(y)), len(y) - 1}
                 for place in (point for index, point in enumerate(zip(x, y, strengths, strict=True)) if index in named):
@@ -132,6 +132,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 else:
                     axes.locator_params(axis="x", nbins=4)
             axes.grid(color="0.94")
-        panels[0].set(ylabel="gain on recombinations", title=f"{task}, {model}")
+        panels[0].set(ylabel="gain on recombinations", title=f"{words.of(task, options)}, {words.of(model, options)}")
         panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
     return figure, _caption(table, effects)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from matplotlib.collections import LineCollection
 
 from compositional.figures import ablation, comparison, regularized_salience
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 from compositional.files import write_csv
-from compositional.plugins import defaults
+from compositional.plugins import available, defaults
 from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
 
@@ -38,6 +41,7 @@ def table(tmp_path):
     return tmp_path / "table.csv"
 
 
+ROOT = Path(__file__).parents[3]
 OPTIONS = {"ceilings": {"digits_concat": "digits_b"}, "anchors": {"scan_jump": {"published": 0.98}}}
 
 
@@ -74,7 +78,7 @@ def test_each_model_has_a_ceiling_of_its_own(table):
     drawn = {line.get_label(): line.get_ydata()[0] for line in figure.axes[0].lines if "ceiling" in str(line.get_label())}
     assert drawn == {
         f"ceiling: nothing redundant in training ({model})": pytest.approx(height)
-        for model, height in (("cnn", 0.95), ("resnet18", 0.7))
+        for model, height in (("CNN", 0.95), ("resnet18", 0.7))
     }
 
 
@@ -121,7 +125,7 @@ def test_the_legend_lies_below_the_panels_and_has_every_line_once(table):
     figure, caption = ablation.draw(pd.concat([rows, more]), OPTIONS)
     assert all(axes.get_legend() is None for axes in figure.axes)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(labels) == ["ceiling: nothing redundant in training", "entropy"]
+    assert sorted(labels) == ["ceiling: nothing redundant in training", "entropy", "published"]
     assert "  - dotted: published 0.980" in caption
 
 
@@ -181,8 +185,8 @@ def test_models_of_one_panel_are_told_apart_by_their_lines(table):
         label: (handle.lines[0].get_color(), handle.lines[0].get_linestyle())
         for handle, label in zip(handles, labels, strict=True)
     }
-    assert looks["entropy (lstm_attention)"][0] == looks["entropy (primitive_attention)"][0]
-    assert looks["entropy (lstm_attention)"][1] != looks["entropy (primitive_attention)"][1]
+    assert looks["entropy (LSTM with attention)"][0] == looks["entropy (two streams)"][0]
+    assert looks["entropy (LSTM with attention)"][1] != looks["entropy (two streams)"][1]
 
 
 def test_aggregate_refuses_a_grid_with_a_missing_run(tmp_path):
@@ -229,3 +233,23 @@ def test_a_comparison_states_gains_and_on_request_what_holds_over_all_tasks():
     assert "not on every task: transformer" in caption
     plt.close(figure)
     plt.close(summed)
+
+
+def test_titles_and_legends_have_words_and_an_option_has_its_own(table):
+    rows = pd.read_csv(table)
+    figure, caption = ablation.draw(rows, OPTIONS)
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["pairs of digits", "SCAN: add jump"]
+    assert "* scan_jump, lstm_attention" in caption  # as configured, so that it can be looked for
+    figure, _ = ablation.draw(rows, OPTIONS | {"labels": {"scan_jump": "jumping", "entropy": "few bits"}})
+    assert figure.axes[1].get_title() == "jumping"
+    assert "few bits" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words.of("a_new_task", {}) == "a new task"
+
+
+def test_words_are_of_names_that_are_configured():
+    known = set()
+    for path in [*ROOT.glob("config/*.yaml"), *ROOT.glob("config/studies/*.yaml")]:
+        config = yaml.safe_load(path.read_text())
+        known |= {name for kind in ("tasks", "models", "regularizers") for name in config.get(kind) or {}}
+    known |= {name for kind in ("tasks", "models", "regularizers") for name in available(kind)}
+    assert set(words.WORDS) <= known

@@ -44,7 +44,7 @@ def refusal(case, seeds=(0, 1)):
 
 
 def distances(step):
-    (shown,) = step.named(smoothness.REPRESENTATIONS)
+    (shown,) = step.named(("encoder_states", "command_states"))
     change, valid = (shown.values[:, :, 1:] - shown.values[:, :, :-1]).square().sum(-1), shown.mask[:, :, 1:]
     return change * valid, valid
 

@@ -201,18 +201,27 @@ def seeds_and_mean(
     height: float = 0.12,
     name: str | None = None,
     largest: float = 1.0,
+    size: float = 11,
 ) -> None:
     """One line of a chart: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0.
 
-    largest: where the interval ends at the latest, 1 for shares.
+    largest: where the interval ends at the latest, 1 for shares. size: of the mean's bar, points.
     """
     known = values[np.isfinite(values)]
     spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
-    axes.scatter(known, place + spread, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    axes.scatter(known, place + spread, s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
     lost = len(values) - len(known)
     axes.scatter(np.zeros(lost), np.full(lost, place), marker="x", s=25, color=shade, clip_on=False, zorder=4)
     if len(known):
         error = inside(known.mean(), drawn_interval(known), largest)
         axes.errorbar(
-            [known.mean()], [place], xerr=error, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2, label=name
+            [known.mean()],
+            [place],
+            xerr=error,
+            color=shade,
+            marker="|",
+            markersize=size,
+            markeredgewidth=2,
+            capsize=2,
+            label=name,
         )
