@@ -16,14 +16,14 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
 
 
 class UnavailableError(RuntimeError):
-    """No browser can be had here; the message says why."""
+    """No browser is available here; the message says why."""
 
 
 def find() -> str:
     """The browser's program, installed if need be.
 
     Raises:
-        UnavailableError: there is none, and this is no Debian, or not root's session, or the package cannot be had.
+        UnavailableError: there is none, and this is no Debian, or not root's session, or the package is unavailable.
     """
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found:

@@ -254,7 +254,7 @@ def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> 
             assert [other["JobState"] for other in again] == ["COMPLETED"]
             assert (again[0]["MinMemoryNode"], again[0]["TimeLimit"]) == ("2000M", "00:20:00")
         for job in trainings:
-            steps = re.search(r"going on from checkpoints, (\d+) steps", log_of(folder, job))
+            steps = re.search(r"resuming from checkpoints, (\d+) steps", log_of(folder, job))
             assert 0 < int(steps[1]) < 2 * TRAINING["steps"]
         # Nothing but packs was submitted: one job for training and one for evaluation, and the two that were replaced.
         assert all(job["rule"].startswith(("train_", "evaluate_")) for job in ended)
@@ -287,7 +287,7 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
         submitted = jobs()
         assert {job["Account"] for job in submitted} == {"study"}
         for job in submitted:
-            assert job["rule"].startswith("evaluate_") or "going on from checkpoints" in log_of(folder, job)
+            assert job["rule"].startswith("evaluate_") or "resuming from checkpoints" in log_of(folder, job)
         last_call = submitted[-1]["JobName"]
         # What the last call's jobs cost, for docs/slurm.md.
         listed = slurm("sacct", "--noheader", "--parsable2", f"--name={last_call}", "--format=JobID,TotalCPU,ElapsedRaw")

@@ -257,7 +257,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint_to_the_same_bytes(tmp_pat
     disturbed.snakemake("--unlock")
     disturbed.snakemake(f"{RUN}/run.json", "--rerun-incomplete", overlay=overlays[1])
     (log,) = (disturbed.folder / "results/logs/train").glob("*.log")
-    assert "going on from checkpoints" in log.read_text()
+    assert "resuming from checkpoints" in log.read_text()
     assert disturbed.read(*numbers_of(RUN)[:2]) == undisturbed.read(*numbers_of(RUN)[:2])
     assert list(checkpoints.glob("*")) == []
 

@@ -154,7 +154,7 @@ def _raw(archived: dict[str, Any], results: Path) -> list[Finding]:
     for name, about in archived["raw"].items():
         path = results / "raw" / name
         if not path.is_file():
-            found.append(Finding(f"raw data {name}", "MISSING", "it could not be had; see the log of the rebuild"))
+            found.append(Finding(f"raw data {name}", "MISSING", "it was unavailable; see the log of the rebuild"))
         elif (digest := files.sha256(path)) != about["sha256"]:
             found.append(Finding(f"raw data {name}", "DIFFERS", f"sha256 {about['sha256'][:12]}... became {digest[:12]}..."))
         else:

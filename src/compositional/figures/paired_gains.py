@@ -1,4 +1,4 @@
-"""What every term gains over the plain run of the same seed: on the test set and in distribution, a panel a task."""
+"""What every term gains over the plain run of the same seed: on the test set and in distribution, a panel per task."""
 
 from __future__ import annotations
 

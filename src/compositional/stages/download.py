@@ -128,7 +128,7 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
     raise DownloadError(
         "\n".join(
             [
-                f"{dataset}/{name} could not be had:",
+                f"{dataset}/{name} was unavailable:",
                 *failures,
                 f"Without network: put the file at <folder>/{entry['mirror']} and set mirror: <folder> in the configuration,",
                 f"or {MIRROR_VARIABLE}=<folder> in the environment.",

@@ -29,7 +29,7 @@ CPUS, MEMORY_MB, GPUS = 2, 20000, 2  # of every node, whatever this machine has
 
 
 class UnavailableError(RuntimeError):
-    """No Slurm can be had here; the message says why."""
+    """No Slurm is available here; the message says why."""
 
 
 def packages(accounting: bool) -> list[str]:
@@ -46,7 +46,7 @@ def install(accounting: bool) -> None:
     """Install what is missing, without starting the packages' own services.
 
     Raises:
-        UnavailableError: this is no Debian, or not root's session, or the packages cannot be had.
+        UnavailableError: this is no Debian, or not root's session, or the packages are unavailable.
     """
     if os.getuid() != 0:
         raise UnavailableError("starting Slurm needs root")

@@ -43,7 +43,7 @@ def test_runs_of_families_that_have_not_begun_have_no_known_cost(tmp_path):
     report(tmp_path, "slow_a", done=100, trained=100, seconds=60)
     found = overall(tmp_path, 1010.0)
     assert found == Overall(8, pytest.approx(1 / 8), pytest.approx(180), 4)
-    assert str(found) == "training 8 runs: 12 % done, about 3.0 min left and then 4 runs of kinds not begun"
+    assert str(found) == "training 8 runs: 12 % done, about 3.0 min left and then 4 runs of families that have not started"
 
 
 def test_a_job_counts_as_running_from_its_start_and_however_rarely_it_reports(tmp_path, monkeypatch):

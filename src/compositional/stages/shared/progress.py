@@ -42,7 +42,7 @@ class Overall:
         text = f"training {self.runs} runs: {100 * self.share:.0f} % done"
         if self.seconds is not None:
             text += f", about {self.seconds / 60:.1f} min left"
-            text += f" and then {self.unknown} runs of kinds not begun" if self.unknown else ""
+            text += f" and then {self.unknown} runs of families that have not started" if self.unknown else ""
         return text
 
 
@@ -89,7 +89,7 @@ class Progress:
         if restored:
             log.write(f"{restored} runs exist and are not trained again\n")
         if self.resumed:
-            log.write(f"going on from checkpoints, {self.resumed} steps were done before\n")
+            log.write(f"resuming from checkpoints, {self.resumed} steps were done before\n")
         self._post(self.resumed, self.began)
 
     def _done(self) -> int:
