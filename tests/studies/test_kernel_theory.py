@@ -29,6 +29,7 @@ from compositional.figures.shared import item_values
 from compositional.files import write_csv
 from compositional.kinds.combination import Batch, CombinationSplit
 from compositional.kinds.composite import Batch as CompositeBatch
+from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.composite import load as load_composites
 from compositional.kinds.image import load as load_images
 from compositional.measures import additivity, kernels
@@ -601,7 +602,7 @@ NETWORKS = {
 
 
 @cache
-def digits(folder: Path, options: tuple) -> tuple[dict, dict[str, composite.CompositeSplit]]:
+def digits(folder: Path, options: tuple) -> tuple[dict, dict[str, CompositeSplit]]:
     target = folder / hashlib.sha256(repr(options).encode()).hexdigest()[:8]
     make_split(
         "task", "tasks.digits_composite", defaults("tasks.digits_composite") | SMALL | dict(options), folder / "no", target

@@ -71,7 +71,7 @@ class Batch(Protocol):
 class Influenced(Batch, Protocol):
     """A batch that tells the relevant component of its examples from the redundant one."""
 
-    def influence(self, forward: Callable[[Any, Callable[..., Tensor]], Tensor], about: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    def influence(self, forward: Callable[[Self, Callable[..., Tensor]], Tensor], about: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Norms of the output's gradient with respect to the relevant and the redundant component, (R, B) each.
 
         Args:
@@ -89,6 +89,14 @@ class Margined(Batch, Protocol):
 
     def margins(self, outputs: Tensor) -> Tensor:
         """How far each example is on its target's side, (R, B): positive where it is right."""
+
+
+class Imaged(Batch, Protocol):
+    """A batch of images, whatever their targets: what a convolutional network needs."""
+
+    @property
+    def images(self) -> Tensor:
+        """(R, B, channels, height, width)."""
 
 
 class Recombined(Batch, Protocol):

@@ -6,15 +6,16 @@ No running averages kept along training (Wu and Johnson, "Rethinking 'Batch' in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+BatchT = TypeVar("BatchT")
 See = Callable[[str, Tensor], None]
 
 
-def statistics(forward: Callable[[Any, See], Any], batches: Iterable[Any]) -> dict[str, Tensor]:
+def statistics(forward: Callable[[BatchT, See], object], batches: Iterable[BatchT]) -> dict[str, Tensor]:
     """Mean and variance (R, channels) of what every batch normalization is given, means over the batches, by name.
 
     forward: (batch, see), the forward pass, which shows `see` a layer's name and what it normalizes, (R, B, channels, H, W).

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from compositional import randomness
+from compositional.kinds import Imaged
 from compositional.layers import Weights, batch_norm_statistics
 from compositional.layers.functional import batch_norm, conv2d, linear
 from compositional.layers.pooling import max_pool
@@ -74,7 +74,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights
 
 
-def _forward(parameters: dict, weights: Weights, batch: Any, tap: Callable, seen: Callable[[str, Tensor], None]) -> Tensor:
+def _forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable, seen: Callable[[str, Tensor], None]) -> Tensor:
     hidden = batch.images
     for index in range(len(parameters["channels"])):
         name = f"convolution{index}"
@@ -91,11 +91,11 @@ def _forward(parameters: dict, weights: Weights, batch: Any, tap: Callable, seen
     return linear(hidden, weights["output.weight"], weights["output.bias"])
 
 
-def forward(parameters: dict, weights: Weights, batch: Any, tap: Callable) -> Tensor:
+def forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable) -> Tensor:
     """Outputs (R, B, classes); normalized by the batch, unless `weights` holds what `calibrate` gives."""
     return _forward(parameters, weights, batch, tap, lambda name, values: None)
 
 
-def calibrate(parameters: dict, weights: Weights, batches: Iterable[Any]) -> Weights:
+def calibrate(parameters: dict, weights: Weights, batches: Iterable[Imaged]) -> Weights:
     """What evaluation normalizes with: every convolution's mean and variance (R, channels), means over the batches."""
     return batch_norm_statistics.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

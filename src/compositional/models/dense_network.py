@@ -7,7 +7,7 @@ Lippl and Stachenfeld (ICLR 2025), appendix on ReLU networks: weights N(0, sigma
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tensor:
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Outputs (R, B, 1)."""
     hidden = batch.one_hot()
     for layer in range(parameters["hidden_layers"]):

@@ -9,7 +9,7 @@ evaluation treats it as any model; its outputs have a column a machine. Nothing 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -163,7 +163,7 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
     return weights
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tensor:
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Decision values (R, B, K) of every machine of the example's training set."""
     device = batch.items.device
     every = torch.cartesian_prod(*(torch.arange(size, device=device) for size in batch.sizes)).view(-1, len(batch.sizes))

@@ -10,7 +10,7 @@ but with one bias per gate instead of two.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -91,7 +91,7 @@ def _scores(kind: str, weights: Weights, states: Tensor, last: Tensor) -> Tensor
     return (query * keys).sum(-1) / math.sqrt(keys.shape[-1])
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap: Any) -> Tensor:
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Outputs (R, B, 1)."""
     mask, attention = batch.input_mask, parameters["attention"]
     words = tap("word_embedding", embedding(batch.inputs, weights["embedding"]), mask)

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
-from compositional.kinds.image import Batch
+from compositional.kinds import Imaged
 from compositional.kinds.shared.labelled import Labelled
 from compositional.layers import Weights, batch_norm_statistics
 from compositional.layers.functional import batch_norm, conv2d, linear
@@ -113,7 +113,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights
 
 
-def _forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable, seen: Callable[[str, Tensor], None]) -> Tensor:
+def _forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable, seen: Callable[[str, Tensor], None]) -> Tensor:
     """Class scores (R, B, classes); `seen` is shown what each batch normalization is given."""
 
     def layer(name: str, values: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
@@ -135,11 +135,11 @@ def _forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable, se
     return torch.cat([torch.zeros_like(scores), scores], -1) if scores.shape[-1] == 1 and isinstance(batch, Labelled) else scores
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
+def forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable) -> Tensor:
     """Class scores (R, B, classes); normalized by the batch, unless `weights` holds what `calibrate` gives."""
     return _forward(parameters, weights, batch, tap, lambda name, values: None)
 
 
-def calibrate(parameters: dict, weights: Weights, batches: Iterable[Batch]) -> Weights:
+def calibrate(parameters: dict, weights: Weights, batches: Iterable[Imaged]) -> Weights:
     """What evaluation normalizes with: every layer's mean and variance (R, channels), means over the batches."""
     return batch_norm_statistics.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from compositional.kinds import Batch
 from compositional.layers.tap import silent_tap
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem, weight_layout, width_of
@@ -92,11 +93,11 @@ def _forward_of(model: Any) -> Callable:
     return model.Network.forward if hasattr(model, "Network") else model.forward
 
 
-def _watch_model(problem: Problem, seen: list[tuple[Any, Tensor]], finite: bool) -> _Watched:
+def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> _Watched:
     """The model, whose outputs are checked and put into `seen` with their batch."""
     model, written = problem.model, _forward_of(problem.model)
 
-    def forward(parameters: dict, weights: dict[str, Tensor], batch: Any, tap: Callable) -> Tensor:
+    def forward(parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
         like = next(iter(weights.values()))
         outputs = model.forward(parameters, weights, batch, tap)
         _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
@@ -148,7 +149,7 @@ def _check_draw(problem: Problem, key: int) -> None:
 def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
     """What the first of these runs makes in a step, in order. The last `twins` states take the next step's batch and noise of
     other streams: a lone run has no other seed to give its twin."""
-    outputs: list[tuple[Any, Tensor]] = []
+    outputs: list[tuple[Batch, Tensor]] = []
     seen: list[_Value] = []
     watched = copy.copy(problem)
     watched.model, watched.regularizer = _watch_model(problem, outputs, finite), _watch_regularizer(problem, seen, finite)

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from compositional import randomness
+from compositional.kinds import Batch
 from compositional.training.problem import Problem, initialization_source
 
 
@@ -65,7 +66,7 @@ class NetworkModel:
         self._statistics = {f"{name}.{own}" for name, norm in self.norms.items() for own, _ in norm.named_buffers()}
         if self.norms:
             self.calibrate = self._calibrate
-        self._now: tuple[Callable, Any] | None = None  # tap and batch of the pass that is being made
+        self._now: tuple[Callable, Batch] | None = None  # tap and batch of the pass that is being made
         for name, path in module.REPRESENTATIONS.items():
             self.network.get_submodule(path).register_forward_hook(self._hook(name, path))
 
@@ -107,7 +108,7 @@ class NetworkModel:
 
         return show
 
-    def forward(self, parameters: dict, weights: dict[str, Tensor], batch: Any, tap: Callable) -> Tensor:
+    def forward(self, parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
         """Outputs (1, ...) of the one run whose weights (1, ...) these are; in training where the tap has noise."""
         noise = getattr(tap, "noise", None)
         seed = 0 if noise is None else randomness.derive(*noise(torch.Size([2])).flatten().tolist()) & (2**63 - 1)
@@ -120,12 +121,12 @@ class NetworkModel:
         finally:
             self._now = None
 
-    def _computed(self, weights: dict[str, Tensor], batch: Any, seed: int) -> Tensor:
+    def _computed(self, weights: dict[str, Tensor], batch: Batch, seed: int) -> Tensor:
         own = {name: values.squeeze(0) for name, values in weights.items()}
         with _seeded(seed, self.problem.device):
             return functional_call(self.network, own, (batch.single(),))
 
-    def _calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Any]) -> dict[str, Tensor]:
+    def _calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Batch]) -> dict[str, Tensor]:
         """What batch normalization evaluates with: the means of these batches' statistics, as torch's `update_bn` takes them."""
         self.network.eval()
         for norm in self.norms.values():
