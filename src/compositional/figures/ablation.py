@@ -112,11 +112,12 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         "drawn only as far as 0 and 1), lambda = 0 is the plain model and shared by all lines. The training budget is fixed and "
         "no checkpoint is chosen on the test set. What is called the oracle below is the lambda that is best on these very runs "
         "of the test set, which flatters it (the figure `selection` chooses without). Gains are over the plain run of the same "
-        "seed, with 95 % intervals (Student's t) that know nothing of how many settings were looked at.",
+        "seed, with 95 % intervals (Student's t) that know nothing of how many settings were looked at. Where accuracy on "
+        "training examples is far below 1 at the largest lambda, `learning_curves` says whether more steps would help.",
         "",
     ]
     for task in tasks:
-        rows = _accuracies(table, task, "test")
+        rows, trained = _accuracies(table, task, "test"), _accuracies(table, task, "train")
         for model, own in rows.groupby("model"):
             unregularized = own[own.regularizer == "none"]
             plain, settings = unregularized.value, len(own[["regularizer", "lambda"]].drop_duplicates())
@@ -129,7 +130,11 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     last = regularized[regularized["lambda"] == largest].value
                     gain = style.summary(style.gains(regularized[regularized["lambda"] == best], unregularized), "+")
                     lines.append(f"  - {name}: {means[best]:.3f} at lambda {best:g}, the oracle; gain {gain}")
-                    lines.append(f"  - {name}: {style.mean(last)} at its largest lambda, {largest:g}")
+                    there = regularized[regularized["lambda"] == largest][["seed", "lambda", "regularizer", "model"]]
+                    learned = style.mean(trained.merge(there).value)
+                    lines.append(
+                        f"  - {name}: {style.mean(last)} at its largest lambda, {largest:g} (training examples: {learned})"
+                    )
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
         if style.holds_nothing_out(table, task):

@@ -56,7 +56,7 @@ def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds; 3 settings looked at)" in text
     assert "entropy: 0.910 at lambda 0.1, the oracle; gain +0.700 ± 0.000" in text
     # The diverged run is marked and not averaged: (0.50 + 0.51) / 2.
-    assert "entropy: 0.505 at its largest lambda, 1" in text
+    assert "entropy: 0.505 at its largest lambda, 1 (training examples: 1.000)" in text
     noise = defaults("regularizers.entropy")
     powers = f"{noise['word_noise']:g} to word embeddings and {noise['feature_noise']:g} to the penultimate layer"
     assert f"by default of standard deviation {powers}" in text

@@ -1,0 +1,90 @@
+"""Accuracy against the step for every lambda: a lambda too large told apart from a training that is not over yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import style
+
+SOURCE = "history.csv"
+PARAMETERS: dict = {}
+TRAINED = 0.99  # mean accuracy on training examples of a setting that learned them
+RISING = 0.01  # gain in it over the last quarter of the steps of a setting that would go on
+_SPLITS = {"train": "training examples", "test": "recombinations never seen"}
+
+
+def _curve(rows: pd.DataFrame, strength: float, split: str) -> pd.DataFrame:
+    """Accuracy of one lambda on one split: a row per recorded step, a column per seed."""
+    own = rows[(rows["lambda"] == strength) & (rows.split == split)]
+    return own.pivot(index="step", columns="seed", values="value")
+
+
+def verdict(curve: pd.Series) -> str:
+    """Whether a setting was trained, from its mean accuracy on training examples by step."""
+    curve = curve.dropna()
+    if curve.empty:
+        return "diverged"
+    end, last = curve.iloc[-1], curve.index[-1]
+    rise = end - curve[curve.index <= 0.75 * last].iloc[-1] if (curve.index <= 0.75 * last).any() else end
+    if end >= TRAINED:
+        return f"trained ({end:.3f})"
+    if rise > RISING:
+        return f"NOT TRAINED YET ({end:.3f}, {rise:+.3f} over the last quarter of the steps)"
+    return f"stuck ({end:.3f}, {rise:+.3f} over the last quarter of the steps): too large a lambda, or too small a network"
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, split: str) -> None:
+    """One line per lambda: the mean over seeds, and every seed as a thin line."""
+    strengths = sorted(set(rows["lambda"]))
+    shades = dict(zip(strengths, ["black", *style.shades(len(strengths) - 1)], strict=True))
+    for strength in strengths:
+        own = _curve(rows, strength, split)
+        name = "plain" if strength == 0 else f"{strength:g}"
+        axes.plot(own.index, own, color=shades[strength], linewidth=0.5, alpha=0.4)
+        axes.plot(own.index, own.mean(axis=1), color=shades[strength], linewidth=1.5, label=name)
+    if split == "train":
+        axes.axhline(TRAINED, color="0.7", linestyle=":", linewidth=0.8)
+    axes.set_ylim(-0.03, 1.03)
+    axes.grid(color="0.94")
+
+
+def _caption(groups: dict[tuple[str, str, str], pd.DataFrame]) -> str:
+    lines = [
+        "Accuracy during training, measured on at most `curve_examples` examples of each split. Thin lines are seeds, thick ones "
+        f"means; dotted: {TRAINED:g}, from which on a setting counts as trained. Below it, a setting that still rose by more "
+        f"than {RISING:g} over the last quarter of its steps is not trained yet: its accuracy on recombinations says something "
+        "of the budget, not of lambda.",
+        "",
+    ]
+    for (task, model, name), own in groups.items():
+        lines += [f"* {task}, {model}, {name}", ""]
+        for strength in sorted(set(own["lambda"])):
+            lines.append(f"  - lambda {strength:g}: {verdict(_curve(own, strength, 'train').mean(axis=1))}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table."""
+    rows = table[(table.metric == "accuracy") & table.split.isin(list(_SPLITS))]
+    groups = {}
+    for (task, model), own in rows.groupby(["task", "model"]):
+        names = sorted(set(own.regularizer) - {"none"}) or ["none"]
+        groups |= {(task, model, name): own[own.regularizer.isin(["none", name])] for name in names}
+    figure, grid = plt.subplots(
+        len(groups), 2, figsize=(8.6, 2.3 * len(groups) + 0.3), sharey=True, squeeze=False, layout="constrained"
+    )
+    for panels, ((task, model, name), own) in zip(grid, groups.items(), strict=True):
+        for axes, (split, title) in zip(panels, _SPLITS.items(), strict=True):
+            _panel(axes, own, split)
+            axes.set_title(f"{task}, {model}: {name}" if split == "train" else title, fontsize=8)
+        panels[0].set_ylabel("accuracy")
+        panels[1].legend(title="lambda", loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
+    for axes in grid[-1]:
+        axes.set_xlabel("step")
+    return figure, _caption(groups)
