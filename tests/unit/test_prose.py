@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "config" / "README.md"]
 SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
 _THINGS = (
-    "batch|cell|class|component|core|dataset|epoch|example|figure|generation|image|item|iteration|job|kernel|kind|lambda|layer|line|loop|"
-    "member|model|name|network|pack|pair|panel|process|protocol|recorded step|regularizer|release|row|rule|run|seed|set|split|"
-    "stage|step|study|symbol|task|test|time|token|word"
+    "batch|cell|channel|class|component|core|dataset|distance|epoch|example|figure|generation|image|initialization|item|iteration|"
+    "job|kernel|kind|lambda|layer|line|loop|member|model|name|network|pack|pair|panel|process|protocol|recorded step|regularizer|"
+    "release|row|rule|run|seed|set|split|stage|step|study|symbol|task|test|time|token|word"
 )
 # Pattern: what to write instead.
 PHRASES = {
-    rf"\b(?:axis|block|column|dash|entry|examples?|file|folder|images?|job|line|log|module|number|one|panel|product|record|row|rule|script|sum|table|time|"
+    rf"\b(?:axis|block|column|combinations|dash|entry|examples?|file|folder|images?|job|lines?|log|module|number|ones?|panel|permutation|product|record|row|rule|script|sum|table|time|"
     rf"task|tasks|two|units?|vector) an? (?:{_THINGS})\b(?! of|'s)": 'per: "one log per job"',
     r"\b(?:go|goes|going|went) on (?:from|where|with the same|training)\b": "resume, continue",
     r"\b(?:can|can't|cannot|could|could not|couldn't|not|to) be had\b|\bwas had\b": "is available, was unavailable",

@@ -1,4 +1,4 @@
-"""Decision regions of the toy problem along training, or of several seeds at its end, a row an initialization."""
+"""Decision regions of the toy problem along training, or of several seeds at its end, a row per initialization."""
 
 from __future__ import annotations
 

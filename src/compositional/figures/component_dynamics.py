@@ -39,7 +39,7 @@ PARAMETERS = {
 }
 EXPECTED = [5]
 LEARNED = 0.02  # a component counts as learned above this share of the largest one
-_SHOWN = 10  # lines a panel, the largest components
+_SHOWN = 10  # lines per panel, the largest components
 
 
 def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFrame:

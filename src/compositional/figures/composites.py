@@ -58,7 +58,7 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
 
 
 def _stated(means: Iterable[float], digits: int = 3) -> str:
-    """A number a distance, for the caption; not a number is the mean of runs that all diverged."""
+    """A number per distance, for the caption; not a number is the mean of runs that all diverged."""
     return ", ".join("all diverged" if np.isnan(value) else f"{value:.{digits}f}" for value in means)
 
 

@@ -1,4 +1,4 @@
-"""Kernel machines on addition with dispersed training sets: many random sets of two combinations an item and component."""
+"""Kernel machines on addition with dispersed training sets: many random sets of two combinations per item and component."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 task.json may hold, besides `image_shape` of what is stored:
     component_width   columns of the left component; null where no part of the image is redundant
     components        names of both components, whose items are the columns label and right_label
-    mean, std         a number a channel: images are normalized with them (in units of the largest pixel value)
+    mean, std         a number per channel: images are normalized with them (in units of the largest pixel value)
     canvas            {height, width, distance}: the two stored components are put on a canvas of zeros, `distance` pixels apart
 """
 

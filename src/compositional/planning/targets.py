@@ -12,7 +12,7 @@ from compositional.configuration.messages import ConfigurationError
 from compositional.runs import Run, figure_runs
 
 OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
-A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for in place of a bare name
+A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for instead of a bare name
 
 
 def targets(arguments: list[str]) -> list[str]:

@@ -72,11 +72,11 @@ def build(
 ) -> tuple[DatasetDict, dict]:
     """Members train, validation (trained combinations, new images), test (new combinations, new images), and the images.
 
-    Item i of component c is the class permutation_c(i) of the first classes; a permutation a component.
+    Item i of component c is the class permutation_c(i) of the first classes; a permutation per component.
 
     Args:
         images: (n, height, width) or (n, channels, height, width), uint8; labels: (n,).
-        mean, std: a number a channel, of pixels in [0, 1].
+        mean, std: a number per channel, of pixels in [0, 1].
 
     Returns:
         Columns items, images (numbers of rows of the member images) and target; member images with one column.

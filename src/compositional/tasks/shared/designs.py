@@ -30,7 +30,7 @@ ADDITION = {
         "type": "integer",
         "minimum": 0,
         "default": 1,
-        "description": "seed of the dispersed training set, two combinations an item and component",
+        "description": "seed of the dispersed training set, two combinations per item and component",
     },
     "sets": {
         "type": "integer",
@@ -89,7 +89,7 @@ def _design(
 
 
 def dispersed(shuffle: int) -> np.ndarray:
-    """The 9 x 9 training matrix of the dispersed set: two neighboring ones a row, cyclic, the rows in random order."""
+    """The 9 x 9 training matrix of the dispersed set: two neighboring ones per row, cyclic, the rows in random order."""
     matrix = np.eye(len(VALUES), dtype=bool)
     return np.random.default_rng(shuffle).permutation(matrix | np.roll(matrix, 1, axis=1))
 
