@@ -19,7 +19,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 sys.path.insert(0, str(SOURCES))
 
-from compositional.archive import bundle as archive
+from compositional.archive import bundle
 
 MIRROR = "COMPOSITIONAL_MIRROR"
 
@@ -27,13 +27,13 @@ MIRROR = "COMPOSITIONAL_MIRROR"
 def rebuild(folder: Path, python: Path, cores: int) -> None:
     """Make everything that the archive lists, from raw data; what fails is missing in the comparison."""
     environment = dict(os.environ)
-    data = folder / archive.FOLDER / "data"
+    data = folder / bundle.FOLDER / "data"
     if data.is_dir() and MIRROR not in environment:
         environment[MIRROR] = str(data)
     environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', '')}"
     environment.pop("PYTHONPATH", None)  # the archive's sources, not ours
     command = [str(python), "-m", "snakemake", "results/manifest.json", "--cores", str(cores), "--keep-going"]
-    done = subprocess.run([*command, "--configfile", f"{archive.FOLDER}/config.json"], cwd=folder, env=environment, check=False)
+    done = subprocess.run([*command, "--configfile", f"{bundle.FOLDER}/config.json"], cwd=folder, env=environment, check=False)
     if done.returncode:
         print("The rebuild did not succeed; what is missing is shown below.", file=sys.stderr)
 
@@ -50,9 +50,9 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = (arguments.folder or Path(tempfile.mkdtemp(prefix="reproduce-"))).resolve()
     try:
-        archive.unpack(arguments.archive, folder)
-        changes = archive.altered(folder)
-    except (archive.ArchiveError, OSError, ValueError, KeyError) as error:
+        bundle.unpack(arguments.archive, folder)
+        changes = bundle.altered(folder)
+    except (bundle.ArchiveError, OSError, ValueError, KeyError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     print(f"Unpacked in {folder}", flush=True)

@@ -111,3 +111,18 @@ def test_modules_that_texts_name_are_there():
 def defines(package: str, name: str) -> bool:
     """Whether a folder's `__init__` has a name of its own."""
     return bool(re.search(rf"^(?:def|class) {name}\b|^{name}\b", ARCHITECTURE["modules"]()[package].read_text(), re.MULTILINE))
+
+
+# Names that modules had before there were rooms, and that say something else than what the modules hold.
+GONE = {
+    *("calibration", "probes", "packed", "terms", "samples", "measurements", "labels", "pairs", "collectors", "crate", "curves"),
+    *("mistakes", "symbolic", "sentences", "sequences", "images", "combinations", "tensors", "points", "puzzles"),
+}
+
+
+def test_no_module_goes_by_an_old_name():
+    assert not GONE & {path.stem for path in ARCHITECTURE["LIBRARY"].rglob("*.py")}
+    for pattern in ("src/**/*.py", "tests/**/*.py", "benchmarks/*.py", "rules/*.smk"):
+        for path in ROOT.glob(pattern):
+            for module, alias in re.findall(r"^ *from (compositional\S*) import .* as (\w+)$", path.read_text(), re.MULTILINE):
+                assert alias not in GONE, f"{path.relative_to(ROOT)} calls a module of {module} {alias}"

@@ -97,8 +97,8 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
         for (model, values), line in zip(_ceilings(table, options, task).items(), cycle(("--", "-.", ":"))):
             label = "ceiling: nothing redundant in training" + (f" ({words.of(model, options)})" if model else "")
             axes.axhline(values.mean(), color="0.35", linestyle=line, linewidth=1, label=label)
-        for (label, value), line in zip(options["anchors"].get(task, {}).items(), cycle(_ANCHORS)):
-            axes.axhline(value, color="0.55", linestyle=line, linewidth=1, label=label)
+        for (label, value), dashes in zip(options["anchors"].get(task, {}).items(), cycle(_ANCHORS)):
+            axes.axhline(value, color="0.55", linestyle=dashes, linewidth=1, label=label)
     axes.set_ylim(-0.03, 1.04)
     axes.set_xlim(left=-0.5 * threshold)
     axes.grid(axis="y", color="0.92")

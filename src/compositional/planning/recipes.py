@@ -129,7 +129,7 @@ class Recipes:
 
     def _tables(self, name: str) -> dict[str, Any]:
         figure = self.figures[name]
-        collectors = [f"tables.{Path(source).stem}" for source in figure["sources"] if Path(source).suffix not in ("", ".csv")]
+        readers = [f"tables.{Path(source).stem}" for source in figure["sources"] if Path(source).suffix not in ("", ".csv")]
         if figure["sources"] == ["split"]:
             made_from = [record_of("splits", grid["task"]) for grid in figure["grids"]]
         else:
@@ -139,7 +139,7 @@ class Recipes:
             "stage": "aggregate",
             "figure": name,
             "sources": figure["sources"],
-            "code": code("stages.aggregate", *collectors),
+            "code": code("stages.aggregate", *readers),
             "of": self._digests(list(dict.fromkeys(made_from))),
         }
 
