@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -84,6 +85,9 @@ def _by_error_type(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, 
 
 def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
     """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
+    lost = [json.loads((folder / "run.json").read_text())["status"] == "diverged" for folder in folders]
+    # By name: it decides no number, and an edit there measures nothing again.
+    import_module("compositional.training.guards").check_evaluation(problem, weights, lost[0])
     results = metrics.measure(problem, weights)
     for result, more in zip(results, _analyze(problem, weights, folders), strict=False):
         result |= more
@@ -93,7 +97,7 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
         scores = decoding.scores(problem, weights)
     for index, folder in enumerate(folders):
-        diverged = json.loads((folder / "run.json").read_text())["status"] == "diverged"
+        diverged = lost[index]
         rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]
         found = results[index] | scores[index]
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]

@@ -1,6 +1,6 @@
 """The frame around a job's script: it is told by its recipe file what to do, and by nothing else.
 
-Errors go to its log in full and to the terminal in one line.
+Errors go to its log in full, and to the terminal in one line, with the lines of plug-ins that they came through.
 """
 
 from __future__ import annotations
@@ -13,12 +13,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from compositional.plugins import PACKAGE
 from compositional.records import provenance
 from compositional.records.fingerprint import code
+
+PLUGINS = ("datasets", "kinds", "tasks", "models", "regularizers", "tables", "figures")
 
 
 class OtherThanPlannedError(RuntimeError):
     """What this job was planned with is no longer so: what it made would pass for something else."""
+
+
+def place_of(error: BaseException) -> str:
+    """The lines of plug-ins through which an error came, the innermost last; nothing if it came through none."""
+    lines = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        folder = Path(frame.filename).parent
+        if folder.parent == PACKAGE and folder.name in PLUGINS:
+            lines.append(f"  {frame.filename}, line {frame.lineno}, {frame.name}: {frame.line}\n")
+    return "".join(dict.fromkeys(lines))
 
 
 @contextmanager
@@ -30,7 +43,7 @@ def logged(log: Path) -> Iterator[TextIO]:
         try:
             yield stream
         except Exception as error:
-            print(f"{type(error).__name__}: {error}\n(details in {log})", file=sys.stderr, flush=True)
+            print(f"{type(error).__name__}: {error}\n{place_of(error)}(details in {log})", file=sys.stderr, flush=True)
             with suppress(OSError), stream:  # a full disk takes no log either
                 traceback.print_exc(file=stream)
             sys.exit(1)
