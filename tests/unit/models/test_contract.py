@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -41,6 +42,17 @@ def test_seeds_differ_and_nothing_else_does(model):
     assert same(first, again)
     fitted = hasattr(small.problem(model).model, "fit")
     assert torch.equal(first.tensors["weights"], second.tensors["weights"]) == fitted
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_seed_and_the_task_decide_the_weights_that_a_run_begins_with(model):
+    case = small.problem(model)
+    if hasattr(case.model, "fit"):
+        pytest.skip("it begins with nothing")
+    drawn = [initial_weights(one, seed) for one, seed in ((case, 0), (case, 0), (case, 1), (replace(case, task="other"), 0))]
+    first, again, *others = (torch.cat([values.flatten() for values in own.values()]) for own in drawn)
+    assert torch.equal(first, again)
+    assert not any(torch.equal(first, other) for other in others)
 
 
 @pytest.mark.parametrize("model", MODELS)

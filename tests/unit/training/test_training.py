@@ -126,6 +126,29 @@ def test_runs_seeded_as_another_tasks_are_that_tasks_runs(problem):
     assert not torch.equal(alone.tensors["weights"], theirs.tensors["weights"])
 
 
+@pytest.mark.parametrize(("model", "regularizer"), [("lstm_attention", "smoothness"), ("cnn", "entropy")])
+def test_a_larger_lambda_makes_the_penalty_smaller(problem, model, regularizer):
+    """By gradient descent on the loss plus lambda times the penalty, not minus."""
+    case = problem(model, regularizer, steps=20, record_every=20, optimizer="sgd", learning_rate=0.05, decay=1.0)
+    case.regularizer_parameters |= dict.fromkeys(("word_noise", "feature_noise"), 0.0)
+    runs = train(case, [(0, 0.0), (0, 1.0), (0, 10.0)])
+    penalties = [value for run in runs for _, split, metric, value in run.history if (split, metric) == ("batches", "penalty")]
+    assert penalties[0] > penalties[1] > penalties[2]
+
+
+def test_a_run_whose_gradient_is_not_finite_has_diverged_though_its_loss_is_finite(problem):
+    """A root of 0 has a gradient that is none; the other run has nothing of it."""
+    case = problem("cnn", "entropy")
+    case.regularizer = SimpleNamespace(penalty=lambda step: (step.outputs * 0).sum((1, 2)).sqrt())
+    pack = Pack(case, [fresh_state(case, 0, 0.1), fresh_state(case, 1, 0.0)], None)
+    pack.now.fill_(3)
+    task_loss, penalty, _, norm, healthy = pack.gradient()
+    assert torch.isfinite(task_loss + penalty).all()
+    assert not norm[0].isfinite()
+    assert not healthy[0]
+    assert pack.diverged_at[0] == 3
+
+
 def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
     case = problem("cnn", "additivity", steps=12)
     healthy, sick = train(case, [(0, 0.1), (1, 1e39)])  # infinite in float32
