@@ -27,11 +27,13 @@ figure: env
 
 env: $(VENV)/.complete
 
-# The marker is written last: an interrupted installation starts again.
+# The marker is written last: an interrupted installation starts again. The package itself is installed as it stands here, for
+# notebooks and scripts elsewhere; the workflow finds it beside itself.
 $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 # Tools for the developer beside the user's environment, which stays as it is.

@@ -30,4 +30,19 @@ What surrounds them:
     records         where each result comes from; fingerprints of code; the store of finished runs
     archive         a build in one file, its description, and a rebuild compared with it
     stages          one module per stage: download, split, train, evaluate, represent, aggregate, plot, report
+    notebook        all of it from Python: `compositional.open` a trained run, `compositional.train` one in this process
 """
+
+from importlib import import_module
+from typing import Any
+
+# By name, and when they are asked for: this file is a part of everything, and neither the start of a workflow nor what numbers
+# depend on may have to import the rest.
+OFFERED = {"open": ("trained", "open_run"), "train": ("training", "train")}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in OFFERED:
+        raise AttributeError(f"module 'compositional' has no attribute {name!r}; it offers {', '.join(OFFERED)}")
+    module, function = OFFERED[name]
+    return getattr(import_module(f"compositional.notebook.{module}"), function)

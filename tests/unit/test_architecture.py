@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import compositional
+
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
 FLAT = {"__init__", "runs", "plugins", "files", "randomness"}
@@ -97,7 +99,7 @@ def test_what_the_page_names_is_there(function, file):
 
 def test_modules_that_texts_name_are_there():
     """In docstrings, comments, rules and pages, such as "compositional.tasks.addition" or a function of it."""
-    known = set(ARCHITECTURE["modules"]())
+    known = {*ARCHITECTURE["modules"](), *compositional.OFFERED}
     folders = {name.rpartition(".")[0] for name in known}
     gone = []
     for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("rules/*.smk"), *ROOT.glob("docs/*.md"), ROOT / "config" / "README.md"]:

@@ -1,0 +1,123 @@
+"""A run trained in this process. It has the numbers of the workflow's; but for raw files and splits, nothing is written."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from compositional.configuration.configuration import Configuration
+from compositional.evaluation import decoding, learning_curves
+from compositional.evaluation.metrics import measure
+from compositional.kinds.sequence import SequenceSplit
+from compositional.notebook.trained import TrainedRun
+from compositional.planning.recipes import Recipes
+from compositional.records.places import record_of
+from compositional.records.provenance import ROOT
+from compositional.runs import Run
+from compositional.stages.download import fetch
+from compositional.stages.evaluate import METRICS_HEADER, PREDICTIONS
+from compositional.stages.split import make_split
+from compositional.stages.train import HISTORY_HEADER
+from compositional.training.loop import train_runs
+from compositional.training.problem import buffers, read_problem, weight_layout
+from compositional.training.state import fresh_state
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """As Snakemake merges configurations: dictionaries key by key, everything else replaced."""
+    result = copy.deepcopy(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = _merged(result[key], value) if both else copy.deepcopy(value)
+    return result
+
+
+def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
+    """The project's configuration, with overlays (files or dictionaries) laid over it as --configfile does.
+
+    Raises:
+        ConfigurationError: naming key, value and what is allowed.
+    """
+    folder = ROOT / "config"
+    config: dict[str, Any] = {}
+    files = [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.yaml"))]
+    for overlay in (*files, *overlays):
+        own = overlay if isinstance(overlay, dict) else yaml.safe_load(Path(overlay).read_text())
+        config = _merged(config, own)
+    return Configuration(config, folder / "schema.yaml")
+
+
+def split(known: Configuration, task: str, results: Path) -> Path:
+    """The folder of a task's split: the workflow's if it has made today's, else one that is made below results/notebook.
+
+    Raises:
+        ValueError: the task is made of runs, which the workflow must train.
+    """
+    record = record_of("splits", task)
+    recipes = Recipes(known, results)
+    if (results / record).exists() and recipes.outdated(record) is None:
+        return results / "splits" / task
+    if known.built_from(task)[0]:
+        raise ValueError(f"task {task!r} is made of runs: call `snakemake {results}/splits/{task}` first")
+    folder = results / "notebook" / recipes.digest(record)[:16] / task
+    if not folder.exists():
+        asked, dataset, raw = known.split_parameters(task), known.dataset(task), known.raw_files(task)
+        for name in raw:
+            if not (path := results / "raw" / dataset / name).exists():
+                fetch(dataset, name, path, known.config["sources"], known.config["mirror"])
+        make_split(task, asked["module"], asked["parameters"], results / "raw" / dataset, folder, raw_files=raw)
+    return folder
+
+
+def train(
+    task: str,
+    model: str,
+    regularizer: str = "none",
+    strength: float = 0.0,
+    seed: int = 0,
+    *,
+    overlays: Sequence[str | Path | dict[str, Any]] = (),
+    results: str | Path = "results",
+    **settings: Any,
+) -> TrainedRun:
+    """Train one run in this process, on the CPU: in a cell, or under a debugger.
+
+    Its weights and its history are to the bit those of the workflow's run of the same key and configuration. `metrics` holds what
+    every run of its kind has (loss, accuracy); what takes an analysis besides is the workflow's.
+
+    Args:
+        strength: lambda. overlays: files or dictionaries laid over the configuration, as --configfile lays them. results: where
+            splits and raw files are. settings: of training, such as steps=200.
+
+    Raises:
+        ConfigurationError: there can be no such run; the message says why.
+    """
+    asked = [*overlays, {"models": {model: {"training": settings}}}] if settings else overlays
+    known, run = configuration(*asked), Run.parse(Run(task, model, regularizer, strength, seed).path)
+    known.check_run(run)
+    problem = read_problem(split(known, task, Path(results)), known.family_parameters(run.family), "cpu")
+    state = fresh_state(problem, run.seed, run.strength)
+    train_runs(problem, [state], learning_curves.measure)
+    fixed = {name: values.unsqueeze(0) for name, values in buffers(problem, run.seed).items()}
+    weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0)) | fixed
+    lost = state.diverged_at is not None
+    metrics = [] if lost else [(*key, value) for key, value in measure(problem, weights)[0].items()]
+    predictions = None
+    if isinstance(problem.splits.get("test"), SequenceSplit):
+        written = [] if lost else decoding.predictions(problem, weights, "test", PREDICTIONS)[0]
+        predictions = pd.DataFrame(written, columns=["input", "target", "prediction"])
+    return TrainedRun(
+        run,
+        "diverged" if lost else "done",
+        state.step,
+        problem,
+        weights,
+        history=pd.DataFrame(state.history, columns=list(HISTORY_HEADER)),
+        metrics=pd.DataFrame(metrics, columns=list(METRICS_HEADER)),
+        predictions=predictions,
+    )

@@ -1,0 +1,57 @@
+"""From Python a run is the workflow's, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from support.project import ROOT, RUN, Project
+
+import compositional
+from compositional.configuration.configuration import ConfigurationError
+
+pytestmark = pytest.mark.workflow
+TINY = ROOT / "tests" / "support" / "tiny.yaml"
+SENTENCES = "results/runs/scan_jump/primitive_attention/entropy/lambda=0.1/seed=0"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("notebook"))
+    project.snakemake(f"{RUN}/metrics.csv", f"{SENTENCES}/metrics.csv")
+    return project
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(("path", "model"), [(RUN, "cnn"), (SENTENCES, "primitive_attention")])
+def test_a_run_trained_in_a_notebook_is_the_workflow_s(project, tmp_path, path, model, elsewhere):
+    """Also where the workflow has made no split."""
+    theirs = compositional.open(project.folder / path)
+    results = tmp_path / "results" if elsewhere else project.folder / "results"
+    task = theirs.run.task
+    ours = compositional.train(task, model, "entropy", 0.1, 0, overlays=[TINY], results=results)
+    assert repr(ours) == repr(theirs)
+    assert ours.weights.keys() == theirs.weights.keys()
+    assert all(torch.equal(ours.weights[name], theirs.weights[name]) for name in ours.weights)
+    pd.testing.assert_frame_equal(ours.history, theirs.history, check_exact=True, check_dtype=False)
+    shared = theirs.metrics.merge(ours.metrics, on=["split", "metric"])
+    assert len(shared) == len(ours.metrics) > 0
+    assert np.array_equal(shared.value_x.astype(float), shared.value_y)
+    assert ours.metric("accuracy", "test") == theirs.metric("accuracy", "test")
+    if theirs.predictions is not None:
+        pairs = [
+            frame.sort_values("input")[["input", "prediction"]].values.tolist()
+            for frame in (ours.predictions, theirs.predictions)
+        ]
+        assert pairs[0] == pairs[1]
+
+
+def test_other_settings_train_another_run(project):
+    asked = {"overlays": [TINY], "results": project.folder / "results"}
+    run = compositional.train("digits_concat", "cnn", steps=3, **asked)
+    assert run.steps == 3
+    with pytest.raises(ConfigurationError, match="did you mean 'steps'"):
+        compositional.train("digits_concat", "cnn", stepz=3, **asked)
+    with pytest.raises(ConfigurationError, match="lambda is 0 if and only if"):
+        compositional.train("digits_concat", "cnn", strength=0.1, **asked)
