@@ -1,8 +1,8 @@
 """Rebuild an archive from raw data and say what agrees: make reproduce ARCHIVE=results/archive.zip
 
-Needs Python 3.11 and make, no package. The archive is unpacked, its files are checked against its manifest, its own pinned
+Needs Python 3.11 and make, no package. The archive's files are checked against its manifest and unpacked, its own pinned
 environment is installed, the archived build is made again from raw data with the archive's own sources, and everything is
-compared. This runs the archive's code: only reproduce archives from people you trust.
+compared. This runs the archive's code, so it asks before: only reproduce archives from people you trust.
 
 Exit status: 0 all agrees, 1 something does not, 2 the archive can't be used.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 sys.path.insert(0, str(SOURCES))
 
-from compositional.archive import bundle
+from compositional.archive import bundle, unpacking
 
 MIRROR = "COMPOSITIONAL_MIRROR"
 
@@ -38,8 +38,19 @@ def rebuild(folder: Path, python: Path, cores: int) -> None:
         print("The rebuild did not succeed; what is missing is shown below.", file=sys.stderr)
 
 
+def _agreed(environment: str) -> bool:
+    """Whether the user wants the archive's code to run; no, where nobody can be asked."""
+    installs = "installs the packages that the archive names, then " if environment == "pinned" else ""
+    print(f"The rebuild {installs}runs the archive's code with your rights: only do so if you trust its authors.")
+    try:
+        return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print("Nobody answers: call with --yes (make reproduce ARCHIVE=... OPTIONS=--yes).", file=sys.stderr)
+        return False
+
+
 def main() -> int:
-    """Unpack, check, install, rebuild, compare."""
+    """Check, unpack, ask, install, rebuild, compare."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("archive", type=Path)
     parser.add_argument("--folder", type=Path, help="where to unpack, new or empty (default: a new temporary folder)")
@@ -47,17 +58,20 @@ def main() -> int:
         "--environment", choices=["pinned", "current"], default="pinned", help="install the archive's pins, or use this Python"
     )
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
     folder = (arguments.folder or Path(tempfile.mkdtemp(prefix="reproduce-"))).resolve()
     try:
-        bundle.unpack(arguments.archive, folder)
-        changes = bundle.altered(folder)
-    except (bundle.ArchiveError, OSError, ValueError, KeyError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        unpacking.unpack(arguments.archive, folder)
+    except bundle.ArchiveError as error:
+        if arguments.folder is None:
+            folder.rmdir()
+        print(error, file=sys.stderr)
         return 2
-    print(f"Unpacked in {folder}", flush=True)
-    for change in changes:
-        print(f"The archive is not as it was made: {change}", file=sys.stderr, flush=True)
+    print(f"Unpacked in {folder}, as its manifest says", flush=True)
+    if not (arguments.yes or _agreed(arguments.environment)):
+        print("Nothing was installed or run.", file=sys.stderr)
+        return 2
     python = Path(sys.executable)
     if arguments.environment == "pinned":
         installed = subprocess.run(["make", "env", f"PYTHON={sys.executable}"], cwd=folder, check=False)

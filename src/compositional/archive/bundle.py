@@ -22,6 +22,7 @@ from compositional.records import integrity, provenance
 
 FORMAT = 1
 FOLDER = "archived"
+MANIFEST = f"{FOLDER}/manifest.json"
 METADATA = "ro-crate-metadata.json"
 REBUILT = ("results", ".snakemake", ".venv")  # what a rebuild adds to an unpacked archive
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
@@ -129,7 +130,7 @@ def manifest(
     }
 
 
-def _kept(name: str) -> bool:
+def is_kept(name: str) -> bool:
     """Whether an artifact's file itself goes into the archive: tables and figures do, of the rest the sha256."""
     return name.split("/")[0] in ("tables", "figures")
 
@@ -155,11 +156,11 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
                 "must be out of this folder or in .gitignore"
             )
     members |= {
-        f"{FOLDER}/manifest.json": files.json_bytes(built),
+        MANIFEST: files.json_bytes(built),
         f"{FOLDER}/source.json": files.json_bytes(built["source"]),
         f"{FOLDER}/config.json": files.json_bytes(built["config"]),
     }
-    members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in built["artifacts"] if _kept(name)}
+    members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in built["artifacts"] if is_kept(name)}
     members |= {f"{FOLDER}/results/{name}": lasting_bytes(results / name) for name in built["records"]}
     if data:
         allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]
@@ -174,57 +175,3 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
             executable = name in built["source"]["files"] and (provenance.ROOT / name).stat().st_mode & 0o100
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             archive.writestr(entry, members[name])
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack into a new folder, scripts executable again.
-
-    Raises:
-        ArchiveError: this is no archive of ours, or the folder is not empty, or a member would land outside of it.
-    """
-    if folder.exists() and any(folder.iterdir()):
-        raise ArchiveError(f"{folder} is not empty")
-    try:
-        with zipfile.ZipFile(archive) as stored:
-            for entry in stored.infolist():
-                target = (folder / entry.filename).resolve()
-                if not target.is_relative_to(folder.resolve()):
-                    raise ArchiveError(f"{archive} is not to be trusted: it holds {entry.filename!r}")
-                stored.extract(entry, folder)
-                if entry.external_attr >> 16 & 0o100:
-                    target.chmod(0o755)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise ArchiveError(f"{archive} can't be unpacked: {error}") from error
-    if not (folder / FOLDER / "manifest.json").is_file():
-        raise ArchiveError(f"{archive} is no archive of this project: it has no {FOLDER}/manifest.json")
-
-
-def altered(folder: Path) -> list[str]:
-    """What in an unpacked archive is not as its manifest says: altered, missing and additional files."""
-    built = json.loads((folder / FOLDER / "manifest.json").read_text())
-    if built.get("format") != FORMAT:
-        raise ArchiveError(f"the archive has format {built.get('format')!r}, this program reads {FORMAT}")
-    expected = dict(built["source"]["files"])
-    expected |= {f"{FOLDER}/results/{name}": about["sha256"] for name, about in built["artifacts"].items() if _kept(name)}
-    expected |= {f"{FOLDER}/results/{name}": digest for name, digest in built["records"].items()}
-    found = []
-    for name, digest in expected.items():
-        path = folder / name
-        if not path.is_file():
-            found.append(f"{name} is missing")
-        elif files.sha256(path) != digest:
-            found.append(f"{name} was altered")
-    for name, value in (("source.json", built["source"]), ("config.json", built["config"])):
-        if json.loads((folder / FOLDER / name).read_text()) != value:
-            found.append(f"{FOLDER}/{name} was altered")
-    known = {*expected, METADATA, *(f"{FOLDER}/{name}" for name in ("manifest.json", "source.json", "config.json"))}
-    known |= {f"{FOLDER}/data/{name}" for name in built["raw"]}
-    for path in sorted(path for top in folder.iterdir() if top.name not in REBUILT for path in (top, *top.rglob("*"))):
-        name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in known and "__pycache__" not in path.parts:
-            found.append(f"{name} is not in the manifest")
-    for name, about in built["raw"].items():
-        path = folder / FOLDER / "data" / name
-        if path.is_file() and files.sha256(path) != about["sha256"]:
-            found.append(f"{FOLDER}/data/{name} was altered")
-    return found

@@ -22,7 +22,7 @@ import pandas as pd
 from scipy import stats
 
 from compositional import files
-from compositional.archive import bundle
+from compositional.archive import bundle, unpacking
 from compositional.records import provenance
 
 LEVEL = 0.01
@@ -248,9 +248,9 @@ def _figures(folder: Path, archived: dict[str, Any], results: Path) -> list[Find
 
 def compare(unpacked: Path) -> list[Finding]:
     """Everything that a rebuild inside an unpacked archive has to say about it."""
-    archived = json.loads((unpacked / bundle.FOLDER / "manifest.json").read_text())
+    archived = json.loads((unpacked / bundle.MANIFEST).read_text(encoding="utf-8"))
     folder, results = unpacked / bundle.FOLDER / "results", unpacked / "results"
-    changes = bundle.altered(unpacked)
+    changes = unpacking.altered(unpacked)
     intact = Finding(
         "archive", "identical", f"{len(archived['artifacts'])} artifacts, {len(archived['source']['files'])} sources"
     )

@@ -1,0 +1,140 @@
+"""Opening somebody's archive: what it holds is checked before any of it is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+from compositional.archive.bundle import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
+
+_NEVER = {".snakemake", ".venv", "__pycache__", ".git"}  # anywhere: they hold code that runs unseen
+
+
+def _named(built: dict[str, Any]) -> dict[str, str]:
+    """The sha256 of every member that a manifest says is there, beside those about the archive itself."""
+    named = dict(built["source"]["files"])
+    named |= {f"{FOLDER}/results/{name}": about["sha256"] for name, about in built["artifacts"].items() if is_kept(name)}
+    return named | {f"{FOLDER}/results/{name}": digest for name, digest in built["records"].items()}
+
+
+def _data(built: dict[str, Any]) -> dict[str, str]:
+    """The sha256 of raw files that may be there."""
+    return {f"{FOLDER}/data/{name}": about["sha256"] for name, about in built["raw"].items()}
+
+
+def _about(built: dict[str, Any]) -> dict[str, Any]:
+    """What files about the archive must hold."""
+    return {f"{FOLDER}/source.json": built["source"], f"{FOLDER}/config.json": built["config"]}
+
+
+def _members(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The members of a zip file of `size` bytes by name, by its directory alone.
+
+    Raises:
+        ArchiveError: one has a name or a form that no archive of ours has.
+    """
+    members: dict[str, zipfile.ZipInfo] = {}
+    for entry in stored.infolist():
+        name = entry.orig_filename
+        parts = name.split("/")
+        odd = not name.isprintable() or "\\" in name or any(part in ("", ".", "..") for part in parts)
+        if odd or parts[0] in REBUILT or set(parts) & _NEVER or name.endswith((".pyc", ".pyo")):
+            raise ArchiveError(f"it holds {name!a}, which no archive of this project does")
+        if name.casefold() in (other.casefold() for other in members):
+            raise ArchiveError(f"it holds {name!a} twice")
+        if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG) or entry.flag_bits & 1:
+            raise ArchiveError(f"{name!a} is a link or encrypted, not a plain file")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise ArchiveError(f"{name!a} is compressed; archives of this project are not")
+        members[name] = entry
+    if sum(entry.file_size for entry in members.values()) > size:
+        raise ArchiveError("its members are larger than it is")
+    return members
+
+
+def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None:
+    """Refuse members that the manifest beside them does not name, or of which it says something else.
+
+    Raises:
+        ArchiveError: so it is, or there is no manifest that this program reads.
+    """
+    if MANIFEST not in members:
+        raise ArchiveError(f"it is no archive of this project: it has no {MANIFEST}")
+    try:
+        built = json.loads(stored.read(members[MANIFEST]))
+        if built["format"] != FORMAT:
+            raise ArchiveError(f"it has format {built['format']!r}, this program reads {FORMAT}")
+        named, data, about = _named(built), _data(built), _about(built)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"its {MANIFEST} is none ({type(error).__name__})") from error
+    needed = {*named, *about, MANIFEST, METADATA}
+    if extra := sorted(members.keys() - needed - data.keys()):
+        raise ArchiveError(f"its manifest does not name {len(extra)} of its files, such as {extra[0]!a}")
+    if missing := sorted(needed - members.keys()):
+        raise ArchiveError(f"{len(missing)} files that its manifest names are missing, such as {missing[0]!a}")
+    for name, digest in (named | data).items():
+        if name in members:
+            with stored.open(members[name]) as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+                    raise ArchiveError(f"{name!a} is not what its manifest says")
+    for name, value in about.items():
+        if json.loads(stored.read(members[name])) != value:
+            raise ArchiveError(f"{name!a} is not what its manifest says")
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack into a new folder, scripts executable again. All is checked first: a file is written if all of them will be.
+
+    Raises:
+        ArchiveError: this is no archive of ours, or is not as its own manifest says, or the folder is not empty. Nothing is left.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise ArchiveError(f"{folder} is not empty")
+    try:
+        with zipfile.ZipFile(archive) as stored:
+            members = _members(stored, archive.stat().st_size)
+            _check(stored, members)
+            with files.replacing_folder(folder) as temporary:
+                for name, entry in members.items():
+                    target = temporary / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    with stored.open(entry) as source, target.open("wb") as stream:
+                        shutil.copyfileobj(source, stream)
+                    target.chmod(0o755 if entry.external_attr >> 16 & 0o100 else 0o644)
+    except ArchiveError as error:
+        raise ArchiveError(f"{archive} is not to be trusted: {error}") from error
+    except Exception as error:  # a bad zip file raises nearly anything
+        raise ArchiveError(f"{archive} can't be unpacked: {str(error)!a}") from error
+
+
+def altered(folder: Path) -> list[str]:
+    """What in an unpacked archive is not as its manifest says: altered, missing and additional files."""
+    built = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    found = []
+    for name, digest in _named(built).items():
+        path = folder / name
+        if not path.is_file():
+            found.append(f"{name} is missing")
+        elif files.sha256(path) != digest:
+            found.append(f"{name} was altered")
+    for name, value in _about(built).items():
+        if json.loads((folder / name).read_text(encoding="utf-8")) != value:
+            found.append(f"{name} was altered")
+    known = {*_named(built), *_data(built), *_about(built), MANIFEST, METADATA}
+    for path in sorted(path for top in folder.iterdir() if top.name not in REBUILT for path in (top, *top.rglob("*"))):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in known and "__pycache__" not in path.parts:
+            found.append(f"{name} is not in the manifest")
+    for name, digest in _data(built).items():
+        path = folder / name
+        if path.is_file() and files.sha256(path) != digest:
+            found.append(f"{name} was altered")
+    return found

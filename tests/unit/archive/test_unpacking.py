@@ -1,0 +1,152 @@
+"""A stranger's archive: whatever is not as its own manifest says is refused before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.configurations import ROOT
+
+from compositional import files
+from compositional.archive import bundle, unpacking
+
+SNAKEFILE = b"rule all:\n"
+TABLE = b"value\n0.5\n"
+
+
+def digest(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()
+
+
+def manifest(**changes) -> dict:
+    """Of an archive with one source and one table."""
+    built = {
+        "format": bundle.FORMAT,
+        "source": {"commit": "0" * 40, "files": {"Snakefile": digest(SNAKEFILE)}},
+        "config": {"device": "cpu"},
+        "artifacts": {"tables/ablation.csv": {"sha256": digest(TABLE), "bytes": len(TABLE)}},
+        "records": {},
+        "raw": {},
+    }
+    return built | changes
+
+
+def members(built: dict | None = None, **more: bytes) -> dict[str, bytes]:
+    """What such an archive holds, by name; more: other members, "/" written as "__"."""
+    built = built or manifest()
+    found = {"Snakefile": SNAKEFILE, "archived/results/tables/ablation.csv": TABLE, bundle.METADATA: b"{}"}
+    found |= {bundle.MANIFEST: files.json_bytes(built), "archived/source.json": files.json_bytes(built["source"])}
+    return found | {"archived/config.json": files.json_bytes(built["config"])} | more
+
+
+def write(path: Path, held: dict[str, bytes], **about) -> Path:
+    """A zip file; about: what else is said of its member Snakefile."""
+    with zipfile.ZipFile(path, "w") as stored:
+        for name, payload in held.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = 0o100644 << 16
+            for key, value in about.items() if name == "Snakefile" else ():
+                setattr(entry, key, value)
+            stored.writestr(entry, payload)
+    return path
+
+
+def assert_refused(archive: Path, message: str) -> None:
+    folder = archive.parent / "new" / "folder"
+    with pytest.raises(bundle.ArchiveError, match=message) as caught:
+        unpacking.unpack(archive, folder)
+    assert str(caught.value).isprintable()
+    assert not folder.parent.exists()
+
+
+def test_what_is_as_its_manifest_says_is_unpacked(tmp_path):
+    archive = write(tmp_path / "good.zip", members(), external_attr=0o100755 << 16)
+    unpacking.unpack(archive, tmp_path / "folder")
+    assert unpacking.altered(tmp_path / "folder") == []
+    assert os.access(tmp_path / "folder/Snakefile", os.X_OK)
+    assert not os.access(tmp_path / "folder/archived/config.json", os.X_OK)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "good.zip"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("results/tables/ablation.csv", "results/manifest.json", ".snakemake/metadata/a", ".venv/.complete"),
+        *("src/__pycache__/a.pyc", "src/deep/.venv/bin/python", "a.pyc", ".git/hooks/post-checkout"),
+        *("../outside", "/tmp/outside", "a/../../b", "a//b", "C:\\a", "line\nbreak", "bell\x07", "snakefile"),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_results_and_code_that_come_along_are_refused_also_where_the_manifest_names_them(tmp_path, name, named):
+    built = manifest()
+    if named:
+        built["source"]["files"][name] = digest(b"forged")
+    write(tmp_path / "bad.zip", members(built) | {name: b"forged"})
+    assert_refused(tmp_path / "bad.zip", r"bad.zip is not to be trusted: it holds '")
+
+
+def test_what_the_manifest_does_not_name_or_describes_otherwise_is_refused(tmp_path):
+    cases = {
+        "does not name 1 of its files, such as 'extra.py'": members() | {"extra.py": b""},
+        "1 files that its manifest names are missing, such as 'Snakefile'": {
+            name: own for name, own in members().items() if name != "Snakefile"
+        },
+        "'Snakefile' is not what its manifest says": members() | {"Snakefile": b"rule other:\n"},
+        "'archived/results/tables/ablation.csv' is not what": members() | {"archived/results/tables/ablation.csv": b"value\n1\n"},
+        "'archived/config.json' is not what its manifest says": members() | {"archived/config.json": b"{}\n"},
+        "it has format 99, this program reads": members(manifest(format=99)),
+        "it has no archived/manifest.json": {"Snakefile": SNAKEFILE},
+        r"its archived/manifest.json is none \(JSONDecodeError": members() | {bundle.MANIFEST: b"{"},
+        r"its archived/manifest.json is none \(TypeError": members() | {bundle.MANIFEST: b"[]"},
+        r"its archived/manifest.json is none \(KeyError": members() | {bundle.MANIFEST: json.dumps({"format": 1}).encode()},
+        r"its archived/manifest.json is none \(RecursionError": members() | {bundle.MANIFEST: b"[" * 100_000},
+    }
+    for number, (message, held) in enumerate(cases.items()):
+        assert_refused(write(tmp_path / f"{number}.zip", held), message)
+
+
+def test_zips_that_are_damaged_or_grow_are_refused_in_a_sentence(tmp_path):
+    good = write(tmp_path / "good.zip", members()).read_bytes()
+    (tmp_path / "0.zip").write_bytes(b"no zip")
+    (tmp_path / "1.zip").write_bytes(good[: len(good) // 2])
+    (tmp_path / "2.zip").write_bytes(good[:40] + b"\xff" * 8 + good[48:])
+    (tmp_path / "3.zip").write_bytes(b"")
+    for number in range(4):
+        assert_refused(tmp_path / f"{number}.zip", "can't be unpacked: |is not to be trusted: ")
+    assert_refused(tmp_path / "not_there.zip", "can't be unpacked")
+    bomb = {"Snakefile": bytes(10_000_000)}
+    assert_refused(write(tmp_path / "bomb.zip", bomb, compress_type=zipfile.ZIP_DEFLATED), "'Snakefile' is compressed")
+    assert_refused(write(tmp_path / "link.zip", members(), external_attr=0o120777 << 16), "'Snakefile' is a link")
+
+
+def test_reproduce_ends_with_one_code_and_asks_before_it_runs_anything(tmp_path):
+    def call(archive: Path, *options: str, answer: str = "") -> subprocess.CompletedProcess:
+        command = [
+            sys.executable,
+            str(ROOT / "workflow/reproduce.py"),
+            str(archive),
+            "--folder",
+            str(tmp_path / "folder"),
+            *options,
+        ]
+        return subprocess.run(command, input=answer, capture_output=True, text=True, check=False)
+
+    (tmp_path / "bad.zip").write_bytes(b"no zip")
+    done = call(tmp_path / "bad.zip", "--yes")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "folder").exists()
+    for answer in ("", "n\n", "\n"):
+        done = call(write(tmp_path / "good.zip", members()), answer=answer)
+        assert done.returncode == 2
+        assert "installs the packages that the archive names, then runs the archive's code" in done.stdout
+        assert "Nothing was installed or run." in done.stderr
+        assert not (tmp_path / "folder/.venv").exists()
+        for path in sorted((tmp_path / "folder").rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
