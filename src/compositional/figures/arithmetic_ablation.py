@@ -152,7 +152,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
     tables = {name: table[table.task == options[name]] for name in ("leak", "held_out")}
     terms = options["terms"]
-    figure, grid = plt.subplots(2, len(terms), figsize=(6.2 * len(terms), 5.6), sharey="row", squeeze=False, layout="constrained")
+    counts = [_own(table, term)["lambda"].nunique() for term in terms]
+    figure, grid = plt.subplots(
+        2, len(terms), figsize=(1.5 + 0.8 * sum(counts), 5.6), width_ratios=counts, squeeze=False, layout="constrained"
+    )
     names = {"leak": bars.LEAK, "held_out": bars.HELD_OUT}
     for column, (term, about) in enumerate(terms.items()):
         published = options["published"] if column == 0 else []

@@ -116,17 +116,18 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
     groups, metrics = options["groups"], options["metrics"]
-    most = max(map(len, groups.values()))
+    heights = [0.5 * len(group) + 0.9 for group in groups.values()]
     figure, grid = plt.subplots(
-        len(metrics),
         len(groups),
-        figsize=(4.8 * len(groups) + 0.6, (0.62 * most + 1.3) * len(metrics)),
+        len(metrics),
+        figsize=(1.8 + 4.6 * len(metrics), sum(heights) + 0.8),
+        height_ratios=heights,
         squeeze=False,
         layout="constrained",
     )
-    for panels, metric in zip(grid, metrics, strict=True):
-        largest = 1.0 if metric == "accuracy" else np.inf
-        for axes, (title, group) in zip(panels, groups.items(), strict=True):
+    for panels, (title, group) in zip(grid, groups.items(), strict=True):
+        for axes, metric in zip(panels, metrics, strict=True):
+            largest = 1.0 if metric == "accuracy" else np.inf
             for place, line in enumerate(group.values()):
                 given = line.get("published", {})
                 values = {bars.PUBLISHED: pd.Series([given[metric]] if metric in given else [], dtype=float)}
@@ -134,7 +135,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 for number, (name, own) in enumerate(values.items()):
                     bars.bar(axes, place + (number - 1) * 0.27, own, name, width=0.27, upright=False, largest=largest)
             axes.set_yticks(range(len(group)), list(group))
-            axes.set_ylim(most - 0.5, -0.5)
+            axes.set_ylim(len(group) - 0.5, -0.5)
             axes.set(title=title, xlabel=metric, **({"xlim": (0, 1.03)} if metric == "accuracy" else {}))
             axes.grid(axis="x", color="0.93")
             axes.set_axisbelow(True)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from compositional.figures.shared import style
 
 PUBLISHED, LEAK, HELD_OUT = "published", "ours, test expressions occur in training", "ours, test expressions held out of training"
-SHADES = {PUBLISHED: "0.8", LEAK: "#E69F00", HELD_OUT: "#0072B2"}
+SHADES = {PUBLISHED: "0.75", LEAK: "#E69F00", HELD_OUT: "#0072B2"}
 
 
 def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float, upright: bool, largest: float = np.inf) -> None:
@@ -23,7 +23,12 @@ def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float,
     if not len(known):
         return
     spread = style.inside(known.mean(), style.drawn_interval(known), largest) if len(known) > 1 else None
-    shown: dict[str, Any] = {"color": SHADES[name], "label": name, "error_kw": {"linewidth": 0.9, "capsize": 2}}
+    shown: dict[str, Any] = {
+        "color": SHADES[name],
+        "edgecolor": SHADES[name],
+        "label": name,
+        "error_kw": {"linewidth": 0.9, "capsize": 2},
+    }
     if upright:
         axes.bar(place, known.mean(), width, yerr=spread, **shown)
     else:
