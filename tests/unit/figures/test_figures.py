@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
 
 from compositional.figures import ablation, comparison, regularized_salience
 from compositional.figures.shared import style, words
@@ -253,3 +254,13 @@ def test_words_are_of_names_that_are_configured():
         known |= {name for kind in ("tasks", "models", "regularizers") for name in config.get(kind) or {}}
     known |= {name for kind in ("tasks", "models", "regularizers") for name in available(kind)}
     assert set(words.WORDS) <= known
+
+
+def test_a_new_regularizer_has_a_color_of_its_own():
+    names = [f"my_term_{number}" for number in range(40)]
+    found = [style.color(name) for name in names]
+    assert found == [style.color(name) for name in names]
+    assert len(set(found)) == len(names)
+    for shade in found:
+        far = [np.linalg.norm(np.subtract(to_rgb(shade), to_rgb(other))) for other in style.COLORS.values()]
+        assert min(far) > 0.24

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib import colors
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
@@ -47,14 +49,20 @@ COLORS = {
     "label_smoothing": "#999999",
 }
 
+_GOLDEN = (5**0.5 - 1) / 2  # of a turn: steps of it come back near no earlier one
 # Setting A: the redundant component is informative in training; B: it is not.
 SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
 
 
 def color(name: str) -> str:
-    """A regularizer's color; new ones get one of the rest of the palette, by name."""
-    rest = ["#8C510A", "#5E3C99", "#999999"]
-    return COLORS.get(name, rest[sum(map(ord, name)) % len(rest)])
+    """A regularizer's color. One that has none above gets a hue of its own from its name, turned until it is far from those."""
+    if name in COLORS:
+        return COLORS[name]
+    taken = np.array([colors.to_rgb(shade) for shade in COLORS.values()])
+    hue = zlib.crc32(name.encode()) / 2**32
+    while np.linalg.norm(taken - colors.hsv_to_rgb((hue % 1, 0.9, 0.75)), axis=1).min() < 0.25:
+        hue += _GOLDEN
+    return colors.to_hex(colors.hsv_to_rgb((hue % 1, 0.9, 0.75)))
 
 
 def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
