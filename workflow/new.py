@@ -78,7 +78,7 @@ def main() -> int:
     print(f"Written: {path.relative_to(ROOT)}, and how it is made in small in {settings.relative_to(ROOT)}.")
     print(f"Its contract: {module_path(f'{section}.__init__').relative_to(ROOT)}. Its test:")
     print(f"  python -m pytest tests/unit/{section}/test_contract.py -k {sys.argv[2]}")
-    print("Its options stand in config/README.md after `make docs`.")
+    print("Its options are in docs/options.md after `make docs`.")
     return 0
 
 

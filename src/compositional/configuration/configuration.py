@@ -3,7 +3,7 @@
 Its schema is config/schema.yaml plus what the modules declare (compositional.plugins): the options of a task, model or
 regularizer are documented, defaulted and checked beside the code that uses them. Of this folder's modules each imports
 only those before it: messages, schema, entries and series, compatibility, figures, and this one. Beside them are `files`, what is
-refused before files are merged, and `documentation`, the option tables of config/README.md.
+refused before files are merged, and `documentation`, docs/options.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the option tables of config/README.md from what the modules declare.
+"""Writes docs/options.md from what the modules declare.
 
 python -m compositional.configuration.documentation
 """
@@ -13,7 +13,14 @@ from compositional.configuration.schema import declared_by
 from compositional.files import replacing
 from compositional.plugins import available, module_path, parsed
 
-MARK = "<!-- Below this line: written by `make docs` from the modules' declarations. -->"
+HEADER = """\
+# Options
+
+<!-- Written by `make docs` from the modules' declarations: edit those instead. -->
+
+Every option of training, of each task, model, regularizer and figure, with its default. The keys of a configuration file are
+explained on [another page](../config/README.md).
+"""
 TITLES = {
     "training.settings": "Training settings, under `training:` of a task or of a model (the model's win)",
     "tasks": "Tasks, under `tasks:`",
@@ -62,12 +69,11 @@ def tables() -> str:
     return "\n".join(lines)
 
 
-def write(readme: Path) -> None:
-    """Replace everything below MARK in the file."""
-    kept = readme.read_text().split(MARK)[0]
-    with replacing(readme) as temporary:
-        temporary.write_text(f"{kept}{MARK}\n\n{tables()}")
+def page() -> str:
+    """docs/options.md."""
+    return f"{HEADER}\n{tables()}"
 
 
 if __name__ == "__main__":
-    write(Path("config/README.md"))
+    with replacing(Path("docs/options.md")) as temporary:
+        temporary.write_text(page())
