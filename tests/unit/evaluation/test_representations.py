@@ -308,7 +308,7 @@ def test_swap_consistency_of_images(problem, digit_task):
     assert of(by(lambda images: images[..., :8])) == 1
     assert of(by(lambda images: images[..., 8:])) < 0.5
     # Nothing to swap in images of one piece.
-    made.about["component_width"] = None
+    made.splits["test"].component_width = None
     assert representations.swap_consistency(made, {"none": torch.zeros(1, 1)}, []) == []
 
 
