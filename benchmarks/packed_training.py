@@ -71,9 +71,9 @@ def splits_of(problem: str, device: str) -> dict:
 
 def pack_of(problem: str, runs: int, device: str):
     """`runs` runs of this project, as one pack."""
-    from compositional.models import cnn, primitive_attention, transformer
-    from compositional.plugins import defaults
-    from compositional.regularizers import entropy
+    from compositional.models import Model
+    from compositional.plugins import defaults, load
+    from compositional.regularizers import Regularizer
     from compositional.training.pack import Pack
     from compositional.training.problem import Problem
     from compositional.training.state import fresh_state
@@ -81,16 +81,16 @@ def pack_of(problem: str, runs: int, device: str):
     splits = splits_of(problem, device)
     settings = defaults("training.settings")
     if problem == "scan":
-        name, model = "primitive_attention", primitive_attention
+        name = "primitive_attention"
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
     elif problem == "cogs":  # as transformer_cogs at paper scale, without a regularizer
-        name, model = "transformer", transformer
+        name = "transformer"
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
         settings |= {"batch_size": 128, "learning_rate": 0.0001, "decay": 1.0, "clip": 45, "cuda_width": 5}
     else:
-        name, model, about = "cnn", cnn, {"image_shape": (1, 28, 56), "classes": 10}
+        name, about = "cnn", {"image_shape": (1, 28, 56), "classes": 10}
         settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
-    models, term = defaults(f"models.{name}"), entropy
+    model, models, term = load(Model, f"models.{name}"), defaults(f"models.{name}"), load(Regularizer, "regularizers.entropy")
     if problem == "cogs":
         sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 512, "heads": 4, "feedforward_factor": 1, "dropout": 0.1}
         models, term = models | sizes, None

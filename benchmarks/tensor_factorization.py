@@ -23,7 +23,9 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from compositional import plugins
 from compositional.kinds.tensor import TensorSplit
+from compositional.models import Model
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem, initial_weights
 from compositional.training.state import fresh_state
@@ -57,7 +59,7 @@ def problem_of(name: str) -> Problem:
         about=about,
         splits={"train": TensorSplit(about["shape"], member["value"][:], "cpu", entries=member["entry"][:])},
         model_name=model,
-        model=import_module(f"compositional.models.{model}"),
+        model=plugins.load(Model, f"models.{model}"),
         model_parameters=defaults(f"models.{model}"),
         regularizer=None,
         regularizer_parameters={},

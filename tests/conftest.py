@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import Counter
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,11 +12,14 @@ import torch
 from hypothesis import settings as hypothesis_settings
 from support import small
 
+from compositional import plugins
 from compositional.datasets import digits, scan
 from compositional.kinds.image import ImageSplit
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
+from compositional.models import Model
 from compositional.plugins import declarations, defaults
+from compositional.regularizers import Regularizer
 from compositional.tasks import scan_jump_episodes
 from compositional.tasks.shared import side_by_side
 from compositional.training.problem import Problem
@@ -113,9 +115,9 @@ def problem(scan_splits, episode_splits, digit_splits):
             about=about,
             splits=splits,
             model_name=model,
-            model=import_module(f"compositional.models.{model}"),
+            model=plugins.load(Model, f"models.{model}"),
             model_parameters=small.configuration().parameters("models", model),
-            regularizer=import_module(f"compositional.regularizers.{regularizer}") if regularizer else None,
+            regularizer=plugins.load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
             regularizer_parameters=(defaults(f"regularizers.{regularizer}") | (options or {})) if regularizer else {},
             settings=base | settings,
             device="cpu",

@@ -1,31 +1,47 @@
-"""What modules declare about themselves, read without importing them.
+"""Plug-ins: modules named like the thing, described by their folder's contract, and read without being imported.
 
-Tasks, models, regularizers, datasets and figures are modules named like the thing; their options stand in module-level
-literals (PARAMETERS, KIND, ...). Reading these from the source keeps the start of a workflow fast: no torch is imported to
-validate a configuration.
+Tasks, models, regularizers, datasets, kinds, tables and figures are modules. What one must and may define is the dataclass in
+its folder's `__init__`: fields in upper case are literals of the module, the others its functions; those with a default are
+optional. `load` imports a module and fills its description in. `declarations` reads the literals from the source and refuses a
+module that breaks the contract: no torch is imported to validate a configuration, which keeps the start of a workflow fast.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
+import difflib
 import re
+from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compositional.runs import NAME
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 PACKAGE = Path(__file__).parent
-# What modules in these subpackages must declare; their __init__ says what it means.
-REQUIRED = {
-    "datasets": {"FILES"},
-    "figures": {"SOURCE", "PARAMETERS"},
-    "kinds": {"LOSSES"},
-    "models": {"KIND", "REPRESENTATIONS", "PARAMETERS"},
-    "regularizers": {"APPLIES_TO", "REPRESENTATIONS", "PARAMETERS"},
-    "tasks": {"KIND", "DATASET", "PARAMETERS"},
-}
+# How alike a name must be to one of the contract that the module does not define, to be taken for a misspelling of it.
+LIKENESS = 0.8
+Description = TypeVar("Description", bound="DataclassInstance")
+
+
+@dataclasses.dataclass(frozen=True)
+class Contract:
+    """What a folder's modules may define: the fields of its dataclass.
+
+    required: those without a default, and what is in UNLESS of the `__init__`. unless: by name of such, what may stand for it.
+    defaults: of those in upper case that have a literal one.
+    """
+
+    names: tuple[str, ...]
+    required: frozenset[str]
+    unless: dict[str, str]
+    defaults: dict[str, Any]
 
 
 def module_path(name: str) -> Path:
@@ -60,6 +76,43 @@ def parsed(path: Path) -> ast.Module:
         raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from error
 
 
+@cache
+def contract(kind: str) -> Contract | None:
+    """What modules in a subpackage must and may define, read from its `__init__`, as `Model` in `models`; None without such."""
+    path = module_path(f"{kind}.__init__")
+    unless: dict[str, str] = {}
+    for node in parsed(path).body if path.is_file() else ():
+        if isinstance(node, ast.Assign) and "UNLESS" in _bound(node):
+            unless = ast.literal_eval(node.value)
+        if not (isinstance(node, ast.ClassDef) and node.name == kind.removesuffix("s").capitalize()):
+            continue
+        fields = {
+            field.target.id: field.value
+            for field in node.body
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        }
+        defaults = {}
+        for name, value in fields.items():
+            if name.isupper() and value is not None:
+                # A dictionary is made anew for each description: field(default_factory=dict).
+                defaults[name] = {} if isinstance(value, ast.Call) else ast.literal_eval(value)
+        required = {name for name, value in fields.items() if value is None or name in unless}
+        return Contract(tuple(fields), frozenset(required), unless, defaults)
+    return None
+
+
+def load(contract: type[Description], name: str) -> Description:
+    """The description of a plug-in, such as load(Model, "models.cnn"), which is imported.
+
+    Raises:
+        ValueError: it breaks its contract.
+    """
+    declarations(name)
+    module = import_module(f"{PACKAGE.name}.{name}")
+    names = [field.name for field in dataclasses.fields(contract)]
+    return contract(**{own: vars(module)[own] for own in names if own in vars(module)})
+
+
 def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any:
     """The value of a declaration. own: what the module declares above it; imported: modules by their name in it.
 
@@ -77,20 +130,62 @@ def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any
     return ast.literal_eval(node)
 
 
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module binds, other than by an import."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _check(name: str, tree: ast.Module, declared: dict[str, Any], contract: Contract) -> None:
+    """Refuse a module that breaks its folder's contract.
+
+    Raises:
+        ValueError: naming the file, what is missing or looks like a misspelling, and the nearest match.
+    """
+    path, see = module_path(name), f"see {module_path(name.partition('.')[0] + '.__init__')}"
+    lines = {own: node.lineno for node in tree.body for own in _bound(node)}
+    imported = {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    defined = {*lines, *imported}
+    absent = [one for one in contract.names if one not in defined and contract.unless.get(one) not in defined]
+    for own, line in lines.items():
+        alike = [one for one in absent if one.isupper() == own.isupper()]
+        if not own.startswith("_") and (close := difflib.get_close_matches(own, alike, n=1, cutoff=LIKENESS)):
+            raise ValueError(
+                f"{path}, line {line}: {own!r} is nothing that a module here defines; did you mean {close[0]!r}? If it is not "
+                f"meant, begin its name with _; {see}"
+            )
+    if missing := [one for one in contract.names if one in contract.required and one in absent and not one.isupper()]:
+        helpers = [one for one in lines if not one.isupper() and one not in contract.names]
+        close = difflib.get_close_matches(missing[0], helpers, n=1, cutoff=0.5)
+        guess = f" (is it {close[0]!r}, line {lines[close[0]]}?)" if close else ""
+        raise ValueError(f"{path} defines no {', '.join(missing)}{guess}: each must be a function of this module; {see}")
+    if missing := sorted(one for one in contract.required if one.isupper() and one not in declared):
+        raise ValueError(
+            f"{path} declares no {', '.join(missing)}: each must be a literal of this module, <module>.<NAME> of "
+            f"a module that it imports from compositional, or dictionaries joined by |; {see}"
+        )
+    for one in contract.names:
+        if one.isupper() and one in lines and one not in declared and one in contract.defaults:
+            raise ValueError(f"{path}, line {lines[one]}: {one} is computed, and must be a literal; {see}")
+
+
 @cache
 def declarations(name: str) -> dict[str, Any]:
-    """The upper-case literals of a module, such as {"KIND": "sequence", "PARAMETERS": {...}}.
+    """The upper-case literals of a module, such as {"KIND": "sequence", "PARAMETERS": {...}}; its contract's defaults filled in.
 
     `PARAMETERS = other.PARAMETERS` takes over what another module of the project, imported there, declares, and
     `PARAMETERS = other.PARAMETERS | SHARED | {...}` joins it with what this module declares above and with more of its own.
 
     Raises:
         FileNotFoundError: there is no such module.
-        ValueError: it is no Python, it lacks a declaration or has it wrong.
+        ValueError: it is no Python, or it breaks its contract.
     """
     found: dict[str, Any] = {}
     imported: dict[str, str] = {}
-    for node in parsed(module_path(name)).body:
+    tree = parsed(module_path(name))
+    for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name:
             package = node.module.split(".")[1:]
             imported |= {alias.asname or alias.name: ".".join([*package, alias.name]) for alias in node.names}
@@ -103,11 +198,9 @@ def declarations(name: str) -> dict[str, Any]:
         except ValueError:
             continue
     kind, own = name.partition(".")[::2]
-    if own in available(kind) and (missing := sorted(REQUIRED.get(kind, set()) - found.keys())):
-        raise ValueError(
-            f"{module_path(name)} declares no {', '.join(missing)}: each must be a literal of this module, <module>.<NAME> of "
-            f"a module that it imports from compositional, or dictionaries joined by |; see {module_path(f'{kind}.__init__')}"
-        )
+    if own in available(kind) and (promised := contract(kind)):
+        _check(name, tree, found, promised)
+        found = copy.deepcopy(promised.defaults) | found
     for listed in ("REPRESENTATIONS", "APPLIES_TO"):
         if isinstance(text := found.get(listed), str):
             raise ValueError(f"{module_path(name)}: {listed} = {text!r} is text; write ({text!r},) with its comma")
@@ -124,11 +217,6 @@ def defaults(module: str) -> dict[str, Any]:
     return {name: copy.deepcopy(option["default"]) for name, option in declarations(module)["PARAMETERS"].items()}
 
 
-def kind_declares(kind: str) -> dict[str, Any]:
-    """What a kind of task declares, with the defaults that `kinds` gives what it does not."""
-    return declarations("kinds.__init__")["DEFAULTS"] | declarations(f"kinds.{kind}")
-
-
 def kinds_that(declare: str) -> list[str]:
     """The kinds of task that declare True as this, such as "INFLUENCE"."""
-    return [kind for kind in available("kinds") if kind_declares(kind)[declare]]
+    return [kind for kind in available("kinds") if declarations(f"kinds.{kind}")[declare]]

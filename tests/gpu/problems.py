@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,9 @@ from compositional.kinds.puzzle import PuzzleSplit
 from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.tensor import TensorSplit
 from compositional.language.vocabulary import Vocabulary
-from compositional.plugins import available, declarations, defaults
+from compositional.models import Model
+from compositional.plugins import available, declarations, defaults, load
+from compositional.regularizers import Regularizer
 from compositional.training.problem import Problem
 
 BATCH = 16
@@ -161,9 +162,9 @@ def problem(model: str, regularizer: str | None, device: str, **settings: Any) -
         about=about,
         splits=splits,
         model_name=model,
-        model=import_module(f"compositional.models.{model}"),
+        model=load(Model, f"models.{model}"),
         model_parameters=defaults(f"models.{model}") | _OPTIONS.get(model, {}),
-        regularizer=import_module(f"compositional.regularizers.{regularizer}") if regularizer else None,
+        regularizer=load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
         regularizer_parameters=defaults(f"regularizers.{regularizer}") if regularizer else {},
         settings=defaults("training.settings") | _SETTINGS | {"loss": loss} | settings,
         device=device,

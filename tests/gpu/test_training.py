@@ -12,7 +12,7 @@ from gpu import problems
 from compositional.evaluation import decoding, learning_curves, metrics
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
-from compositional.training.problem import Problem, width_of
+from compositional.training.problem import Problem, prepare, width_of
 from compositional.training.state import State, fresh_state
 
 FITTED = [model for model in problems.MODELS if model == "kernel_machine"]
@@ -100,7 +100,7 @@ def test_no_step_waits_for_the_device(device, model, regularizer):
     """Nothing is read back, nothing is copied from the host: a pack's steps are queued at once."""
     case = problems.problem(model, regularizer, device)
     width = width_of(case) or 1
-    pack = Pack(case, [fresh_state(case, 0, 0.1) for _ in range(width)], prepared(case))
+    pack = Pack(case, [fresh_state(case, 0, 0.1) for _ in range(width)], prepare(case))
     pack._step()
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
@@ -111,12 +111,6 @@ def test_no_step_waits_for_the_device(device, model, regularizer):
         torch.cuda.set_sync_debug_mode("default")
     copies = [row.key for row in profile.key_averages() if "HtoD" in row.key or "DtoH" in row.key]
     assert copies == []
-
-
-def prepared(case: Problem):
-    """What a regularizer learns from the training set."""
-    prepare = getattr(case.regularizer, "prepare", None)
-    return prepare(case.regularizer_parameters, case.splits["train"]) if prepare else None
 
 
 def test_a_run_that_diverges_leaves_the_others_alone(device):

@@ -18,13 +18,13 @@ from compositional.evaluation import smoothness as changes
 from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.layers.tap import silent_tap
 from compositional.plugins import defaults
-from compositional.regularizers import additivity, recombination, smoothness
+from compositional.regularizers import Representation, Step, additivity, recombination, smoothness
+from compositional.stages.shared.trained_runs import read_problem
 from compositional.stages.split import audit, make_split
 from compositional.tasks import arithmetic
 from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, initial_weights, read_problem, weight_layout
+from compositional.training.problem import Problem, initial_weights, weight_layout
 from compositional.training.state import fresh_state
-from compositional.training.step import Representation, Step
 
 TERMS = [
     ("smoothness", {"taken_of": "embeddings", "over_width": "mean"}),

@@ -16,14 +16,14 @@ import pytest
 import torch
 from support.configurations import SCHEMA, STUDIES, read
 
-from compositional import randomness
+from compositional import plugins, randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import scan
 from compositional.evaluation import learning_curves
 from compositional.kinds import image, point, sequence
 from compositional.kinds.shared.labelled import Labelled
 from compositional.language.vocabulary import Vocabulary
-from compositional.models import lstm_attention, multilayer_perceptron
+from compositional.models import Model, lstm_attention, multilayer_perceptron
 from compositional.plugins import defaults
 from compositional.stages.plot import plot
 from compositional.stages.split import audit, make_split
@@ -53,7 +53,7 @@ def problem(model: dict | None = None, task: dict | None = None, **settings) -> 
         about=about,
         splits={name: point.PointSplit(member["point"], member["label"], "cpu") for name, member in members.items()},
         model_name="multilayer_perceptron",
-        model=multilayer_perceptron,
+        model=plugins.load(Model, "models.multilayer_perceptron"),
         model_parameters=defaults("models.multilayer_perceptron") | (model or {}),
         regularizer=None,
         regularizer_parameters={},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from itertools import pairwise, product
@@ -22,6 +23,7 @@ from support.configurations import SCHEMA, STUDIES, read
 from support.project import Project
 from torch.nn import functional
 
+from compositional import plugins
 from compositional.configuration.configuration import Configuration
 from compositional.evaluation import conjunctions, learning_curves, metrics
 from compositional.figures import conjunction_values, kernel_context
@@ -33,7 +35,7 @@ from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.composite import load as load_composites
 from compositional.kinds.image import load as load_images
 from compositional.measures import additivity, kernels
-from compositional.models import kernel_machine
+from compositional.models import Model, kernel_machine
 from compositional.plugins import defaults
 from compositional.randomness import uniform_noise
 from compositional.stages.plot import plot
@@ -64,7 +66,7 @@ def problem(task: str, model: str, task_options: dict | None = None, model_optio
         about=about,
         splits=splits,
         model_name=model,
-        model=import_module(f"compositional.models.{model}"),
+        model=plugins.load(Model, f"models.{model}"),
         model_parameters=defaults(f"models.{model}") | (model_options or {}),
         regularizer=None,
         regularizer_parameters={},
@@ -222,7 +224,7 @@ def test_dispersed_sets_hold_every_item_twice_in_either_place_and_differ():
 
 
 def test_dispersed_sets_of_images_have_the_originals_seeds():
-    tasks = Configuration(read("config.yaml", *STUDIES, "paper.yaml"), SCHEMA).config["tasks"]
+    tasks = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml"), SCHEMA).config["tasks"]
     seeds = {task["shuffle"] for name, task in tasks.items() if name.startswith("mnist_dispersed_")}
     assert seeds == {0, 1, 2}
 
@@ -360,7 +362,7 @@ def test_a_fit_is_kept_in_its_weights_and_recorded_once():
     assert {(step, *key) for step, *key, _ in state.history} == {(7, *key) for key in values}
 
 
-def test_a_fit_without_a_finite_solution_is_marked(monkeypatch):
+def test_a_fit_without_a_finite_solution_is_marked():
     case = problem(
         "context_dependence", "kernel_machine", {"level": 2}, {"machine": "svc", "similarities": [[0.1, 0.3]]}, steps=7
     )
@@ -370,7 +372,7 @@ def test_a_fit_without_a_finite_solution_is_marked(monkeypatch):
         weights = fit(*arguments)
         return weights | {"bias": weights["bias"] + math.inf}
 
-    monkeypatch.setattr(case.model, "fit", endless)
+    case.model = replace(case.model, fit=endless)
     states = [fresh_state(case, 0, 0.0)]
     train_runs(case, states, learning_curves.measure)
     assert states[0].diverged_at == 7
@@ -550,7 +552,7 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     ],
 )
 def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, steps, stop_loss):
-    settings = Configuration(read("config.yaml", *STUDIES, "paper.yaml"), SCHEMA).settings(task, model)
+    settings = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml"), SCHEMA).settings(task, model)
     assert (settings["steps"], settings["stop_loss"]) == (steps, stop_loss)
 
 
@@ -623,7 +625,7 @@ def composite(tmp_path_factory):
             about=about,
             splits=splits,
             model_name=model,
-            model=import_module(f"compositional.models.{model}"),
+            model=plugins.load(Model, f"models.{model}"),
             model_parameters=defaults(f"models.{model}") | NETWORKS[model],
             regularizer=None,
             regularizer_parameters={},
@@ -808,7 +810,7 @@ def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
         about=json.loads((tmp_path / "split" / "task.json").read_text()),
         splits=load_images(tmp_path / "split", "cpu"),
         model_name="cnn",
-        model=import_module("compositional.models.cnn"),
+        model=plugins.load(Model, "models.cnn"),
         model_parameters=defaults("models.cnn"),
         regularizer=None,
         regularizer_parameters={},

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from compositional import randomness
+from compositional import plugins, randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import geoquery, scan
 from compositional.evaluation import decoding, error_types, metrics, representations
@@ -25,16 +25,16 @@ from compositional.layers import attention
 from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
 from compositional.layers.ragged import Layout
 from compositional.layers.tap import dropout, silent_tap
-from compositional.models import meta_sequence_to_sequence
+from compositional.models import Model, meta_sequence_to_sequence
 from compositional.plugins import declarations, defaults
-from compositional.regularizers import consistency
+from compositional.regularizers import Representation, Step, consistency
 from compositional.stages.download import MIRROR_VARIABLE, DownloadError, fetch
 from compositional.stages.split import audit, make_split
 from compositional.tasks import cogs, iwslt
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, initial_weights, weight_layout
 from compositional.training.state import fresh_state
-from compositional.training.step import Representation, Step, Tap
+from compositional.training.step import Tap
 
 # Lines and bytes of the published files at github brendenlake/SCAN, as recorded by the Hugging Face library `datasets`.
 PUBLISHED = {
@@ -256,7 +256,7 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
     assert about["items"] == {"train": 20, "validation": 8, "test": 24}
     assert about["image_shape"] == [3, 84, 84]
     assert about["raw_sha256"]["train.npz"] == hashlib.sha256((raw / "train.npz").read_bytes()).hexdigest()
-    model = import_module("compositional.models.resnet18")
+    model = plugins.load(Model, "models.resnet18")
     small = defaults("models.resnet18") | {"widths": [4, 8], "blocks": [1, 1]}
     settings = defaults("training.settings") | {"steps": 2, "batch_size": 8, "record_every": 2, "curve_examples": 16}
     settings |= {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.01, "learning_rate": 0.1, "decay": 0.1, "decay_every": 1}
@@ -793,7 +793,8 @@ def chain_problem(probabilities: dict[str, dict[str, float]]):
         for symbol, probability in following.items():
             table[vocabulary.words.index(last), vocabulary.words.index(symbol)] = probability
     split = SequenceSplit(["a", "b"], ["a b c", "c"], vocabulary, vocabulary, "cpu")
-    case = Problem("chain", {"kind": "sequence"}, {"train": split, "test": split}, "chain", Chain(table), {}, None, {}, {}, "cpu")
+    model = replace(plugins.load(Model, "models.lstm_attention"), forward=Chain(table).forward)
+    case = Problem("chain", {"kind": "sequence"}, {"train": split, "test": split}, "chain", model, {}, None, {}, {}, "cpu")
     return case, {"none": torch.zeros(2, 1)}
 
 

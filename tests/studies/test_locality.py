@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -13,16 +12,16 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compositional import randomness
+from compositional import plugins, randomness
 from compositional.datasets import pathfinder as generator
 from compositional.evaluation import metrics
 from compositional.figures import contact_sheet, locality
 from compositional.kinds.image import Batch, ImageSplit, load
 from compositional.layers import batch_norm_statistics
 from compositional.layers.functional import conv2d
-from compositional.models import resnet18
+from compositional.models import Model, resnet18
 from compositional.plugins import defaults
-from compositional.regularizers import interaction
+from compositional.regularizers import Regularizer, Step, interaction
 from compositional.stages.aggregate import aggregate
 from compositional.stages.plot import plot
 from compositional.stages.split import make_split
@@ -32,7 +31,6 @@ from compositional.tasks.shared import pathfinder_solver, same_class
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, initial_weights, weight_layout, width_of
 from compositional.training.state import fresh_state
-from compositional.training.step import Step
 
 SMALL = {"widths": [4, 8], "blocks": [1, 1], "stem": "small", "initialization": "he"}
 GEOMETRY = generator.Geometry(5, 112, 5, 2, 3, 1.8, 20, 8, 3, 10)
@@ -436,9 +434,9 @@ def problem(folder, regularizer=None, **settings) -> Problem:
         about=json.loads((folder / "task.json").read_text()),
         splits=load(folder, "cpu"),
         model_name="resnet18",
-        model=resnet18,
+        model=plugins.load(Model, "models.resnet18"),
         model_parameters=SMALL,
-        regularizer=import_module(f"compositional.regularizers.{regularizer}") if regularizer else None,
+        regularizer=plugins.load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
         regularizer_parameters=defaults(f"regularizers.{regularizer}") if regularizer else {},
         settings=defaults("training.settings")
         | {"optimizer": "sgd", "momentum": 0.9, "steps": 6, "record_every": 3, "batch_size": 16, "curve_examples": 64}
@@ -536,7 +534,7 @@ def test_a_large_model_is_not_filled_up_on_cuda(digits_apart):
     assert width_of(case) is None
     case.device = "cuda"
     assert width_of(case) == 1
-    case.model = import_module("compositional.models.cnn")
+    case.model = plugins.load(Model, "models.cnn")
     assert width_of(case) == 64
     case.settings = case.settings | {"cuda_width": 5}
     assert width_of(case) == 5

@@ -26,6 +26,7 @@ from scipy import stats
 from support.configurations import SCHEMA, merged, read
 from support.project import Project
 
+from compositional import plugins
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import raven
 from compositional.evaluation.metrics import measure
@@ -34,7 +35,7 @@ from compositional.figures.shared import synthesized as tables
 from compositional.kinds.puzzle import PuzzleSplit
 from compositional.layers.functional import gather
 from compositional.layers.tap import dropout, silent_tap
-from compositional.models import graph_structured, pixel_shuffle_transformer
+from compositional.models import Model, graph_structured, pixel_shuffle_transformer
 from compositional.planning import targets
 from compositional.plugins import defaults
 from compositional.runs import Run
@@ -467,7 +468,7 @@ def graph_problem(model: str = "graph_structured", **changes) -> Problem:
             for name, member in members.items()
         },
         model_name=model,
-        model=import_module(f"compositional.models.{model}"),
+        model=plugins.load(Model, f"models.{model}"),
         model_parameters=defaults(f"models.{model}") | small | changes,
         regularizer=None,
         regularizer_parameters={},
@@ -637,7 +638,7 @@ def test_a_series_stands_for_its_tasks_and_a_generation_is_built_from_the_one_be
     wide = configured({"tasks": {"raven_evolved": {"series": {"generation": 2, "population": [8, 16]}}}})
     splits, runs = wide.built_from("raven_evolved_loop0_generation2_population8")
     assert (splits[1], len(runs)) == ("raven_evolved_loop0_generation1_population8", 8)
-    sizes = configured({"pack_size": {names[4]: 1}}).config["pack_size"]
+    sizes = configured({"pack_size": {"cpu": {names[4]: 1}}}).config["pack_size"]
     assert (sizes[names[3]], sizes[names[4]]) == (sizes["raven_evolved"], 1)
     turned = read(*CONFIGS)
     turned["tasks"]["raven_evolved"]["series"] = {"generation": 3, "loop": [0, 1, 2]}

@@ -12,13 +12,14 @@ import pytest
 import torch
 import yaml
 
+from compositional import plugins
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import low_rank
 from compositional.evaluation import learning_curves
 from compositional.figures import component_dynamics, growth_law
 from compositional.kinds.tensor import TensorSplit, load
 from compositional.layers import factorization
-from compositional.models import cp_factorization, hierarchical_tensor_factorization, matrix_factorization
+from compositional.models import Model, cp_factorization, hierarchical_tensor_factorization, matrix_factorization
 from compositional.plugins import defaults
 from compositional.records import store
 from compositional.stages.split import make_split
@@ -48,7 +49,7 @@ def problem(task: str, model: str, changes: dict, options: dict | None = None, *
         about=about,
         splits={name: split_of(members, about, name) for name in members},
         model_name=model,
-        model=import_module(f"compositional.models.{model}"),
+        model=plugins.load(Model, f"models.{model}"),
         model_parameters=defaults(f"models.{model}") | (options or {}),
         regularizer=None,
         regularizer_parameters={},

@@ -36,6 +36,7 @@ def read(*names: str) -> dict:
     return merged(*map(_file, names))
 
 
+PAPER = ["paper.yaml", *(f"paper/{path.name}" for path in sorted((ROOT / "config" / "paper").glob("*.yaml")))]
 STUDIES = [f"studies/{path.name}" for path in sorted((ROOT / "config" / "studies").glob("*.yaml"))]
 
 

@@ -20,7 +20,8 @@ from support.configurations import SCHEMA, merged, read
 from compositional.configuration.configuration import Configuration
 from compositional.plugins import available, declarations
 from compositional.stages import split as stage
-from compositional.training.problem import Problem, read_problem
+from compositional.stages.shared.trained_runs import read_problem
+from compositional.training.problem import Problem
 
 PATH = Path(__file__).with_suffix(".yaml")
 SMALL = yaml.safe_load(PATH.read_text(encoding="utf-8"))

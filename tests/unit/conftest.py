@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -24,20 +25,27 @@ def config() -> dict:
 
 @pytest.fixture
 def package(monkeypatch, tmp_path):
-    """A package with no module yet: writes one, given as "models.cnn"."""
+    """A package with the contracts of this one and no module yet: writes one, given as "models.cnn"."""
+    for contract in plugins.PACKAGE.glob("*/__init__.py"):
+        (tmp_path / contract.parent.name).mkdir()
+        shutil.copy(contract, tmp_path / contract.parent.name)
     monkeypatch.setattr(plugins, "PACKAGE", tmp_path)
 
     def clear() -> None:
         plugins.available.cache_clear()
+        plugins.contract.cache_clear()
         plugins.declarations.cache_clear()
         declared_by.cache_clear()
 
     clear()
 
-    def write(name: str, source: str) -> None:
-        path = plugins.module_path(name)
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(source)
+    def write(name: str, source: str, without: str = "") -> None:
+        """With the least that its folder asks for above `source`, except one name."""
+        contract = plugins.contract(name.partition(".")[0])
+        values = {"PARAMETERS": "{}", "FILES": "{}"}
+        needed = [one for one in contract.names if one in contract.required and one != without] if contract else []
+        lines = [f"{one} = {values.get(one, ())}" if one.isupper() else f"def {one}(*arguments): ..." for one in needed]
+        plugins.module_path(name).write_text("\n".join([*lines, source]))
         clear()
 
     yield write

@@ -1,20 +1,107 @@
-"""What modules declare is read without importing them, and what is no plug-in is refused."""
+"""What modules declare is read without importing them, and what breaks its folder's contract is refused."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from compositional import plugins
+from compositional.models import Model
 from compositional.records.fingerprint import fingerprint
 
+FOLDERS = ("datasets", "kinds", "tasks", "models", "regularizers", "figures")
 
-def test_modules_without_a_declaration_are_refused(package, tmp_path):
-    package("models.base", 'KIND = "image"\nREPRESENTATIONS = ("features",)\nPARAMETERS = {"width": {"default": 1}}\n')
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_module_keeps_its_contract(folder):
+    assert plugins.contract(folder).required
+    for name in plugins.available(folder):
+        assert plugins.declarations(f"{folder}.{name}").keys() >= plugins.contract(folder).defaults.keys()
+
+
+def test_a_description_holds_what_the_module_defines_and_defaults():
+    from compositional.models import batchnorm_cnn, resnet18
+
+    model = plugins.load(Model, "models.batchnorm_cnn")
+    assert (model.forward, model.calibrate) == (batchnorm_cnn.forward, batchnorm_cnn.calibrate)
+    assert (model.WIDTH, model.fit, model.buffers({}, {}, 0), model.describe({}, {}, 0)) == ({}, None, {}, [])
+    assert plugins.load(Model, "models.resnet18").WIDTH is resnet18.WIDTH
+
+
+def test_a_literal_that_a_module_does_not_declare_has_the_contracts_default(package):
+    package("tasks.toy", "")
+    assert plugins.declarations("tasks.toy") == {
+        "KIND": (),
+        "DATASET": (),
+        "PARAMETERS": {},
+        "PARALLEL": False,
+        "BUILT_FROM": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [(folder, name) for folder in FOLDERS for name in sorted(plugins.contract(folder).required)]
+)
+def test_what_a_module_must_define_and_does_not_is_named(package, tmp_path, folder, name):
+    package(f"{folder}.toy", "", without=name)
+    see = re.escape(str(tmp_path / folder / "__init__.py"))
+    with pytest.raises(ValueError, match=rf"{folder}/toy.py (defines|declares) no {name}: .*; see {see}"):
+        plugins.declarations(f"{folder}.toy")
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "near"),
+    [
+        ("regularizers.toy", "def prepair(parameters, split): ...", "prepare"),
+        ("regularizers.toy", "PAIRD = True", "PAIRED"),
+        ("models.toy", "WIDHT = {}", "WIDTH"),
+        ("models.toy", "def calibrates(parameters, weights, batches): ...", "calibrate"),
+        ("models.toy", "buffer = None", "buffers"),
+        ("tasks.toy", "PARALEL: bool = True", "PARALLEL"),
+        ("figures.toy", "ONE_MODELS = True", "ONE_MODEL"),
+        ("datasets.toy", "class from_hubb: ...", "from_hub"),
+    ],
+)
+def test_what_looks_like_a_misspelling_of_the_contract_is_refused(package, module, line, near):
+    package(module, f"\n\n{line}\n")
+    own = re.search(r"(?!def|class)\b\w+", line)[0]
+    with pytest.raises(ValueError, match=rf"toy.py, line \d+: '{own}' is nothing that .*; did you mean '{near}'\? .* with _;"):
+        plugins.declarations(module)
+
+
+def test_a_misspelled_function_that_is_required_is_named_with_its_nearest_match(package):
+    package("regularizers.toy", "def penalyt(step): ...\n", without="penalty")
+    with pytest.raises(ValueError, match=r"'penalyt' is nothing that a module here defines; did you mean 'penalty'\?"):
+        plugins.declarations("regularizers.toy")
+
+
+def test_a_required_function_is_looked_for_among_names_that_are_less_like_it(package):
+    package("figures.toy", "def darw(table, options): ...\n", without="draw")
+    with pytest.raises(ValueError, match=r"toy.py defines no draw \(is it 'darw', line 3\?\)"):
+        plugins.declarations("figures.toy")
+
+
+def test_helpers_of_other_names_are_a_modules_own(package):
+    """Also one that is like a name of the contract that the module has, too, and one that is imported."""
+    helpers = "from statistics import fmean as observed\n_buffer = 1\nSIZES = ()\nWIDTHS = ()\nWIDTH = {}\n"
+    package("models.toy", f"{helpers}def initialize_encoder(): ...\ndef forwards(): ...\ndef _measur(): ...\nmeasures_of = 1\n")
+    assert plugins.declarations("models.toy")["SIZES"] == ()
+
+
+def test_an_optional_literal_must_be_one(package):
+    package("regularizers.toy", "PAIRED = bool(1)\n")
+    with pytest.raises(ValueError, match=r"toy.py, line \d+: PAIRED is computed, and must be a literal"):
+        plugins.declarations("regularizers.toy")
+
+
+def test_declarations_are_taken_over_and_joined(package, tmp_path):
+    package("models.base", 'KIND = "image"\nPARAMETERS = {"width": {"default": 1}}\n')
     taken = f"from {tmp_path.name}.models import base as other\nKIND = other.KIND\nREPRESENTATIONS = other.REPRESENTATIONS\n"
     package("models.extended", taken + "PARAMETERS = other.PARAMETERS\n")
     joined = 'SHARED = {"depth": {"default": 2}}\nPARAMETERS = other.PARAMETERS | SHARED | {"width": {"default": 3}}\n'
     package("models.joined", taken + joined)
-    package("models.computed", taken + "PARAMETERS = {**other.PARAMETERS}\n")
+    package("models.computed", taken + "PARAMETERS = {**other.PARAMETERS}\n", without="PARAMETERS")
     assert plugins.declarations("models.extended") == plugins.declarations("models.base")
     assert list(plugins.defaults("models.joined").items()) == [("width", 3), ("depth", 2)]
     with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
@@ -31,7 +118,7 @@ def test_modules_of_which_no_result_can_have_the_name_are_refused(package, name)
 @pytest.mark.parametrize("listed", ["REPRESENTATIONS", "APPLIES_TO"])
 def test_a_text_where_names_are_listed_is_refused(package, listed):
     """Not taken for one name: the module itself would look into it letter by letter."""
-    package("regularizers.toy", f'REPRESENTATIONS = ()\nAPPLIES_TO = ()\nPARAMETERS = {{}}\n{listed} = ("image")\n')
+    package("regularizers.toy", f'{listed} = ("image")\n')
     with pytest.raises(ValueError, match=rf"toy.py: {listed} = 'image' is text; .* \('image',\) with its comma"):
         plugins.declarations("regularizers.toy")
 

@@ -23,7 +23,7 @@ FIGURE = "results/figures/ablation.pdf"
 KILLS, SEED = int(os.environ.get("KILLS", "2")), int(os.environ.get("SEED", "0"))
 GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1]}, "seeds": [0, 1]}
 SMALL = {
-    "pack_size": {"default": 4},
+    "pack_size": {"cpu": {"default": 4}},
     "tasks": {"digits_concat": {"training": {"steps": 60, "record_every": 4}}},
     "studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}},
 }

@@ -410,7 +410,7 @@ def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
     ]
     assert len(names) == 2
     remove(built, "results/store", "results/runs/digits_concat")
-    changed = overlay(learning_rate=0.004) | {"pack_size": {"default": 1}}
+    changed = overlay(learning_rate=0.004) | {"pack_size": {"cpu": {"default": 1}}}
     changed["tasks"]["digits_concat"]["test_pairs"] = 30
     built.overlay(changed)
     for name in names:

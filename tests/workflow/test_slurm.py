@@ -48,13 +48,14 @@ def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
     (folder / "config" / "paper.yaml").write_text(
-        yaml.safe_dump(TINY | {"pack_size": {"default": pack_size}, "studies": studies})
+        yaml.safe_dump(TINY | {"pack_size": {"cpu": {"default": pack_size}}, "studies": studies})
     )
-    path = folder / "slurm" / "config.v9+.yaml"
-    settings = yaml.safe_load(path.read_text())
-    for key, value in profile.items():
-        settings[key] = settings[key] | value if isinstance(value, dict) else value
-    path.write_text(yaml.safe_dump(settings))
+    for name, edits in {"slurm": profile, "local-gpu": {}}.items():
+        path = folder / name / "config.v9+.yaml"
+        settings = yaml.safe_load(path.read_text())
+        for key, value in (edits | {"configfile": ["config/paper.yaml"]}).items():
+            settings[key] = settings[key] | value if isinstance(value, dict) else value
+        path.write_text(yaml.safe_dump(settings))
     return folder
 
 

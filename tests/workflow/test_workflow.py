@@ -192,7 +192,12 @@ def test_a_changed_option_reruns_exactly_what_it_touches(built):
         "aggregate",
         "plot",
     }
-    for key, value in (("device", "auto"), ("checkpoint_seconds", 5), ("pack_size", {"default": 1}), ("mirror", "/nowhere")):
+    for key, value in (
+        ("device", "auto"),
+        ("checkpoint_seconds", 5),
+        ("pack_size", {"cpu": {"default": 1}}),
+        ("mirror", "/nowhere"),
+    ):
         assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
 
 

@@ -117,7 +117,7 @@ def manifest(
     data = {}
     for path in raw:
         dataset = path.parent.name
-        license_ = declarations(f"datasets.{dataset}").get("LICENSE", {"name": "unknown", "redistribution": False})
+        license_ = declarations(f"datasets.{dataset}")["LICENSE"] or {"name": "unknown", "redistribution": False}
         data[f"{dataset}/{path.name}"] = {"sha256": files.sha256(path), "bytes": path.stat().st_size, "license": license_}
     return {
         "format": FORMAT,

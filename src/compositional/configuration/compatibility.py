@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import options_for
-from compositional.configuration.schema import several
-from compositional.plugins import is_network, kind_declares, kinds_that
+from compositional.configuration.schema import declared_by, several
+from compositional.plugins import is_network, kinds_that
 
 # What stage represent makes of a run's weights.
 REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
@@ -16,7 +16,7 @@ REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
 
 def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[str]:
     """Why a task of this kind cannot be trained with the settings that it and the model ask for."""
-    problems, settings, declared = [], entries.settings(task, model), kind_declares(kind)
+    problems, settings, declared = [], entries.settings(task, model), declared_by(f"kinds.{kind}")
     size, multiple, option = settings["batch_size"], declared["BATCH_MULTIPLE"], declared["FULL_BATCH"]
     if size % multiple:
         problems.append(f"training.batch_size of {kind} tasks must be a multiple of {multiple}, {task!r} has {size}")
@@ -49,7 +49,7 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
     if declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
         needed = " or ".join(declared["REPRESENTATIONS"])
         return [f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {', '.join(shown)}"]
-    if declared.get("PAIRED") and (size := entries.settings(task, model)["batch_size"]) % 2:
+    if declared["PAIRED"] and (size := entries.settings(task, model)["batch_size"]) % 2:
         return [
             f"regularizer {regularizer!r} pairs the examples of a batch: training.batch_size of {task!r} must be even, "
             f"it is {size}"
@@ -59,7 +59,7 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
 
 def too_large(entries: Entries, regularizer: str, strengths: Iterable[float]) -> list[str]:
     """Lambdas that a regularizer cannot have, such as a dropout rate of 1; each with what is allowed."""
-    bound = entries.declared("regularizers", regularizer).get("LAMBDA_BELOW")
+    bound = entries.declared("regularizers", regularizer)["LAMBDA_BELOW"]
     return [
         f"lambda of regularizer {regularizer!r} must be below {bound}, it is {strength:g}"
         for strength in strengths
@@ -75,10 +75,10 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
     problems = _wrong_settings(entries, task, model, kind)
     problems += [
         f"model {model!r} needs the package {name}, which is not installed: pip install -r envs/optional.txt"
-        for name in entries.declared("models", model).get("PACKAGES", ())
+        for name in entries.declared("models", model)["PACKAGES"]
         if find_spec(name) is None
     ]
-    if "BUILT_FROM" in entries.declared("tasks", task):
+    if entries.declared("tasks", task)["BUILT_FROM"]:
         # The graphs that the search may find must fit the network.
         allowed, found = entries.parameters("models", model), entries.parameters("tasks", task)
         problems += [
@@ -92,7 +92,7 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
 def unrepresented(entries: Entries, task: str, model: str) -> list[str]:
     """Why stage represent cannot show this task to this model, which can be trained on it; empty if it can."""
     kind, shown = entries.declared("tasks", task)["KIND"], entries.declared("models", model)["REPRESENTATIONS"]
-    if not kind_declares(kind)["REPRESENTED"]:
+    if not declared_by(f"kinds.{kind}")["REPRESENTED"]:
         kinds = " and ".join(kinds_that("REPRESENTED"))
         return [f"representations are measured of {kinds} tasks, {task!r} is a task of kind {kind!r}"]
     return [] if shown else [f"model {model!r} shows no representation to measure"]

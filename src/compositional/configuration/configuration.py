@@ -57,8 +57,9 @@ class Configuration(Entries):
             problems += [line for section in SECTIONS for name in written[section] for line in self.wrong_entry(section, name)]
             known = ["default", *sorted({*self._given["tasks"], *self.names("tasks")})]
             problems += [
-                f"pack_size: unknown task {name!r}{options_for(name, known)}"
-                for name in written["pack_size"]
+                f"pack_size.{device}: unknown task {name!r}{options_for(name, known)}"
+                for device, sizes in self._given["pack_size"].items()
+                for name in sizes
                 if name not in known
             ]
         problems = problems or wrong_figures(self)

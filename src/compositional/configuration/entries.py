@@ -64,7 +64,7 @@ class Entries:
 
     def parallel(self, task: str) -> bool:
         """Whether making this task uses several processes."""
-        return self.declared("tasks", task).get("PARALLEL", False)
+        return self.declared("tasks", task)["PARALLEL"]
 
     def raw_files(self, task: str) -> list[str]:
         """Names of the dataset's files that must be downloaded; empty for generated and bundled datasets.
@@ -108,7 +108,7 @@ class Entries:
         Raises:
             ConfigurationError: they cannot be found.
         """
-        keys = self.declared("tasks", task).get("BUILT_FROM")
+        keys = self.declared("tasks", task)["BUILT_FROM"]
         if keys is None:
             return [], []
         parameters = self.parameters("tasks", task)

@@ -9,7 +9,7 @@ from compositional.configuration.compatibility import REPRESENTED, impossible, t
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import SECTIONS, options_for
 from compositional.configuration.schema import check, declared_by, options_schema, several
-from compositional.plugins import available, kind_declares, kinds_that
+from compositional.plugins import available, kinds_that
 from compositional.runs import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
@@ -81,10 +81,11 @@ def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list
         if name not in (known := entries.names(section))
     ]
     if "model" not in grid:
-        if not problems and not kind_declares(kind := entries.declared("tasks", grid["task"])["KIND"])["PICTURED"]:
-            shown = " and ".join(kinds_that("PICTURED"))
-            problems.append(f".task: this figure shows {shown} tasks, {grid['task']!r} is a task of kind {kind!r}")
-        return problems
+        if problems:
+            return problems
+        kind, shown = entries.declared("tasks", grid["task"])["KIND"], kinds_that("PICTURED")
+        wrong = f".task: this figure shows {' and '.join(shown)} tasks, {grid['task']!r} is a task of kind {kind!r}"
+        return [wrong] if kind not in shown else []
     problems += [
         f".regularizers.{name}: lambdas {', '.join(map(str, strengths))} are not different in their twelve digits"
         for name, strengths in grid["regularizers"].items()
@@ -102,12 +103,12 @@ def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list
 def _wrong_together(where: str, module: str, grids: list[dict[str, Any]]) -> list[str]:
     """Why a figure cannot be drawn of these grids, each of which is possible."""
     declared, problems = declared_by(f"figures.{module}"), []
-    if declared.get("REGULARIZED") and all(run.strength == 0 for grid in grids for run in expand(grid)):
+    if declared["REGULARIZED"] and all(run.strength == 0 for grid in grids for run in expand(grid)):
         problems.append(
             f"{where}.grids: this figure compares regularized runs with plain ones, and no grid has a regularizer with a "
             "lambda above 0"
         )
-    if declared.get("ONE_MODEL"):
+    if declared["ONE_MODEL"]:
         problems += [
             f"{where}.grids: this figure shows one model a task, for {task!r} it has {', '.join(models)}; make a figure of "
             f"each, with module: {module}"

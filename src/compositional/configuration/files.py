@@ -77,6 +77,8 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
         content = read(path)
         studies = content.pop("studies", None)
         entries: dict[str, Any] = {}
+        if isinstance(sizes := content.pop("pack_size", None), dict):
+            content |= {f"pack_size.{device}": own for device, own in sizes.items()}
         for key, own in content.items():
             entries |= {f"{key}.{name}": value for name, value in own.items()} if isinstance(own, dict) else {key: own}
         for study, entry in studies.items() if isinstance(studies, dict) else ():  # what is none, the schema refuses

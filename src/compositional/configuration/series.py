@@ -1,4 +1,10 @@
-"""Series of tasks, and grids of several tasks and models, written out as one of each."""
+"""Series of tasks, and grids of several tasks and models, written out as one of each.
+
+A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1, <name>_loop0_generation2,
+<name>_loop1_generation1, ...; a grid of it for a grid of each, its pack size for that of each. A part of it, named by values of
+all axes but the last, such as <name>_loop0, is one for grids, too. An option of a figure that holds tasks by a label, or a value
+by task, may be a part or a series of one axis: {"1": <name>_loop0_generation1, ...}, or {<name>_loop0_generation1: 1, ...}.
+"""
 
 from __future__ import annotations
 
@@ -10,52 +16,81 @@ from compositional.configuration.schema import declared_by
 from compositional.plugins import available
 
 
-def _single_grids(grid: dict[str, Any], series: dict[str, list[str]]) -> list[dict[str, Any]]:
+def _members(name: str, entry: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[int, str]]]:
+    """The tasks that an entry stands for, by name, itself if it has no series; and the parts of its series, by name: their tasks
+    by value of the last axis."""
+    given = entry.get("series")
+    if given is None:
+        return {name: entry}, {}
+    module = entry.get("module", name)
+    # In the order in which the module declares them: overlays may turn the order of keys around.
+    order = list(declared_by(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
+    axes = sorted(given, key=lambda axis: order.index(axis) if axis in order else -1)
+    choices = [range(1, given[axis] + 1) if isinstance(given[axis], int) else given[axis] for axis in axes]
+    tasks: dict[str, dict[str, Any]] = {}
+    parts: dict[str, dict[int, str]] = {}
+    rest = {"module": module} | {key: value for key, value in entry.items() if key != "series"}
+    for values in itertools.product(*choices):
+        words = [name, *(f"{axis}{value}" for axis, value in zip(axes, values, strict=True))]
+        tasks["_".join(words)] = rest | dict(zip(axes, values, strict=True))
+        parts.setdefault("_".join(words[:-1]), {})[values[-1]] = "_".join(words)
+    return tasks, parts
+
+
+def _single_grids(grid: dict[str, Any], members: dict[str, list[str]]) -> list[dict[str, Any]]:
     """A grid of several tasks and models as one of each; a number of seeds written out."""
     names = {key: [grid[key]] if isinstance(grid[key], str) else grid[key] for key in ("task", "model") if key in grid}
-    names["task"] = [member for task in names["task"] for member in series.get(task, [task])]
+    names["task"] = [member for task in names["task"] for member in members.get(task, [task])]
     seeds = {"seeds": list(range(grid["seeds"]))} if isinstance(grid.get("seeds"), int) else {}
     return [grid | seeds | dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]
 
 
+def _with_tasks(schema: Any, value: Any, parts: dict[str, dict[int, str]]) -> Any:
+    """An option of a figure, with tasks instead of a series where its schema has an object of tasks, or one whose keys are."""
+    if not isinstance(schema, dict):
+        return value
+    inside = schema.get("additionalProperties")
+    if isinstance(value, str) and schema.get("type") == "object" and value in parts:
+        if schema.get("names") == "tasks":
+            return {task: place for place, task in parts[value].items()}
+        if isinstance(inside, dict) and inside.get("names") == "tasks":
+            return {str(place): task for place, task in parts[value].items()}
+    if isinstance(value, dict):
+        return {key: _with_tasks(schema.get("properties", {}).get(key, inside), own, parts) for key, own in value.items()}
+    return [_with_tasks(schema.get("items"), own, parts) for own in value] if isinstance(value, list) else value
+
+
 def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The configuration with series of tasks as single tasks, and grids of one task, one model and listed seeds; and which
-    tasks have the same name then.
+    """The configuration with series of tasks as single tasks, grids of one task, one model and listed seeds, and pack sizes of
+    its device alone; and which tasks have the same name then.
 
     `places` says of a figure's grids, for messages, which of the file they come from.
-    A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1,
-    <name>_loop0_generation2, <name>_loop1_generation1, ..., a grid of it for a grid of each, its pack size for that of each.
     """
     tasks: dict[str, dict[str, Any]] = {}
-    series: dict[str, list[str]] = {}
-    problems: list[str] = []
+    owners: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    parts: dict[str, dict[int, str]] = {}
+    problems = []
     for name, entry in config["tasks"].items():
-        # In the order in which the module declares them: overlays may turn the order of keys around.
-        module = entry.get("module", name)
-        order = list(declared_by(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
-        given = entry.get("series", {})
-        places = {axis: order.index(axis) if axis in order else -1 for axis in given}
-        axes = {
-            axis: list(range(1, given[axis] + 1)) if isinstance(given[axis], int) else given[axis]
-            for axis in sorted(given, key=places.__getitem__)
-        }
-        rest = {key: value for key, value in entry.items() if key != "series"}
-        single = rest if not axes else {"module": rest.get("module", name)} | rest
-        series[name] = []
-        for values in itertools.product(*axes.values()):
-            member = "_".join([name, *(f"{axis}{value}" for axis, value in zip(axes, values, strict=True))])
-            written = single | dict(zip(axes, values, strict=True))
-            if member in tasks:
-                other = next(other for other, members in series.items() if member in members)
-                problems.append(f"tasks: {other!r} and {name!r} both make a task {member!r}; rename one of them")
-            tasks[member] = written
-            series[name].append(member)
+        own, own_parts = _members(name, entry)
+        problems += [
+            f"tasks: {owners[task]!r} and {name!r} both make a task {task!r}; rename one of them"
+            for task in own
+            if task in owners
+        ]
+        tasks |= own
+        owners |= dict.fromkeys(own, name)
+        parts |= own_parts
+        members |= {name: list(own), **{part: list(along.values()) for part, along in own_parts.items()}}
     studies = copy.deepcopy(config["studies"])
-    for study in studies.values():
-        for figure in study["figures"].values():
-            grids = [(place, one) for place, grid in enumerate(figure["grids"]) for one in _single_grids(grid, series)]
-            figure["places"], figure["grids"] = ([pair[index] for pair in grids] for index in (0, 1))
-    sizes = config["pack_size"]
-    sizes = {member: sizes[name] for name in series if name in sizes for member in series[name]} | sizes
+    for name, figure in [pair for study in studies.values() for pair in study["figures"].items()]:
+        grids = [(place, one) for place, grid in enumerate(figure["grids"]) for one in _single_grids(grid, members)]
+        figure["places"], figure["grids"] = ([pair[index] for pair in grids] for index in (0, 1))
+        if figure.get("options") and (module := figure.get("module", name)) in available("figures"):
+            declared = declared_by(f"figures.{module}")["PARAMETERS"]
+            figure["options"] = {key: _with_tasks(declared.get(key), own, parts) for key, own in figure["options"].items()}
+    # `auto` plans like cpu, also where there is a GPU: a plan is made on one machine, such as a cluster's login node, for others.
+    sizes = config["pack_size"]["cuda" if config["device"] == "cuda" else "cpu"]
+    sizes = {task: sizes[name] for name in config["tasks"] if name in sizes for task in members[name]} | sizes
     archived = {"figures": "all", "data": False} | config.get("archive", {})
     return config | {"tasks": tasks, "studies": studies, "pack_size": sizes, "archive": archived}, problems

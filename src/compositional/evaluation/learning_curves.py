@@ -49,12 +49,11 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list
     if settings["influence_examples"] or settings["record_outputs"]:
         # Gradients of inputs are wanted, not of weights.
         weights = metrics.calibrated(problem, {name: weight.detach() for name, weight in weights.items()})
-    if observe := getattr(problem.model, "observe", None):
-        with torch.no_grad():
-            observed = observe(problem.model_parameters, weights, problem.about)
-        for metric, values in observed.items():
-            for result, value in zip(results, values.tolist(), strict=True):
-                result["model", metric] = value
+    with torch.no_grad():
+        observed = problem.model.observe(problem.model_parameters, weights, problem.about)
+    for metric, found in observed.items():
+        for result, value in zip(results, found.tolist(), strict=True):
+            result["model", metric] = value
     for name, split in problem.splits.items():
         more: list[tuple[str, list]] = []
         if settings["influence_examples"]:

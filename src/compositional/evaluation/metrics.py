@@ -15,12 +15,11 @@ CALIBRATION_EXAMPLES = 512
 
 def calibrated(problem: Problem, weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights, and what else a model needs for evaluation and learns from training examples (`calibrate`, if it has that)."""
-    calibrate = getattr(problem.model, "calibrate", None)
-    if calibrate is None:
+    if problem.model.calibrate is None:
         return weights
     runs = next(iter(weights.values())).shape[0]
     batches = problem.splits["train"].evaluation_batches(runs, BATCH, CALIBRATION_EXAMPLES)
-    return weights | calibrate(problem.model_parameters, weights, (batch for _, batch in batches))
+    return weights | problem.model.calibrate(problem.model_parameters, weights, (batch for _, batch in batches))
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None = None) -> list[dict[tuple[str, str], float]]:

@@ -1,42 +1,18 @@
-"""What a batch is. A kind of task is a module with
+"""What a batch is. A kind of task is a module with what `Kind` says. Its literals are read without importing it.
 
-    load(folder, device)   the members of a split task, each a `Split` on that device, by name; `folder` as stage split writes it
-    LOSSES           the losses that its batches have, of those that `training.loss` names
-
-and, where they differ from DEFAULTS,
-
-    SAID             what a task of this kind must say of itself in task.json, beside what `tasks` asks of every task
-    COLUMNS          columns of its training set, and of which of the library's features each may be; (): of any
-    BATCH_MULTIPLE   the number that divides training.batch_size
-    FULL_BATCH       the option of its tasks that says how many training examples there are, if every batch holds them all
-    INFLUENCE        True: its batches are `Influenced`, as training.influence_examples needs
-    MARGINS          True: its splits are `Described`, its batches `Margined`, as training.record_outputs needs
-    REPRESENTED      True: stage represent can show its test set to a network: splits are `kinds.sequence.SequenceSplit`s, or
-                     batches are `kinds.shared.labelled.Labelled`
-    PICTURED         True: figures can show its examples: splits are `kinds.image.ImageSplit`s
-
-All are literals, read without importing the module. R is the number of runs that compute together, B the examples of a batch.
+R is the number of runs that compute together, B the examples of a batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
-
-DEFAULTS = {
-    "SAID": (),
-    "COLUMNS": {},
-    "BATCH_MULTIPLE": 1,
-    "FULL_BATCH": None,
-    "INFLUENCE": False,
-    "MARGINS": False,
-    "REPRESENTED": False,
-    "PICTURED": False,
-}
 
 
 class Batch(Protocol):
@@ -148,3 +124,30 @@ class Composed(Split, Protocol):
     """A split whose examples are made of known components: combinations (n, C), the item of each."""
 
     combinations: np.ndarray
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a module here defines; what has a default, where it needs that."""
+
+    # The losses that its batches have, of those that `training.loss` names.
+    LOSSES: tuple[str, ...]
+    # load(folder, device): the members of a split task by name; `folder` as stage split writes it.
+    load: Callable[[Path, str], dict[str, Split]]
+    # What a task of this kind must say of itself in task.json, beside what `tasks` asks of every task.
+    SAID: tuple[str, ...] = ()
+    # Columns of its training set, and of which of the library's features each may be; (): of any.
+    COLUMNS: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # The number that divides training.batch_size.
+    BATCH_MULTIPLE: int = 1
+    # The option of its tasks that says how many training examples there are, if every batch holds them all.
+    FULL_BATCH: str | None = None
+    # Its batches are `Influenced`, as training.influence_examples needs.
+    INFLUENCE: bool = False
+    # Its splits are `Described`, its batches `Margined`, as training.record_outputs needs.
+    MARGINS: bool = False
+    # Stage represent can show its test set to a network: splits are `kinds.sequence.SequenceSplit`s, or batches are
+    # `kinds.shared.labelled.Labelled`.
+    REPRESENTED: bool = False
+    # Figures can show its examples: splits are `kinds.image.ImageSplit`s.
+    PICTURED: bool = False

@@ -23,7 +23,8 @@ from compositional.layers.tap import silent_tap
 from compositional.notebook.inputs import split_of
 from compositional.records import integrity
 from compositional.runs import Run
-from compositional.training.problem import Problem, read_problem
+from compositional.stages.shared.trained_runs import read_problem
+from compositional.training.problem import Problem
 
 
 @dataclass(repr=False)

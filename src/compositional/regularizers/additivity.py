@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from compositional.kinds import Recombined
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("image", "sequence_regression")
 REPRESENTATIONS = ("penultimate",)

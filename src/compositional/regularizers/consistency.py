@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.layers.functional import aligned, divergence, padding_bias
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("sequence",)
 REPRESENTATIONS = ("encoder_states",)

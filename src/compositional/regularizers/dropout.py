@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from compositional.training.step import Representation, Step
+from compositional.regularizers import Representation, Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS = ("word_embedding", "penultimate")

@@ -13,7 +13,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from compositional.training.step import Representation, Step
+from compositional.regularizers import Representation, Step
 
 APPLIES_TO = ("sequence", "image", "sequence_regression")
 REPRESENTATIONS = ("word_embedding", "penultimate")

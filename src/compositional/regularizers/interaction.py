@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from compositional.kinds.image import Batch
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("image",)
 REPRESENTATIONS: tuple = ()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from compositional.kinds.sequence import Batch as Sentences
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()

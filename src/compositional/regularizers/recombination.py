@@ -28,7 +28,7 @@ from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language import lexicon, logical_forms
 from compositional.layers.functional import divergence
 from compositional.layers.ragged import Layout
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("sequence", "image", "sequence_regression")
 REPRESENTATIONS: tuple = ()

@@ -11,7 +11,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from compositional.training.step import Representation, Step
+from compositional.regularizers import Representation, Step
 
 APPLIES_TO = ("sequence", "sequence_regression")
 REPRESENTATIONS = ("encoder_states", "command_states", "word_embedding")

@@ -11,7 +11,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()

@@ -15,10 +15,10 @@ import hashlib
 import lzma
 import os
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
-from compositional import files
+from compositional import files, plugins
+from compositional.datasets import Dataset
 
 MIRROR_VARIABLE = "COMPOSITIONAL_MIRROR"
 TIMEOUT_SECONDS = 60
@@ -26,6 +26,10 @@ TIMEOUT_SECONDS = 60
 
 class DownloadError(RuntimeError):
     """No source gave the file; the message says which failed how, and what to do."""
+
+
+def _described(dataset: str) -> Dataset:
+    return plugins.load(Dataset, f"datasets.{dataset}")
 
 
 def _unpack(payload: bytes, name: str) -> bytes:
@@ -48,7 +52,7 @@ def _from_mirror(entry: dict, mirror: str | None) -> bytes:
 
 
 def _from_hub(dataset: str, name: str) -> bytes:
-    rebuild = getattr(import_module(f"compositional.datasets.{dataset}"), "from_hub", None)
+    rebuild = _described(dataset).from_hub
     if rebuild is None:
         raise LookupError(f"{dataset} is not read from the hub")
     return rebuild(name)
@@ -64,7 +68,7 @@ def _from_url(dataset: str, name: str, entry: dict) -> bytes:
     expected = response.headers.get("Content-Length")
     if expected is not None and "Content-Encoding" not in response.headers and int(expected) != len(response.content):
         raise ValueError(f"cut off: {len(response.content)} of {expected} bytes")
-    extract = getattr(import_module(f"compositional.datasets.{dataset}"), "extract", None)
+    extract = _described(dataset).extract
     return extract(name, response.content) if extract else _unpack(response.content, entry["url"])
 
 
@@ -88,7 +92,7 @@ def verify(dataset: str, path: Path) -> None:
         ValueError: it is not what was published. It is removed, so that the next call fetches it anew.
     """
     try:
-        _check(path.read_bytes(), import_module(f"compositional.datasets.{dataset}").FILES[path.name])
+        _check(path.read_bytes(), _described(dataset).FILES[path.name])
     except ValueError as error:
         path.unlink()
         raise ValueError(
@@ -106,7 +110,7 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
     Raises:
         DownloadError: every source failed. Nothing is left at `destination`.
     """
-    entry = import_module(f"compositional.datasets.{dataset}").FILES[name]
+    entry = _described(dataset).FILES[name]
     mirror = os.environ.get(MIRROR_VARIABLE) or mirror
     ways: dict[str, Callable[[], bytes]] = {
         "mirror": lambda: _from_mirror(entry, mirror),

@@ -36,7 +36,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
 
 def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
     """What can be said of every run beyond loss and accuracy: by the model itself, or because the task's components are known."""
-    own = getattr(problem.model, "measure", None)
+    own = problem.model.measure
     if own is None:
         found = _of_representations(problem, weights)
         for result, start in zip(found, _untrained(problem, weights, folders), strict=False):
@@ -103,8 +103,7 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
         # What stands beside the accuracies: those that need no network, and what the model says of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]
-        if describe := getattr(problem.model, "describe", None):
-            rows += describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
+        rows += problem.model.describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
         if decoded is not None:
             files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, [] if diverged else _by_error_type(decoded[index]))
         files.write_csv(folder / "metrics.csv", METRICS_HEADER, rows)

@@ -6,18 +6,16 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
-from compositional import files
-from compositional.plugins import kind_declares
+from compositional import files, plugins
 from compositional.records import integrity, provenance
 from compositional.records.places import record_of
 from compositional.stages import download
-from compositional.tasks import IN_DISTRIBUTION
+from compositional.tasks import IN_DISTRIBUTION, Task
 
 # What a task says of itself and training does not look at. The rest says how examples are shown (canvas, distance, virtual
 # words): another value is other data, though the members are the same.
@@ -98,7 +96,7 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
             f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
             f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
         )
-    declared = kind_declares(kind)
+    declared = plugins.declarations(f"kinds.{kind}")
     if missing := [key for key in declared["SAID"] if key not in about]:
         needed = ", ".join(declared["SAID"])
         raise ValueError(f"task {task!r}: it does not say its {', '.join(missing)}; tasks of kind {kind!r} say {needed}")
@@ -160,12 +158,12 @@ def make_split(
         ValueError: a raw file is not what was published, another task or a run's metrics are not what was made, or `build` does
             not return what it must.
     """
-    implementation = import_module(f"compositional.{module}")
+    implementation = plugins.load(Task, module)
     for name in raw_files:
         download.verify(implementation.DATASET, raw / name)
     for path in (*splits, *metrics):
         integrity.verify(path)
-    more: dict[str, Any] = {"processes": processes} if getattr(implementation, "PARALLEL", False) else {}
+    more: dict[str, Any] = {"processes": processes} if implementation.PARALLEL else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     members, about = implementation.build(raw, parameters, **more)
     _check(task, implementation.KIND, members, about)

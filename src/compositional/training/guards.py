@@ -23,10 +23,11 @@ from torch import Tensor
 
 from compositional.kinds import Batch
 from compositional.layers.tap import silent_tap
+from compositional.models import Model
+from compositional.regularizers import Regularizer, Representation, Step
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem, weight_layout, width_of
 from compositional.training.state import State
-from compositional.training.step import Representation, Step
 
 EXAMPLES = 64  # of the training set, that evaluation is tried on
 _MOVE = 0.03  # standard deviation of what is added to weights: as they are initialized, a normalization can hide what mixes runs
@@ -77,23 +78,12 @@ def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, .
         _refuse(function, f"{what} has numbers that are not finite, before the first step", "finite")
 
 
-class _Watched:
-    """A plug-in with some functions instead of its own."""
-
-    def __init__(self, plugin: Any, **functions: Callable) -> None:
-        self._plugin = plugin
-        vars(self).update(functions)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plugin, name)
-
-
-def _forward_of(model: Any) -> Callable:
+def _forward_of(model: Model) -> Callable:
     """The forward pass that a model's author wrote."""
-    return model.Network.forward if hasattr(model, "Network") else model.forward
+    return model.Network.forward if model.Network else model.forward
 
 
-def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> _Watched:
+def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> Model:
     """The model, whose outputs are checked and put into `seen` with their batch."""
     model, written = problem.model, _forward_of(problem.model)
 
@@ -104,10 +94,10 @@ def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: boo
         seen.append((batch, outputs))
         return outputs
 
-    return _Watched(model, forward=forward)
+    return replace(model, forward=forward)
 
 
-def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> _Watched | None:
+def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Regularizer | None:
     """The regularizer, whose results are checked; what it makes of representations is put into `seen`."""
     regularizer, written = problem.regularizer, _forward_of(problem.model)
     if regularizer is None:
@@ -125,15 +115,17 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> _W
         _check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
         return value
 
+    if (own := regularizer.perturb) is None:
+        return replace(regularizer, penalty=penalty)
+
     def perturb(step: Step, shown: Representation) -> Tensor:
-        value, shape = regularizer.perturb(step, shown), tuple(shown.values.shape)
-        _check(regularizer.perturb, f"what it makes of {shown.name!r}", value, shape, shown.values.device, finite)
+        value, shape = own(step, shown), tuple(shown.values.shape)
+        _check(own, f"what it makes of {shown.name!r}", value, shape, shown.values.device, finite)
         seen.append(_Value(f"representation {shown.name!r}", written, shown.values[0]))
-        seen.append(_Value(f"perturbed representation {shown.name!r}", regularizer.perturb, value[0]))
+        seen.append(_Value(f"perturbed representation {shown.name!r}", own, value[0]))
         return value
 
-    functions = {"penalty": penalty} | ({"perturb": perturb} if hasattr(regularizer, "perturb") else {})
-    return _Watched(regularizer, **functions)
+    return replace(regularizer, penalty=penalty, perturb=perturb)
 
 
 def _check_draw(problem: Problem, key: int) -> None:
@@ -186,10 +178,10 @@ def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -
     runs = len(next(iter(weights.values())))
     _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
     with torch.no_grad():
-        if calibrate := getattr(model, "calibrate", None):
-            weights = weights | calibrate(problem.model_parameters, weights, [batch])
+        if model.calibrate:
+            weights = weights | model.calibrate(problem.model_parameters, weights, [batch])
         outputs = model.forward(problem.model_parameters, weights, batch, silent_tap)
-    return [_Value("output in evaluation", _forward_of(model), outputs[0])]
+    return [_Value("output in evaluation", _forward_of(problem.model), outputs[0])]
 
 
 def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:
@@ -226,7 +218,7 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     Raises:
         PluginError: a model, a regularizer or a kind of task is wrong.
     """
-    if hasattr(problem.model, "fit"):
+    if problem.model.fit:
         return
     first, width = states[0], width_of(problem)
     other = next((state for state in states if state.seed != first.seed), first)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from compositional.training.pack import Pack
-from compositional.training.problem import Problem, weight_layout, width_of
+from compositional.training.problem import Problem, prepare, weight_layout, width_of
 from compositional.training.state import State, has_ended
 
 
@@ -33,9 +33,7 @@ def train_runs(
     """
     if problem.device == "cpu":
         torch.set_num_threads(1)
-    regularizer = problem.regularizer
-    prepare = getattr(regularizer, "prepare", None)
-    prepared = prepare(problem.regularizer_parameters, problem.splits["train"]) if prepare else None
+    prepared = prepare(problem)
     settings = problem.settings
     steps, every = settings["steps"], settings["record_every"]
 
@@ -48,11 +46,11 @@ def train_runs(
                 (state.step, split, metric, math.nan if lost else value) for (split, metric), value in values.items()
             ]
 
-    if fit := getattr(problem.model, "fit", None):
+    if problem.model.fit:
         layout = weight_layout(problem)
         for state in [state for state in states if state.step < steps]:
             started = time.perf_counter()
-            weights = layout.flatten(fit(problem.model_parameters, problem.about, problem.splits["train"]))
+            weights = layout.flatten(problem.model.fit(problem.model_parameters, problem.about, problem.splits["train"]))
             state.tensors["weights"] = weights
             state.diverged_at = None if weights.isfinite().all() else steps
             state.step, state.seconds = steps, time.perf_counter() - started

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from torch.func import functional_call
 
 from compositional import randomness
 from compositional.kinds import Batch
+from compositional.models import Model
 from compositional.training.problem import Problem, initialization_source
 
 
@@ -45,16 +47,33 @@ def _seeded(seed: int, device: str) -> Iterator[None]:
             generator.set_state(state)
 
 
-class NetworkModel:
-    """The functions of a model, of a problem whose module has `class Network`; what else there is, is the module's."""
+def model_of(described: Model, problem: Problem) -> Model:
+    """The description of a module with `class Network`, with the functions that are made of that for a problem.
 
-    WIDTH: ClassVar[dict[str, int]] = {"cpu": 1, "cuda": 1}
-    GRAPH = False  # every pass reads two random numbers back to the host, and the network may read more
+    Raises:
+        TypeError: its REPRESENTATIONS do not say of which submodules they are.
+    """
+    if described.Network is None or not isinstance(described.REPRESENTATIONS, dict):
+        raise TypeError(f"REPRESENTATIONS of a Network must be {{name: submodule}}, {described.REPRESENTATIONS!r} is not")
+    own = _Functions(described.Network, described.REPRESENTATIONS, problem)
+    return replace(
+        described,
+        WIDTH={"cpu": 1, "cuda": 1},
+        GRAPH=False,  # every pass reads two random numbers back to the host, and the network may read more
+        initialize=own.initialize,
+        forward=own.forward,
+        buffers=own.buffers,
+        calibrate=own.calibrate if own.norms else None,
+    )
 
-    def __init__(self, module: Any, problem: Problem) -> None:
+
+class _Functions:
+    """The functions of a model, made of its Network."""
+
+    def __init__(self, network: type[nn.Module], shown: dict[str, str], problem: Problem) -> None:
         # A fast path of nn.TransformerEncoder in evaluation gives other last bits than its layers.
         torch.backends.mha.set_fastpath_enabled(False)
-        self.module, self.problem = module, problem
+        self.type, self.problem = network, problem
         self.network = self._built(np.random.default_rng(0)).to(problem.device)
         self.norms = {
             name: part
@@ -64,18 +83,13 @@ class NetworkModel:
         for norm in self.norms.values():
             norm.track_running_stats, norm.momentum = False, None  # None: plain means over batches
         self._statistics = {f"{name}.{own}" for name, norm in self.norms.items() for own, _ in norm.named_buffers()}
-        if self.norms:
-            self.calibrate = self._calibrate
         self._now: tuple[Callable, Batch] | None = None  # tap and batch of the pass that is being made
-        for name, path in module.REPRESENTATIONS.items():
+        for name, path in shown.items():
             self.network.get_submodule(path).register_forward_hook(self._hook(name, path))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.module, name)
 
     def _built(self, source: np.random.Generator) -> nn.Module:
         with _seeded(int(source.integers(2**63)), "cpu"):
-            return self.module.Network(self.problem.model_parameters, self.problem.about)
+            return self.type(self.problem.model_parameters, self.problem.about)
 
     def initialize(self, parameters: dict, task: dict, source: np.random.Generator) -> dict[str, Tensor]:
         """One run's trained weights; tied ones are one."""
@@ -126,7 +140,7 @@ class NetworkModel:
         with _seeded(seed, self.problem.device):
             return functional_call(self.network, own, (batch.single(),))
 
-    def _calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Batch]) -> dict[str, Tensor]:
+    def calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Batch]) -> dict[str, Tensor]:
         """What batch normalization evaluates with: the means of these batches' statistics, as torch's `update_bn` takes them."""
         self.network.eval()
         for norm in self.norms.values():

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds import Batch
+from compositional.regularizers import Representation, Step
 from compositional.training import optimizers
 from compositional.training.noise import Noise
 from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State
-from compositional.training.step import Representation, Step, Tap
+from compositional.training.step import Tap
 
 
 class Pack:
@@ -67,8 +68,7 @@ class Pack:
         problem = self.problem
         self.noise.used = self.dropout.used = 0
         batch = self.batch_of(self.rows)
-        watch = getattr(problem.regularizer, "watch", None)
-        batch = watch(batch) if watch else batch
+        batch = problem.regularizer.watch(batch) if problem.regularizer else batch
 
         def step_of(other: Batch) -> Step:
             options, loss = problem.regularizer_parameters, problem.settings["loss"]
@@ -117,7 +117,7 @@ class Pack:
 
     def _run_step(self) -> None:
         """The step, on CUDA recorded once as a graph and replayed: hundreds of kernels for one launch."""
-        if self.problem.device == "cpu" or not getattr(self.problem.model, "GRAPH", True):
+        if self.problem.device == "cpu" or not self.problem.model.GRAPH:
             self._step()
             return
         if self.graph is None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,8 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds import Split
+from compositional.models import Model
+from compositional.regularizers import Regularizer
 from compositional.training.weights import WeightLayout
 
 # How many runs compute together, always: on CUDA the library picks a batched kernel by the number of runs, so fewer are
@@ -28,18 +28,17 @@ class Problem:
     about: dict[str, Any]  # task.json
     splits: dict[str, Split]
     model_name: str
-    model: Any  # a module of `models`, or `training.networks.NetworkModel` of one
+    model: Model
     model_parameters: dict[str, Any]
-    regularizer: Any  # a module of `regularizers`, or None
+    regularizer: Regularizer | None
     regularizer_parameters: dict[str, Any]
     settings: dict[str, Any]  # as in PARAMETERS
     device: str
 
     def __post_init__(self) -> None:
         # By name, so that what makes a model of a Network is in no other model's fingerprint.
-        if hasattr(self.model, "Network"):
-            module = getattr(self.model, "module", self.model)
-            self.model = import_module("compositional.training.networks").NetworkModel(module, self)
+        if self.model.Network:
+            self.model = import_module("compositional.training.networks").model_of(self.model, self)
 
     @property
     def seeded_as(self) -> str:
@@ -47,30 +46,12 @@ class Problem:
         return self.settings["seeded_as"] or self.task
 
 
-def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
-    """A family's problem from its task's folder; `family` as from Configuration.family_parameters."""
-    about = json.loads((split / "task.json").read_text())
-    regularizer = family.get("regularizer_module")
-    return Problem(
-        task=family["task"],
-        about=about,
-        splits=import_module(f"compositional.kinds.{about['kind']}").load(split, device),
-        model_name=family["model"],
-        model=import_module(f"compositional.{family['model_module']}"),
-        model_parameters=family["model_parameters"],
-        regularizer=import_module(f"compositional.{regularizer}") if regularizer else None,
-        regularizer_parameters=family.get("regularizer_parameters", {}),
-        settings=family["settings"],
-        device=device,
-    )
-
-
 def width_of(problem: Problem) -> int | None:
     """How many runs compute together on this device. A model too large to be filled up has a WIDTH of its own, and a
     configuration can name one for a large variant."""
     if problem.device == "cuda" and problem.settings["cuda_width"]:
         return problem.settings["cuda_width"]
-    return getattr(problem.model, "WIDTH", {}).get(problem.device, WIDTH[problem.device])
+    return problem.model.WIDTH.get(problem.device, WIDTH[problem.device])
 
 
 def initialization_source(problem: Problem, seed: int) -> np.random.Generator:
@@ -85,10 +66,16 @@ def initial_weights(problem: Problem, seed: int) -> dict[str, Tensor]:
 
 def buffers(problem: Problem, seed: int) -> dict[str, Tensor]:
     """What a run's forward pass needs besides its weights and does not train, such as its graph; nothing for most models."""
-    make = getattr(problem.model, "buffers", None)
-    return make(problem.model_parameters, problem.about, seed) if make else {}
+    return problem.model.buffers(problem.model_parameters, problem.about, seed)
 
 
 def weight_layout(problem: Problem) -> WeightLayout:
     """How this problem's weights lie in a flat buffer."""
     return WeightLayout({name: tensor.shape for name, tensor in initial_weights(problem, 0).items()})
+
+
+def prepare(problem: Problem) -> Any:
+    """What the regularizer learns from the training set, once; None for most."""
+    if problem.regularizer is None:
+        return None
+    return problem.regularizer.prepare(problem.regularizer_parameters, problem.splits["train"])

@@ -7,22 +7,49 @@ from collections import OrderedDict
 
 import pytest
 import yaml
-from support.configurations import SCHEMA, STUDIES, merged, read, refusal
+from support.configurations import PAPER, ROOT, SCHEMA, STUDIES, merged, read, refusal
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.runs import Run, figure_runs
 
 
-@pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
+@pytest.mark.parametrize("overlay", [[], *([name] for name in PAPER)])
 def test_shipped_configurations_are_valid(overlay):
     figures = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA).figures
     assert all(figure_runs(figure) or figure["sources"] == ["split"] for figure in figures.values())
 
 
+@pytest.mark.parametrize("overlay", PAPER)
+def test_a_studys_overlay_gives_its_figures_the_same_alone_and_with_all_others(overlay):
+    """Or one call's runs would be made again by the next, which names another overlay."""
+    alone, together = (Configuration(read("config.yaml", *STUDIES, *names), SCHEMA) for names in ([overlay], PAPER))
+    figures = [name for study in read(overlay)["studies"].values() for name in study["figures"]]
+    assert [alone.figures[name] for name in figures] == [together.figures[name] for name in figures]
+    families = {run.family for name in figures for run in figure_runs(alone.figures[name])}
+    for family in families:
+        assert alone.family_parameters(family) == together.family_parameters(family)
+        assert alone.split_parameters(family[0]) == together.split_parameters(family[0])
+    assert alone.config["device"] == "cuda"
+    sizes = [{task: one.config["pack_size"].get(task) for task, *_ in families} for one in (alone, together)]
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("profile", ["slurm", "local-gpu"])
+def test_profiles_name_every_overlay(profile):
+    settings = yaml.safe_load((ROOT / profile / "config.v9+.yaml").read_text())
+    assert settings["configfile"] == [f"config/{name}" for name in PAPER]
+
+
 def test_pack_sizes_are_of_known_tasks():
-    assert "pack_size: unknown task 'scan_jmp'; did you mean 'scan_jump'?" in refusal(
-        ["pack_size"], {"default": 4, "scan_jmp": 8}
-    )
+    message = refusal(["pack_size", "cuda"], {"default": 4, "scan_jmp": 8})
+    assert "pack_size.cuda: unknown task 'scan_jmp'; did you mean 'scan_jump'?" in message
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", (30, 8)), ("auto", (30, 8)), ("cuda", (64, 64))])
+def test_pack_sizes_are_those_of_the_device(config, device, expected):
+    """A plan for `auto` is the same with and without a GPU."""
+    sizes = Configuration(config | {"device": device}, SCHEMA).config["pack_size"]
+    assert (sizes["default"], sizes.get("scan_jump", sizes["default"])) == expected
 
 
 @pytest.mark.parametrize(
@@ -39,7 +66,7 @@ def test_runs_asked_for_by_path_are_checked(run, reason):
         Configuration(read("config.yaml", *STUDIES), SCHEMA).check_run(run)
 
 
-@pytest.mark.parametrize("overlay", [[], ["paper.yaml"]])
+@pytest.mark.parametrize("overlay", [[], PAPER])
 def test_a_portable_configuration_laid_over_the_shipped_one_is_itself(overlay):
     """As in an archive, where it is the overlay of a rebuild."""
     asked = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)

@@ -46,7 +46,7 @@ def test_merge_keys_and_the_shipped_files_are_read_as_ever(tmp_path):
     path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, y: 3}\nc: {<<: *b, <<: *a, x: 4}\n")
     assert config_files.read(path) == yaml.safe_load(path.read_text())
     shipped = [CONFIG / "config.yaml", *CONFIG.glob("studies/*.yaml")]
-    config_files.check(shipped, [CONFIG / "paper.yaml"])
+    config_files.check(shipped, [CONFIG / "paper.yaml", *CONFIG.glob("paper/*.yaml")])
     assert [config_files.read(file) for file in shipped] == [yaml.safe_load(file.read_text()) for file in shipped]
 
 
@@ -62,14 +62,22 @@ def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
     second.write_bytes(FIGURE.replace(b"f:", b"g:").replace(b"size: 1", b"size: 2"))
     with pytest.raises(ConfigurationError, match=r"tasks\.t is in .*a\.yaml and again in .*b\.yaml"):
         config_files.check([first, second], [])
-    first.write_bytes(b"device: cpu\npack_size: {default: 5, t: 1}\n")
-    second.write_bytes(b"device: cpu\npack_size: {default: 5, u: 2}\n")
+    first.write_bytes(b"device: cpu\npack_size: {cpu: {default: 5, t: 1}}\n")
+    second.write_bytes(b"device: cpu\npack_size: {cpu: {default: 5, u: 2}, cuda: {t: 2}}\n")
     config_files.check([first, second], [])
-    for content, name in ((b"device: cuda", "device"), (b"pack_size: {t: 2}", r"pack_size\.t")):
+    for content, name in ((b"device: cuda", "device"), (b"pack_size: {cpu: {t: 2}}", r"pack_size\.cpu\.t")):
         second.write_bytes(content)
         config_files.check([first], [second])
         with pytest.raises(ConfigurationError, match=rf"^{name} is in .*a\.yaml and again in .*b\.yaml: leave it in one"):
             config_files.check([first, second], [])
-    for content in (b"studies: 5", b"studies: {s: [f]}", b"tasks: [t]", b"studies: {s: {figures: }}"):
+    wrong = [
+        b"studies: 5",
+        b"studies: {s: [f]}",
+        b"studies: {s: {figures: }}",
+        b"tasks: [t]",
+        b"pack_size: 5",
+        b"pack_size: {cpu: 5}",
+    ]
+    for content in wrong:
         second.write_bytes(content)
         config_files.check([first, second], [])  # left to the schema, which names the key

@@ -18,7 +18,8 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         (["devise"], "cpu", ["unknown key 'devise'", "did you mean 'device'?"]),
         (["device"], "gpu", ["device: 'gpu'", "Allowed: auto, cpu, cuda"]),
         (["checkpoint_seconds"], "soon", ["checkpoint_seconds", "'soon'"]),
-        (["pack_size"], {"default": 0}, ["pack_size.default", "0"]),
+        (["pack_size", "cuda"], {"default": 0}, ["pack_size.cuda.default", "0"]),
+        (["pack_size"], {"default": 8}, ["pack_size: unknown key 'default'. Allowed: cpu, cuda."]),
         (["tasks", "scan_jump", "training", "steps"], 400.0, ["tasks.scan_jump.training.steps", "400.0"]),
         (["tasks", "scan_jump", "training", "learning_rate"], float("nan"), ["learning_rate", "nan"]),
         (["tasks", "scan_jump", "training", "learning_rate"], "1e-2", ["'1e-2'", "write 1.0e-2"]),
@@ -52,7 +53,7 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
     [
         (["archive"], {"figures": "ablation"}, "archive.figures: 'all' was expected, and 'ablation' is not of type 'array'"),
         ([*GRID, "task"], 5, "5 is not of type 'string', and 5 is not of type 'array'"),
-        (["pack_size"], {"default": "8"}, "pack_size.default: '8' is not of type 'integer'.*this is text"),
+        (["pack_size", "cpu"], {"default": "8"}, "pack_size.cpu.default: '8' is not of type 'integer'.*this is text"),
         ([*GRID, "regularizers"], {"entropy": [0.1, 0.1000000000001]}, "entropy: lambdas 0.1, 0.1000000000001 are not different"),
         ([*GRID[:-2], "options"], {"ceilings": ["digits_concat_b"]}, "options.ceilings: .* is not of type 'object'"),
         ([*GRID[:-2], "options"], {"ceilings": {"scan_jump": 3}}, "options.ceilings.scan_jump: 3 is not of type 'string'"),

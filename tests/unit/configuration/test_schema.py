@@ -28,7 +28,7 @@ from compositional.configuration.schema import declared_by
     ],
 )
 def test_options_must_be_schemas_that_their_defaults_follow(package, option, message):
-    package("models.cnn", f'KIND = ()\nREPRESENTATIONS = ()\nPARAMETERS = {{"width": {option}}}\n')
+    package("models.cnn", f'PARAMETERS = {{"width": {option}}}\n')
     with pytest.raises(ConfigurationError, match=f"models/cnn.py: .*{message}"):
         declared_by("models.cnn")
 
@@ -46,16 +46,15 @@ def test_options_must_be_schemas_that_their_defaults_follow(package, option, mes
         ("figures.toy", 'SOURCE = "metric.csv"', "SOURCE: there is no 'metric.csv'; did you mean 'metrics.csv'?"),
     ],
 )
-def test_what_modules_name_must_exist(package, tmp_path, name, declared, message):
-    package("datasets.digits", "FILES = {}")
-    (tmp_path / "kinds").mkdir()
-    (tmp_path / "kinds" / "image.py").write_text('LOSSES = ("hinge",)')
-    package(name, f"{declared}\nPARAMETERS = {{}}\n")
+def test_what_modules_name_must_exist(package, name, declared, message):
+    package("datasets.digits", "")
+    package("kinds.image", 'LOSSES = ("hinge",)')
+    package(name, f"{declared}\n")
     with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
         declared_by(name)
 
 
 def test_every_module_declares_its_options_well():
-    for kind in plugins.REQUIRED:
-        for name in plugins.available(kind):
-            declared_by(f"{kind}.{name}")
+    for folder in ("datasets", "tasks", "models", "regularizers", "figures"):
+        for name in plugins.available(folder):
+            declared_by(f"{folder}.{name}")

@@ -22,3 +22,35 @@ def test_a_grid_of_several_tasks_and_models_is_one_of_each(config):
     ]
     assert grids[:2] == expected
     assert "unknown task 'scan_lenght'; did you mean 'scan_length'" in refusal([*GRID, "task"], ["scan_jump", "scan_lenght"])
+
+
+SUMS = {"module": "addition", "series": {"shuffle": [0, 1], "sets": [2, 5]}, "training": {"loss": "squared"}}
+
+
+def test_a_grid_of_a_part_of_a_series_and_a_pack_size_of_all_of_it_are_of_each_task(config):
+    config["tasks"]["sums"] = SUMS
+    config["pack_size"]["cpu"] |= {"sums": 7, "sums_shuffle1_sets5": 1}
+    change(config, GRID, {"task": "sums_shuffle1", "model": "dense_network", "regularizers": {}, "seeds": 1})
+    found = Configuration(config, SCHEMA)
+    assert [grid["task"] for grid in found.figures["ablation"]["grids"][:2]] == ["sums_shuffle1_sets2", "sums_shuffle1_sets5"]
+    assert found.parameters("tasks", "sums_shuffle0_sets5") == {"trained_items": [4], "shuffle": 0, "sets": 5}
+    sizes = {name: size for name, size in found.config["pack_size"].items() if name.startswith("sums_shuffle")}
+    assert sizes == {"sums_shuffle0_sets2": 7, "sums_shuffle0_sets5": 7, "sums_shuffle1_sets2": 7, "sums_shuffle1_sets5": 1}
+
+
+def test_an_option_of_a_figure_names_a_series(config):
+    config["tasks"] |= {"sums": SUMS, "single": {"module": "addition", "series": {"sets": [2, 5]}}}
+    figures = {
+        "by_label": {"module": "composites", "options": {"columns": {"one": "sums_shuffle1", "other": {"9": "addition_both"}}}},
+        "by_task": {"module": "locality", "options": {"tasks": "single"}},
+    }
+    grid = {"task": "addition_both", "model": "dense_network", "regularizers": {}, "seeds": 1}
+    config["studies"]["more"] = {"figures": {name: figure | {"grids": [grid]} for name, figure in figures.items()}}
+    found = Configuration(config, SCHEMA).figures
+    columns = {"one": {"2": "sums_shuffle1_sets2", "5": "sums_shuffle1_sets5"}, "other": {"9": "addition_both"}}
+    assert found["by_label"]["options"]["columns"] == columns
+    assert found["by_task"]["options"]["tasks"] == {"single_sets2": 2, "single_sets5": 5}
+    figures["by_task"]["options"]["tasks"] = "singel"
+    assert "more.figures.by_task.options.tasks: 'singel' is not of type 'object'" in refusal(
+        ["studies", "more"], {"figures": {"by_task": figures["by_task"] | {"grids": [grid]}}}
+    )

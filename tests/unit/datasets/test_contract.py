@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 
 import pytest
 from support import raw, small
 
-from compositional.plugins import declarations
+from compositional.datasets import Dataset
+from compositional.plugins import declarations, load
 
 DATASETS = small.names("datasets")
 DIGESTS = {"sha256": r"[0-9a-f]{64}", "git_blob": r"[0-9a-f]{40}"}
@@ -17,21 +17,21 @@ DIGESTS = {"sha256": r"[0-9a-f]{64}", "git_blob": r"[0-9a-f]{40}"}
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_every_raw_file_has_a_checksum_and_a_place_where_it_is_to_be_had(dataset):
     small.entry("datasets", dataset)
-    module = import_module(f"compositional.datasets.{dataset}")
+    from_hub = load(Dataset, f"datasets.{dataset}").from_hub
     for name, file in declarations(f"datasets.{dataset}")["FILES"].items():
         assert {"mirror", "url"} <= file.keys() <= {"mirror", "url", "when", *DIGESTS}, name
         (kind,) = file.keys() & DIGESTS.keys()
         # Where nothing is published, the library that gives the file checks it, and task.json records what was had.
         assert file[kind] is None or re.fullmatch(DIGESTS[kind], file[kind]), name
-        assert file[kind] is not None or hasattr(module, "from_hub"), name
+        assert file[kind] is not None or from_hub, name
         assert re.fullmatch(rf"{dataset}/[^/]+", file["mirror"]), name
         assert file["url"] is None or file["url"].startswith("https://"), name
-        assert file["url"] is not None or hasattr(module, "from_hub"), name
+        assert file["url"] is not None or from_hub, name
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_what_an_archive_may_hold_is_said_with_its_license(dataset):
-    found = declarations(f"datasets.{dataset}").get("LICENSE")
+    found = declarations(f"datasets.{dataset}")["LICENSE"]
     if found is not None:
         assert found.keys() == {"name", "url", "redistribution"}
         assert found["name"]

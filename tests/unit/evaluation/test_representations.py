@@ -138,7 +138,8 @@ def test_salience_of_verb_and_template_on_scan(scan_problem):
         others[..., verbs] = 0
         tap("both", torch.cat([is_verb, others], -1), batch.input_mask)
 
-    (found,) = conjunctions.measure(replace(scan_problem, model=SimpleNamespace(forward=forward)), {"none": torch.zeros(1, 1)})
+    scan_problem.model = replace(scan_problem.model, forward=forward)
+    (found,) = conjunctions.measure(scan_problem, {"none": torch.zeros(1, 1)})
     saliences = {name: found["all", f"salience of {name} in verbs"] for name in ("verb", "template", "verb+template")}
     assert saliences == pytest.approx({"verb": 1, "template": 0, "verb+template": 0}, abs=1e-6)
     # A bag of words is a sum of the verb's part and the template's, which is the larger one.
@@ -275,7 +276,7 @@ def test_swap_consistency_of_known_speakers(scan_problem):
     assert ["jump", "look", "run", "walk"] in [[word for word, _ in own] for own in types]
 
     def of(answer) -> tuple[float, float]:
-        scan_problem.model = Speaker(answer)
+        scan_problem.model = replace(scan_problem.model, forward=Speaker(answer).forward)
         (found,) = representations.swap_consistency(scan_problem, {"none": torch.zeros(1, 1)}, types)
         return found.value, found.shuffled.mean()
 
@@ -299,7 +300,7 @@ def test_swap_consistency_of_images(problem, digit_task):
     classes = torch.arange(10.0)
 
     def of(score) -> float:
-        made.model = SimpleNamespace(forward=lambda parameters, weights, batch, tap: score(batch))
+        made.model = replace(made.model, forward=lambda parameters, weights, batch, tap: score(batch))
         return representations.swap_consistency(made, {"none": torch.zeros(1, 1)}, [])[0].value
 
     def by(part):

@@ -26,7 +26,7 @@ def runs(seeds, strengths, regularizer="entropy"):
 
 def today(results, change=None):
     """The shipped configuration with packs of at most four runs, and a change."""
-    config = merged(read("config.yaml", *STUDIES), change or {}) | {"pack_size": {"default": 4}}
+    config = merged(read("config.yaml", *STUDIES), change or {}) | {"pack_size": {"cpu": {"default": 4}, "cuda": {"default": 4}}}
     return Recipes(Configuration(config, SCHEMA), results)
 
 

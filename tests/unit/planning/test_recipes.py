@@ -72,7 +72,7 @@ def test_what_was_made_as_today_is_up_to_date_whatever_its_time(built):
         ({"tasks": {"digits_concat": {"test_pairs": 7}}}, SPLIT, "test_pairs 4000 -> 7"),
         ({"tasks": {"digits_concat": {"training": {"learning_rate": 0.25}}}}, TRAINED, "learning_rate 0.001 -> 0.25"),
         ({"device": "cuda"}, TRAINED, "device cpu -> cuda"),
-        ({"pack_size": {"default": 1}, "checkpoint_seconds": 7, "mirror": "/elsewhere"}, None, None),
+        ({"pack_size": {"cpu": {"default": 1}}, "checkpoint_seconds": 7, "mirror": "/elsewhere"}, None, None),
     ],
 )
 def test_an_option_passes_on_to_all_that_is_made_of_it_and_to_nothing_else(built, change, first, reason):

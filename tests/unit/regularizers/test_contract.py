@@ -10,7 +10,7 @@ import torch
 from support import small
 
 from compositional.training.pack import Pack
-from compositional.training.problem import width_of
+from compositional.training.problem import prepare, width_of
 from compositional.training.state import fresh_state
 
 REGULARIZERS = small.names("regularizers")
@@ -21,9 +21,7 @@ def pack_of(model: str, regularizer: str) -> Pack:
     """Two runs of which the second has no term (lambda = 0); one of a model whose runs take turns."""
     case = small.problem(model, regularizer)
     runs = [(0, 0.1), (1, 0.0)][: width_of(case)]
-    prepare = getattr(case.regularizer, "prepare", None)
-    prepared = prepare(case.regularizer_parameters, case.splits["train"]) if prepare else None
-    pack = Pack(case, [fresh_state(case, seed, strength) for seed, strength in runs], prepared)
+    pack = Pack(case, [fresh_state(case, seed, strength) for seed, strength in runs], prepare(case))
     size = case.settings["batch_size"]
     pack.rows.copy_(torch.from_numpy(pack.train.draw(0, range(len(runs)), size).copy()))
     pack.noise.draw(0)

@@ -10,8 +10,7 @@ import torch
 
 from compositional.kinds.image import Batch
 from compositional.plugins import defaults
-from compositional.regularizers import dropout, entropy, label_smoothing, recombination, weight_decay
-from compositional.training.step import Representation, Step
+from compositional.regularizers import Representation, Step, dropout, entropy, label_smoothing, recombination, weight_decay
 
 
 def step_of(strength, batch=None, parameters=None, **more):

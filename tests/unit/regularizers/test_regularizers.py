@@ -14,8 +14,7 @@ from compositional.kinds.sequence import SequenceSplit
 from compositional.language import lexicon, logical_forms
 from compositional.language.vocabulary import Vocabulary
 from compositional.plugins import defaults
-from compositional.regularizers import additivity, entropy, recombination, smoothness
-from compositional.training.step import Representation, Step
+from compositional.regularizers import Representation, Step, additivity, entropy, recombination, smoothness
 
 
 def step_of(batch=None, representations=(), parameters=None, again=None, outputs=None, prepared=None, active=None):

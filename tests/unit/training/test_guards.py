@@ -6,7 +6,6 @@ import inspect
 import re
 from dataclasses import replace
 from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,12 +25,12 @@ HERE = inspect.getsourcefile(inspect.currentframe())
 def with_penalty(problem, penalty, **functions):
     """A problem whose regularizer has these functions of somebody's."""
     case = problem("lstm_attention", "smoothness")
-    return replace(case, regularizer=SimpleNamespace(**vars(smoothness) | {"penalty": penalty} | functions))
+    return replace(case, regularizer=replace(case.regularizer, penalty=penalty, **functions))
 
 
 def with_forward(problem, forward, model=lstm_attention, regularizer=None):
     case = problem(model.__name__.rpartition(".")[2], regularizer)
-    return replace(case, model=SimpleNamespace(**vars(model) | {"forward": forward}))
+    return replace(case, model=replace(case.model, forward=forward))
 
 
 def refusal(case, seeds=(0, 1)):
@@ -233,13 +232,13 @@ def test_a_run_that_diverged_or_whose_lambda_is_infinite_is_no_fault_of_a_plug_i
 @pytest.mark.parametrize("width", [1, 3])
 def test_runs_that_take_turns_are_looked_at_too(problem, width):
     """One at a time they cannot mix; what they compute must be right, and must not change."""
-    model = SimpleNamespace(**vars(cnn) | {"WIDTH": {"cpu": width}})
-    case = replace(problem("cnn", "entropy"), model=model)
+    case = problem("cnn", "entropy")
+    case.model = replace(case.model, WIDTH={"cpu": width})
     check_training(case, [fresh_state(case, seed, 0.1) for seed in range(4)], None)
     for forward, complaint in (
         (lambda *given: cnn.forward(*given) * float("nan"), "not finite"),
         (lambda *given: cnn.forward(*given) * torch.rand(()), "changes when the same is computed again"),
     ):
-        broken = replace(case, model=SimpleNamespace(**vars(model) | {"forward": forward}))
+        broken = replace(case, model=replace(case.model, forward=forward))
         with pytest.raises(PluginError, match=complaint):
             check_training(broken, [fresh_state(case, 0, 0.1)], None)

@@ -39,7 +39,7 @@ def same(left, right):
 
 def own(case, network, representations=None):
     """The same problem with somebody's network."""
-    return replace(case, model=SimpleNamespace(Network=network, REPRESENTATIONS=representations or {}))
+    return replace(case, model=replace(case.model, Network=network, REPRESENTATIONS=representations or {}))
 
 
 def test_the_random_numbers_of_others_are_left_alone(problem):

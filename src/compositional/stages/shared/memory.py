@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from compositional.training.pack import Pack
-from compositional.training.problem import Problem, width_of
+from compositional.training.problem import Problem, prepare, width_of
 from compositional.training.state import State, fresh_state
 
 ROOM = 0.8  # of what is free: a recorded step and its warm-up keep some memory apart
@@ -19,10 +19,8 @@ def _runs_that_fit(problem: Problem, state: State) -> int:
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    prepare = getattr(problem.regularizer, "prepare", None)
-    prepared = prepare(problem.regularizer_parameters, problem.splits["train"]) if prepare else None
     try:
-        Pack(problem, [fresh_state(problem, state.seed, state.strength)], prepared)._step()
+        Pack(problem, [fresh_state(problem, state.seed, state.strength)], prepare(problem))._step()
     except torch.OutOfMemoryError:
         return 0
     needed = torch.cuda.max_memory_allocated() - before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,15 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from compositional import plugins
+from compositional.kinds import Kind
+from compositional.models import Model
 from compositional.records import integrity, provenance
 from compositional.records.places import STAGES
+from compositional.regularizers import Regularizer
 from compositional.stages.shared import devices
 from compositional.stages.shared.job import recipes_of
-from compositional.training.problem import Problem, read_problem, width_of
+from compositional.training.problem import Problem, width_of
 
 
 def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem:
@@ -26,6 +31,24 @@ def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem
     split = results / "splits" / family["task"]
     integrity.verify(split)
     return read_problem(split, family, device)
+
+
+def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
+    """A family's problem from its task's folder; `family` as from Configuration.family_parameters."""
+    about = json.loads((split / "task.json").read_text())
+    regularizer = family.get("regularizer_module")
+    return Problem(
+        task=family["task"],
+        about=about,
+        splits=plugins.load(Kind, f"kinds.{about['kind']}").load(split, device),
+        model_name=family["model"],
+        model=plugins.load(Model, family["model_module"]),
+        model_parameters=family["model_parameters"],
+        regularizer=plugins.load(Regularizer, regularizer) if regularizer else None,
+        regularizer_parameters=family.get("regularizer_parameters", {}),
+        settings=family["settings"],
+        device=device,
+    )
 
 
 def data_of(problem: Problem) -> dict[str, str]:
