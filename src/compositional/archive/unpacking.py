@@ -7,8 +7,9 @@ import json
 import shutil
 import stat
 import zipfile
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from compositional import files
 from compositional.archive.bundle import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
@@ -83,7 +84,7 @@ def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None
     for name, digest in (named | data).items():
         if name in members:
             with stored.open(members[name]) as stream:
-                if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+                if hashlib.file_digest(cast(BufferedIOBase, stream), "sha256").hexdigest() != digest:
                     raise ArchiveError(f"{name!a} is not what its manifest says")
     for name, value in about.items():
         if json.loads(stored.read(members[name])) != value:

@@ -72,7 +72,7 @@ def _caption(groups: dict[tuple[str, str, str], pd.DataFrame]) -> str:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     rows = table[(table.metric == "accuracy") & table.split.isin(list(_SPLITS))]
-    groups = {}
+    groups: dict[tuple[str, str, str], pd.DataFrame] = {}
     for (task, model), own in rows.groupby(["task", "model"]):
         names = sorted(set(own.regularizer) - {"none"}) or ["none"]
         groups |= {(task, model, name): own[own.regularizer.isin(["none", name])] for name in names}

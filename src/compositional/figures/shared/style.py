@@ -62,7 +62,8 @@ def color(name: str) -> str:
     hue = zlib.crc32(name.encode()) / 2**32
     while np.linalg.norm(taken - colors.hsv_to_rgb((hue % 1, 0.9, 0.75)), axis=1).min() < 0.25:
         hue += _GOLDEN
-    return colors.to_hex(colors.hsv_to_rgb((hue % 1, 0.9, 0.75)))
+    red, green, blue = colors.hsv_to_rgb((hue % 1, 0.9, 0.75))
+    return colors.to_hex((red, green, blue))
 
 
 def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
