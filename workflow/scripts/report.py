@@ -6,6 +6,5 @@ from compositional import files
 from compositional.stages.report import render
 from compositional.stages.shared.job import told
 
-with told() as (content, _):
-    with files.replacing(Path("results/report.html")) as temporary:
-        temporary.write_text(render(Path("results"), content["recipe"]))
+with told() as (content, _), files.replacing(Path("results/report.html")) as temporary:
+    temporary.write_text(render(Path("results"), content["recipe"]))
