@@ -10,6 +10,7 @@
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
 # make new KIND=model NAME=my_model   a minimal working plug-in to start from (docs/extending.md)
+# make check NAME=my_model   the contract tests of the plug-ins with this in their name
 # make format     format, lint and check types
 # make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
 # make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
@@ -19,7 +20,7 @@ VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu new format docs verdict lock
+.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu new check format docs verdict lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -86,6 +87,9 @@ test-ends:
 
 new: env
 	@$(RUN) python workflow/new.py "$(KIND)" "$(NAME)"
+
+check: $(VENV)/.development
+	$(RUN) python -m pytest -v -k "$(NAME)" tests/unit/datasets/test_contract.py tests/unit/tasks/test_contract.py tests/unit/models/test_contract.py tests/unit/regularizers/test_contract.py tests/unit/figures/test_contract.py tests/unit/kinds/test_contract.py tests/unit/tables/test_contract.py
 
 format: $(VENV)/.development
 	$(RUN) ruff format src tests benchmarks docs workflow && ruff check --fix src tests benchmarks docs workflow && snakefmt Snakefile rules && codespell && mypy

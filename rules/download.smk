@@ -14,4 +14,4 @@ rule download:
     message:
         "Fetching {wildcards.dataset}/{wildcards.file}"
     shell:
-        "python3 {workflow.basedir:q}/workflow/scripts/download.py {output:q} {log:q} {MIRROR:q} {config[sources]:q}"
+        "python3 {workflow.basedir:q}/workflow/scripts/download.py {output:q} {log:q} mirror={MIRROR:q} {config[sources]:q}"

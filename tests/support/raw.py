@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from compositional.plugins import declarations
+from compositional.stages.download import fetch
+
 _KINDS = {
     "texas": "state",
     "iowa": "state",
@@ -96,10 +99,14 @@ def mnist(folder: Path) -> None:
 
 
 def write(dataset: str, folder: Path) -> None:
-    """The raw files of a dataset that has any.
+    """The raw files of a dataset that has any: in small where a function above has its name, else those of the mirror folder.
 
     Raises:
-        KeyError: it has some and there are none in small: write a function with its name.
+        DownloadError: the mirror folder (COMPOSITIONAL_MIRROR in the environment) does not have them.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    globals()[dataset](folder)
+    if dataset in globals():
+        globals()[dataset](folder)
+        return
+    for name in declarations(f"datasets.{dataset}")["FILES"]:
+        fetch(dataset, name, folder / name, ["mirror"])

@@ -1,4 +1,4 @@
-"""Fetch one canonical raw file: python workflow/scripts/download.py results/raw/DATASET/FILE LOG MIRROR SOURCE..."""
+"""Fetch one canonical raw file: python workflow/scripts/download.py results/raw/DATASET/FILE LOG mirror=FOLDER SOURCE..."""
 
 import sys
 from pathlib import Path
@@ -8,5 +8,7 @@ from compositional.stages.shared.job import logged
 
 place, log, mirror, *order = sys.argv[1:]
 with logged(Path(log)) as stream:
-    source = download.fetch(Path(place).parent.name, Path(place).name, Path(place), order, mirror)
+    # With its name: an empty word would be none.
+    folder = mirror.removeprefix("mirror=")
+    source = download.fetch(Path(place).parent.name, Path(place).name, Path(place), order, folder)
     print(f"from {source}", file=stream)

@@ -1,0 +1,24 @@
+"""Test accuracy against lambda, a line a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+SOURCE = "metrics.csv"  # of every run: the rows of the table are task, model, regularizer, lambda, seed, split, metric, value
+PARAMETERS = {
+    "metric": {"type": "string", "default": "accuracy", "description": "what is shown of the test set"},
+}
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption; numbers in it come from the table."""
+    rows = table[(table.split == "test") & (table.metric == options["metric"])]
+    means = rows.groupby(["task", "lambda"]).value.mean().unstack("task")
+    figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
+    means.plot(ax=axes, marker="o", xlabel="lambda", ylabel=options["metric"])
+    best = "; ".join(f"{task}: {own.max():.3f} at lambda {own.idxmax():g}" for task, own in means.items())
+    return figure, f"{options['metric']} on the test set, means over {rows.seed.nunique()} seeds. Best of {best}."

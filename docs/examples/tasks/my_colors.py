@@ -1,0 +1,24 @@
+"""Which code does a description have? The test set joins a color and a shape that training never shows together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import DatasetDict
+
+from compositional.datasets import my_colors
+from compositional.tasks.shared import sentence_pairs
+
+KIND = "sequence"
+DATASET = "my_colors"
+PARAMETERS = {
+    "held_out": {"type": "string", "default": "blue star", "description": "words that stand together in the test set alone"},
+}
+
+
+def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
+    """Every pair is in one of the two; no input of the test set may occur in training, which is checked."""
+    members: dict[str, list] = {"train": [], "test": []}
+    for pair in my_colors.load(raw):
+        members["test" if parameters["held_out"] in pair[0] else "train"].append(pair)
+    return sentence_pairs.task(members, "train")
