@@ -45,8 +45,8 @@ OVERLAYS = of_snakemake("config_settings.configfiles")
 MAIN = of_snakemake("is_main_process")
 if MAIN:
     try:
-        # Of overlays Snakemake has read those that are no YAML files: JSON, or a pipe.
-        config_files.check(CONFIG_FILES, [path for path in OVERLAYS if path.suffix in (".yaml", ".yml")])
+        # A pipe can't be read again.
+        config_files.check(CONFIG_FILES, [path for path in OVERLAYS if path.is_file()])
     except (ConfigurationError, OSError) as error:
         sys.exit(str(error))
 for path in CONFIG_FILES:

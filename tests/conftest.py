@@ -132,7 +132,7 @@ def archived_project(tmp_path_factory):
     from support.project import Project
 
     project = Project(tmp_path_factory.mktemp("archived"))
-    grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1], "additivity": [1e39]}, "seeds": [0, 1]}
+    grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1], "additivity": [1e38]}, "seeds": [0, 1]}
     project.overlay({"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [grid]}}}}})
     date = "2026-01-02T03:04:05+00:00"
     identity = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}

@@ -70,7 +70,7 @@ def test_every_result_says_where_it_comes_from(archived_project):
     assert (trained["lambda"], trained["seed"], trained["family"]["settings"]["steps"]) == (0.1, 0, 12)
     figure = provenance.read(records[2])["made_from"]
     assert (figure["runs"], figure["seeds"], figure["device"]) == (6, [0, 1], ["cpu"])
-    assert figure["diverged"] == [f"digits_concat/cnn/additivity/lambda=1e+39/seed={seed}" for seed in (0, 1)]
+    assert figure["diverged"] == [f"digits_concat/cnn/additivity/lambda=1e+38/seed={seed}" for seed in (0, 1)]
     assert {family["regularizer"] for family in figure["families"]} == {"none", "entropy", "additivity"}
 
 

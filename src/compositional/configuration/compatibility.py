@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Iterable
 from importlib.util import find_spec
 
@@ -57,10 +59,24 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
     return []
 
 
-def too_large(entries: Entries, regularizer: str, strengths: Iterable[float]) -> list[str]:
+def _in_single_precision(value: float) -> float:
+    """What training computes with in place of a lambda."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.inf
+
+
+def wrong_strengths(entries: Entries, regularizer: str, strengths: Iterable[float]) -> list[str]:
     """Lambdas that a regularizer cannot have, such as a dropout rate of 1; each with what is allowed."""
+    strengths = list(strengths)
     bound = entries.declared("regularizers", regularizer)["LAMBDA_BELOW"]
-    return [
+    lost = [
+        f"lambda {strength:g} is {single:g} in single precision, in which training computes; it must be between 1e-45 and 3.4e+38"
+        for strength in strengths
+        if strength > 0 and (single := _in_single_precision(strength)) in (0, math.inf)
+    ]
+    return lost + [
         f"lambda of regularizer {regularizer!r} must be below {bound}, it is {strength:g}"
         for strength in strengths
         if bound is not None and strength >= bound

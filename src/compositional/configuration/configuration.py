@@ -95,7 +95,7 @@ class Configuration(Entries):
                 raise ConfigurationError(f"{run.path}: unknown {SECTIONS[section]} {name!r}{options_for(name, known)}")
         if (run.regularizer == "none") != (run.strength == 0):
             raise ConfigurationError(f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0")
-        too_much = compatibility.too_large(self, run.regularizer, [run.strength]) if run.regularizer != "none" else []
+        too_much = compatibility.wrong_strengths(self, run.regularizer, [run.strength]) if run.regularizer != "none" else []
         if problems := [*self.impossible(run.task, run.model, run.regularizer), *too_much]:
             raise ConfigurationError(f"{run.path}: {'; '.join(problems)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from compositional.configuration.compatibility import REPRESENTED, impossible, too_large, unrepresented
+from compositional.configuration.compatibility import REPRESENTED, impossible, unrepresented, wrong_strengths
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import SECTIONS, options_for
 from compositional.configuration.schema import check, declared_by, options_schema, several
@@ -92,7 +92,9 @@ def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list
         if len(set(map(format_lambda, strengths))) < len(strengths)
     ]
     if not problems:
-        problems = [f": {line}" for name, values in grid["regularizers"].items() for line in too_large(entries, name, values)]
+        problems = [
+            f": {line}" for name, values in grid["regularizers"].items() for line in wrong_strengths(entries, name, values)
+        ]
         regularizers = grid["regularizers"] or ["none"]
         problems += [f": {line}" for name in regularizers for line in impossible(entries, grid["task"], grid["model"], name)]
     if not problems and REPRESENTED & set(read):

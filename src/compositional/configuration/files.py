@@ -4,6 +4,8 @@ it replaces.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,47 +16,113 @@ from compositional.configuration.messages import SECTIONS, ConfigurationError
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C ten times as fast, where PyYAML has it
 _MERGE = "tag:yaml.org,2002:merge"
+_NO_KEYS = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:null")
+LARGEST = 1_000_000  # entries of a file; the largest that is shipped has some ten thousand
 
 
-def _check_keys(document: yaml.Node | None) -> None:
-    """Refuse a key that a mapping has twice: YAML takes the last one."""
-    nodes, seen = [document], set()
-    while nodes:
-        node = nodes.pop()
-        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+class _RefusedError(yaml.MarkedYAMLError):
+    """It is YAML, and not to be taken."""
+
+
+def _refuse(problem: str, node: yaml.Node) -> None:
+    raise _RefusedError(problem=problem, problem_mark=node.start_mark)
+
+
+def _check_scalar(node: yaml.ScalarNode) -> None:
+    """Refuse what YAML 1.1, which is read here, takes for something else than it looks like: 007, 1:30, 1_000, on, 2026-01-01."""
+    kind = node.tag.rpartition(":")[2]
+    usual = {"bool": r"(?i)true|false", "int": r"[-+]?(0|[1-9]\d*|0x[\da-fA-F]+)", "float": r"[^:_]*", "timestamp": r"(?!)"}
+    if not node.style and kind in usual and not re.fullmatch(usual[kind], node.value):
+        meant = yaml.safe_load(node.value)
+        _refuse(f'YAML reads the bare {node.value} as {meant}; write "{node.value}" in quotes, or {meant}', node)
+
+
+def _check_mapping(node: yaml.MappingNode) -> None:
+    """Refuse a key that stands twice, of which YAML takes the last one, and one that is no text or number."""
+    keys: dict[str, yaml.Node] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
             continue
-        seen.add(id(node))  # an alias is the node of its anchor
-        if isinstance(node, yaml.SequenceNode):
-            nodes += node.value
-            continue
-        keys: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            nodes.append(value)
-            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE and keys.setdefault(key.value, key) is not key:
-                first = keys[key.value].start_mark.line + 1
-                problem = f"the key {key.value!r} stands in line {first} already; delete one of the two or rename it"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+        if key.tag in _NO_KEYS and not key.style:
+            _refuse(f'YAML reads the bare key {key.value} as no text; write "{key.value}" in quotes', key)
+        if keys.setdefault(key.value, key) is not key:
+            first = keys[key.value].start_mark.line + 1
+            _refuse(f"the key {key.value!r} stands in line {first} already; delete one of the two or rename it", key)
+
+
+def _check_nodes(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """The number of nodes with every alias written out.
+
+    Args:
+        sizes: what is known of other nodes, by identity; 0 of those that this one is a part of.
+    """
+    if (known := sizes.get(id(node))) is not None:
+        if not known:
+            _refuse("this is a part of itself", node)
+        return known
+    sizes[id(node)] = 0
+    size = 1
+    if isinstance(node, yaml.ScalarNode):
+        _check_scalar(node)
+    else:
+        if isinstance(node, yaml.MappingNode):
+            _check_mapping(node)
+        pairs = node.value if isinstance(node, yaml.MappingNode) else [(own,) for own in node.value]
+        size += sum(_check_nodes(own, sizes) for pair in pairs for own in pair)
+    if size > LARGEST:
+        _refuse(f"with its aliases written out this has more than {LARGEST} entries", node)
+    sizes[id(node)] = size
+    return size
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, which takes the last of two equal keys."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for place, (key, _) in enumerate(pairs) if key in [other for other, _ in pairs[:place]])
+        raise ConfigurationError(f"the key {twice!r} stands twice in one object; delete one of the two or rename it")
+    return found
+
+
+def _parsed(text: str) -> Any:
+    """As JSON where it is that, as Snakemake reads it, else as YAML."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except ConfigurationError:
+        raise
+    except ValueError:
+        pass
+    loader = _Loader(text)
+    document = loader.get_single_node()
+    if document is None:
+        return None
+    _check_nodes(document, {})
+    return loader.construct_document(document)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A file of the configuration.
+    """A file of the configuration, in YAML or JSON whatever its suffix.
 
     Raises:
-        ConfigurationError: it is no mapping in YAML, or has a key twice.
+        ConfigurationError: it is neither, or no mapping; it has a key twice, is a part of itself, or is too large; or it holds
+            what YAML takes for something else than it looks like.
     """
     content = path.read_bytes()
     try:
-        loader = _Loader(content.decode())
-        document = loader.get_single_node()
-        _check_keys(document)
-        found = loader.construct_document(document) if document else None
+        found = _parsed(content.decode())
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{path}, line {line}: this is not UTF-8; save the file as UTF-8") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{path}: this is nested too deeply") from error
     except yaml.YAMLError as error:
         mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", None) or " ".join(str(error).split())
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        hint = "" if why.startswith("the key") else " (YAML: look at the indentation, by spaces alone, at colons and quotes)"
+        hint = (
+            "" if isinstance(error, _RefusedError) else " (YAML: look at the indentation, by spaces alone, at colons and quotes)"
+        )
         raise ConfigurationError(f"{path}{where}: {why}{hint}") from error
     if not isinstance(found, dict):
         raise ConfigurationError(f"{path} has no keys at its top level: write some (config/README.md), or delete the file")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,18 @@ from compositional.configuration.messages import SECTIONS, ConfigurationError, e
 from compositional.plugins import available, declarations, module_path
 from compositional.records.provenance import RUN_RECORDS
 
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """To Python's `$` a text with a line break at its end ends before it."""
+    if isinstance(instance, str) and (not re.search(pattern, instance) or (pattern.endswith("$") and instance.endswith("\n"))):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
 # To JSON schema 400.0 is an integer, and .nan and what no float holds are numbers; to whom counts steps or names folders they
 # are not.
 _Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
+    {"pattern": _pattern},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
         {
             "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),

@@ -80,3 +80,30 @@ def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():
     found = Configuration(ordered, SCHEMA)
     assert yaml.safe_load(yaml.safe_dump(found.portable)) == Configuration(asked, SCHEMA).portable
     assert type(found.figures["ablation"]["grids"][0]) is dict
+
+
+GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (["tasks", "mine\n"], {"module": "scan_jump"}, r"tasks: 'mine\n' does not match"),
+        (["models", "mine\n"], {"module": "cnn"}, r"models: 'mine\n' does not match"),
+        (["tasks", "raven"], {"target": "constant_color\n"}, r"tasks.raven.target: 'constant_color\n' does not match"),
+        ([*GRID, 0, "seeds"], 10**9, "1000000000 is greater than the maximum of 100000"),
+        ([*GRID, 0, "seeds"], [2**40], "1099511627776 is greater than the maximum of 4294967295"),
+        (["tasks", "raven"], {"series": {"puzzle_seed": 10**8}}, "100000000 is greater than the maximum of 1000"),
+        ([*GRID, 0, "regularizers"], {"entropy": [1e39]}, "lambda 1e+39 is inf in single precision, in which training computes"),
+        ([*GRID, 0, "regularizers"], {"entropy": [1e-46]}, "lambda 1e-46 is 0 in single precision"),
+    ],
+)
+def test_values_that_no_run_can_have_are_refused(path, value, reason):
+    assert reason in refusal(path, value)
+
+
+@pytest.mark.parametrize(("strength", "single"), [("1e+39", "inf"), ("1e-46", "0"), ("1e+300", "inf")])
+def test_lambdas_asked_for_by_path_are_held_by_single_precision(strength, single):
+    run = Run.parse(f"digits_concat/cnn/entropy/lambda={strength}/seed=0")
+    with pytest.raises(ConfigurationError, match=f"is {single} in single precision"):
+        Configuration(read("config.yaml", *STUDIES), SCHEMA).check_run(run)

@@ -41,6 +41,52 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path, monkeypatch
     assert "\n" not in str(caught.value)
 
 
+BOMB = "a: &a {x: 1, y: 2}\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdef", "bcdefg", strict=True)
+)
+
+
+@pytest.mark.parametrize("loader", [config_files._Loader, yaml.SafeLoader])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *(
+            (
+                f"tasks: {{a: {{size: {bare}}}}}\n",
+                rf', line 1, column 19: YAML reads the bare {re.escape(bare)} as .*"{re.escape(bare)}" in quotes',
+            )
+            for bare in ("007", "1:30", "1:30.5", "1_000", "0b11", "on", "Off", "yes", "NO", "2026-01-02", "1_0.5")
+        ),
+        ("null: 1\n", ', line 1, column 1: YAML reads the bare key null as no text; write "null" in quotes'),
+        ("tasks: {true: {}}\n", ", line 1, column 9: YAML reads the bare key true as no text"),
+        ("tasks: &a {b: *a}\n", ", line 1, column 8: this is a part of itself"),
+        ("tasks: &a [[*a]]\n", ", line 1, column 8: this is a part of itself"),
+        (BOMB, ": with its aliases written out this has more than 1000000 entries"),
+        ("tasks: " + "[" * 5000 + "]" * 5000, ": this is nested too deeply"),
+        ('{"device": "cpu",\n\t"device": "cuda"}', ": the key 'device' stands twice in one object"),
+        ('{"tasks": {"a": {"b": 1, "b": 2}}}', ": the key 'b' stands twice in one object"),
+        ("[" * 100_000, ": "),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".conf"])
+def test_what_means_something_else_than_it_looks_like_is_refused_whatever_the_suffix(
+    tmp_path, monkeypatch, loader, content, message, suffix
+):
+    monkeypatch.setattr(config_files, "_Loader", loader)
+    path = tmp_path / f"overlay{suffix}"
+    path.write_text(content)
+    with pytest.raises(ConfigurationError, match=re.escape(str(path)) + f"(, line \\d+, column \\d+)?{message}"):
+        config_files.check([], [path])
+
+
+def test_what_is_meant_as_it_looks_is_read(tmp_path):
+    path = tmp_path / "overlay.json"
+    path.write_text('{"device": "cpu",\n\t"seeds": [1, 2.5, 1e-3, true, null]}')
+    assert config_files.read(path)["seeds"] == [1, 2.5, 0.001, True, None]
+    path.write_text("a: [0, -7, 0x1F, 1.5, 1.0e-3, .inf, true, False, null, ~, '007', \"on\"]\nb: |\n  yes\n5: {0.1: c}\n")
+    assert config_files.read(path) == yaml.safe_load(path.read_text())
+
+
 def test_merge_keys_and_the_shipped_files_are_read_as_ever(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, y: 3}\nc: {<<: *b, <<: *a, x: 4}\n")
