@@ -35,7 +35,9 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
     """Draw with compositional.figures.<module>.draw(table, options) -> (figure, caption). The same table gives the same bytes."""
     integrity.verify(table)
-    with plt.rc_context(style.RC):
+    with plt.rc_context():
+        matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
+        plt.rcParams.update(style.RC)
         figure, text = import_module(f"compositional.figures.{module}").draw(pd.read_csv(table), options)
         # Time stamps and the library's name would make the bytes of equal figures differ.
         for path, metadata in (
@@ -46,4 +48,4 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
                 figure.savefig(temporary, format=path.suffix[1:], metadata=metadata)
         plt.close(figure)
     with files.replacing(caption) as temporary:
-        temporary.write_text(text.strip() + "\n")
+        temporary.write_text(text.strip() + "\n", encoding="utf-8")
