@@ -60,7 +60,7 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
 
 
 def _in_single_precision(value: float) -> float:
-    """What training computes with in place of a lambda."""
+    """What training computes with instead of a lambda."""
     try:
         return struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
