@@ -86,7 +86,8 @@ def test_it_trains_as_a_plain_loop_in_pytorch_does(problem, model):
 
 def test_a_network_with_batch_normalization_is_its_packed_twin(problem):
     """In training, in what it evaluates with, and in evaluation."""
-    packed, single = problem("batchnorm_cnn"), problem("batchnorm_cnn_torch")
+    packed = problem("batchnorm_cnn")
+    single = replace(problem("batchnorm_cnn_torch"), model_parameters=packed.model_parameters)
     weights = initial_weights(packed, 0)
     renamed = {}
     for index in range(len(packed.model_parameters["channels"])):
