@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,6 +50,25 @@ def test_a_run_trained_in_a_notebook_is_the_workflow_s(project, tmp_path, path, 
             for frame in (ours.predictions, theirs.predictions)
         ]
         assert pairs[0] == pairs[1]
+
+
+def test_the_notebook_of_the_docs_runs_and_says_what_it_said(tmp_path):
+    cells = [cell for cell in json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in cells)
+    outputs = ["".join(one["data"]["text/plain"]) for cell in cells for one in cell["outputs"]]
+    script = (
+        "\n".join("".join(cell["source"]) for cell in cells) + "\nfigure.savefig('plot.png')\nprint(run)\nprint(*table.columns)"
+    )
+    (tmp_path / "notebook.py").write_text(script)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, "notebook.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    run, columns = done.stdout.splitlines()
+    assert outputs[0] == run == "<run digits_concat/cnn/entropy/lambda=1/seed=0, done after 200 steps>"
+    assert columns in outputs[2]
+    assert (tmp_path / "plot.png").stat().st_size > 1000
 
 
 def test_other_settings_train_another_run(project):
