@@ -57,7 +57,8 @@ def test_the_notebook_of_the_docs_runs_and_says_what_it_said(tmp_path):
     assert all(cell["execution_count"] for cell in cells)
     outputs = ["".join(one["data"]["text/plain"]) for cell in cells for one in cell["outputs"]]
     script = (
-        "\n".join("".join(cell["source"]) for cell in cells) + "\nfigure.savefig('plot.png')\nprint(run)\nprint(*table.columns)"
+        "\n".join("".join(cell["source"]) for cell in cells)
+        + "\nfigure.savefig('plot.png')\nprint(run)\nprint(*table.columns, sep='  ')"
     )
     (tmp_path / "notebook.py").write_text(script)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
