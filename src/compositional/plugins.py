@@ -207,6 +207,7 @@ def declarations(name: str) -> dict[str, Any]:
     return found
 
 
+@cache
 def is_network(model: str) -> bool:
     """Whether a model, such as "models.gru_attention", is an ordinary `torch.nn.Module` (`training.networks`)."""
     return any(isinstance(node, ast.ClassDef) and node.name == "Network" for node in parsed(module_path(model)).body)
