@@ -10,6 +10,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Pack:
 
     content: dict[str, Any]
 
-    @property
+    @cached_property
     def runs(self) -> tuple[Run, ...]:
         """All of one task, model and regularizer."""
         return tuple(map(Run.parse, self.content["runs"]))
@@ -39,7 +40,7 @@ class Pack:
         """Task, model and regularizer of its runs."""
         return self.runs[0].family
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Of its recipe file and of its rule: the digest says what it is to do."""
         return f"{self.content['stage']}_{'__'.join(self.family)}__{files.digest(self.content)[:16]}"

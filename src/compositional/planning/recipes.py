@@ -79,7 +79,7 @@ class Recipes:
         self.configuration, self.results = configuration, results
         self.figures = configuration.figures
         # Each is asked for again and again: by every run, and by all that is made of it.
-        for name in ("common", "recipe", "digest", "made", "record", "outdated"):
+        for name in ("common", "decoded", "recipe", "digest", "made", "record", "outdated"):
             setattr(self, name, cache(getattr(self, name)))
 
     def common(self, stage: str, family: tuple[str, str, str]) -> dict[str, Any]:
@@ -159,10 +159,15 @@ class Recipes:
         stage, _, name = record.partition("/")
         if stage == "runs":
             place = Path(record)
-            decoded = "kinds.sequence" in self.configuration.modules(Run.of_folder(place.parent).family)
+            decoded = self.decoded(place.parts[1:4])
             names = [name for name in provenance.RUN_RECORDS[place.name] if decoded or name != "predictions.csv"]
-            return [str(place.with_name(name)) for name in names]
+            return [f"{record.rpartition('/')[0]}/{name}" for name in names]
         return [f"{stage}/{name.removesuffix(provenance.SUFFIX)}{ending}" for ending in ENDINGS[stage]]
+
+    def decoded(self, family: tuple[str, ...]) -> bool:
+        """Whether runs of a family have predictions."""
+        task, model, regularizer = family
+        return "kinds.sequence" in self.configuration.modules((task, model, regularizer))
 
     def split(self, task: str) -> Job:
         """The job that makes a split."""
