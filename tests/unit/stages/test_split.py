@@ -198,3 +198,10 @@ def test_a_task_is_not_built_from_files_that_were_damaged(tmp_path):
             make_split("mine", "tasks.digits_concat", {}, tmp_path, tmp_path / "mine", **given)
         damaged.write_text("as it was made")
     assert not (tmp_path / "mine").exists()
+
+
+def test_raw_files_are_checked_before_a_task_is_built_from_them(tmp_path):
+    (tmp_path / "train.tsv").write_text("a sentence\ta form\tprimitive\n")
+    with pytest.raises(ValueError, match=r"train\.tsv was altered or damaged after it was fetched"):
+        make_split("mine", "tasks.cogs", defaults("tasks.cogs"), tmp_path, tmp_path / "mine", raw_files=["train.tsv"])
+    assert not (tmp_path / "mine").exists()
