@@ -12,8 +12,10 @@ if set(str(ROOT)) & set("{}"):
 # Jobs import the package from here, installed or not, on this machine and on compute nodes, with this Python or the one that is
 # deployed for them.
 sys.path.insert(0, str(SOURCES))
+# By its name in the environment: as text of a rule, a folder that is moved would be other code for Snakemake.
+os.environ.update(COMPOSITIONAL_SCRIPTS=str(ROOT / "workflow" / "scripts"))
 for name, first in (("PYTHONPATH", str(SOURCES)), ("PATH", str(Path(sys.executable).parent))):
-    os.environ[name] = os.pathsep.join(filter(None, [first, os.getenv(name)]))
+    os.environ.update({name: os.pathsep.join(filter(None, [first, os.getenv(name)]))})
 
 from compositional import files
 from compositional.configuration import files as config_files

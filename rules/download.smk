@@ -1,4 +1,6 @@
-MIRROR = config["mirror"] or ""
+# A mirror in the environment goes before the one in the configuration. Not parameters: where a file comes from is no part of it.
+os.environ.setdefault("COMPOSITIONAL_MIRROR", config["mirror"] or "")
+os.environ.update(COMPOSITIONAL_SOURCES=" ".join(config["sources"]))
 
 
 rule download:
@@ -14,4 +16,4 @@ rule download:
     message:
         "Fetching {wildcards.dataset}/{wildcards.file}"
     shell:
-        "python3 {workflow.basedir:q}/workflow/scripts/download.py {output:q} {log:q} mirror={MIRROR:q} {config[sources]:q}"
+        'python3 "$COMPOSITIONAL_SCRIPTS"/download.py {output:q} {log:q} $COMPOSITIONAL_SOURCES'

@@ -2,10 +2,10 @@ rule plot:
     input:
         of_one(lambda wildcards: RECIPES.figure(wildcards.figure), RECIPES.why),
     output:
-        "results/figures/{figure}.pdf",
-        report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
-        "results/figures/{figure}.rst",
-        "results/figures/{figure}.provenance.json",
+        pdf="results/figures/{figure}.pdf",
+        png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
+        caption="results/figures/{figure}.rst",
+        provenance="results/figures/{figure}.provenance.json",
     log:
         "results/logs/plot/{figure}.log",
     localrule: True
@@ -16,4 +16,4 @@ rule plot:
     message:
         "Drawing {wildcards.figure}"
     shell:
-        "python3 {workflow.basedir:q}/workflow/scripts/plot.py results/recipes/{params.recipe}.json {log:q}"
+        'python3 "$COMPOSITIONAL_SCRIPTS"/plot.py results/recipes/{params.recipe}.json {log:q}'

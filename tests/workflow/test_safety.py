@@ -55,10 +55,11 @@ def test_the_rules_run_scripts_only():
         assert not {"run:", "script:", "notebook:"} & set(words), path
         commands += [words[place + 1] for place, word in enumerate(words) if word == "shell:"]
         assert not any(word.startswith(("import pickle", "exec(", "eval(")) for word in words), path
-    told = r"(results/recipes/\{(rule|params\.recipe)\}\.json \{log:q\}( \{threads\})?|\{output:q\}( \{[\w\[\]]+:q\})+)"
+    recipe = r'results/recipes/(\{params\.recipe\}|\w+_"\$\(basename \{log:q\} \.log\)")\.json \{log:q\}( \{threads\})?'
+    told = rf"({recipe}|\{{output:q\}} \{{log:q\}} \$COMPOSITIONAL_SOURCES)"
     assert len(commands) == 10
     for command in commands:
-        assert re.fullmatch(rf'"python3 \{{workflow\.basedir:q\}}/workflow/scripts/\w+\.py {told}"', command), command
+        assert re.fullmatch(rf"""'python3 "\$COMPOSITIONAL_SCRIPTS"/\w+\.py {told}'""", command), command
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Fetch one canonical raw file: python workflow/scripts/download.py results/raw/DATASET/FILE LOG mirror=FOLDER SOURCE..."""
+"""Fetch one canonical raw file: python workflow/scripts/download.py results/raw/DATASET/FILE LOG SOURCE..."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,7 @@ from pathlib import Path
 from compositional.stages import download
 from compositional.stages.shared.job import logged
 
-place, log, mirror, *order = sys.argv[1:]
+place, log, *order = sys.argv[1:]
 with logged(Path(log)) as stream:
-    # With its name: an empty word would be none.
-    folder = mirror.removeprefix("mirror=")
-    source = download.fetch(Path(place).parent.name, Path(place).name, Path(place), order, folder)
+    source = download.fetch(Path(place).parent.name, Path(place).name, Path(place), order)
     print(f"from {source}", file=stream)
