@@ -15,7 +15,7 @@ rule manifest:
     message:
         "Listing the artifacts of a build"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS"/manifest.py results/recipes/{params.recipe}.json {log:q}'
+        'python3 "$COMPOSITIONAL_SCRIPTS/manifest.py" results/recipes/{params.recipe}.json {log:q}'
 
 
 rule archive:
@@ -33,7 +33,7 @@ rule archive:
     message:
         "Archiving sources and results"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS"/archive.py results/recipes/{params.recipe}.json {log:q}'
+        'python3 "$COMPOSITIONAL_SCRIPTS/archive.py" results/recipes/{params.recipe}.json {log:q}'
 
 
 # Behind targets: what follows --configfile is taken for one more file.
@@ -55,4 +55,4 @@ rule report:
     message:
         "Writing the report"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS"/report.py results/recipes/{params.recipe}.json {log:q}'
+        'python3 "$COMPOSITIONAL_SCRIPTS/report.py" results/recipes/{params.recipe}.json {log:q}'

@@ -22,4 +22,4 @@ for pack in PACKS["evaluate"]:
         message:
             f"Evaluating {pack.title}"
         shell:
-            'python3 "$COMPOSITIONAL_SCRIPTS"/evaluate.py results/recipes/evaluate_"$(basename {log:q} .log)".json {log:q}'
+            'python3 "$COMPOSITIONAL_SCRIPTS/evaluate.py" results/recipes/evaluate_"$(basename {log:q} .log)".json {log:q}'

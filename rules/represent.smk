@@ -21,4 +21,4 @@ for pack in PACKS["represent"]:
         message:
             f"Measuring the representations of {pack.title}"
         shell:
-            'python3 "$COMPOSITIONAL_SCRIPTS"/represent.py results/recipes/represent_"$(basename {log:q} .log)".json {log:q}'
+            'python3 "$COMPOSITIONAL_SCRIPTS/represent.py" results/recipes/represent_"$(basename {log:q} .log)".json {log:q}'

@@ -20,4 +20,4 @@ rule split:
     message:
         "Splitting {wildcards.task}"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS"/split.py results/recipes/{params.recipe}.json {log:q} {threads}'
+        'python3 "$COMPOSITIONAL_SCRIPTS/split.py" results/recipes/{params.recipe}.json {log:q} {threads}'

@@ -24,4 +24,4 @@ for pack in PACKS["train"]:
         message:
             f"Training {pack.title}"
         shell:
-            'python3 "$COMPOSITIONAL_SCRIPTS"/train.py results/recipes/train_"$(basename {log:q} .log)".json {log:q}'
+            'python3 "$COMPOSITIONAL_SCRIPTS/train.py" results/recipes/train_"$(basename {log:q} .log)".json {log:q}'

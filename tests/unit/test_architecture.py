@@ -66,7 +66,7 @@ def scripts() -> dict[str, str]:
 @pytest.mark.parametrize("name", scripts())
 def test_a_rule_its_script_and_its_stage_have_one_name(name):
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
-    assert f'"$COMPOSITIONAL_SCRIPTS"/{name}.py ' in rules
+    assert f'"$COMPOSITIONAL_SCRIPTS/{name}.py" ' in rules
     if name not in ("archive", "manifest"):  # rules/archive.smk: both write what the room `archive` makes of a build
         assert (ROOT / "rules" / f"{name}.smk").exists() or name == "report"
         assert re.search(rf"from compositional\.stages(\.{name} import| import {name}\b)", scripts()[name])

@@ -59,7 +59,7 @@ def test_the_rules_run_scripts_only():
     told = rf"({recipe}|\{{output:q\}} \{{log:q\}} \$COMPOSITIONAL_SOURCES)"
     assert len(commands) == 10
     for command in commands:
-        assert re.fullmatch(rf"""'python3 "\$COMPOSITIONAL_SCRIPTS"/\w+\.py {told}'""", command), command
+        assert re.fullmatch(rf"""'python3 "\$COMPOSITIONAL_SCRIPTS/\w+\.py" {told}'""", command), command
 
 
 @pytest.mark.parametrize(
