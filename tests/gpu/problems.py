@@ -14,6 +14,7 @@ from compositional.kinds.image import ImageSplit
 from compositional.kinds.point import PointSplit
 from compositional.kinds.puzzle import PuzzleSplit
 from compositional.kinds.sequence import SequenceSplit
+from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.kinds.tensor import TensorSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.models import Model
@@ -117,8 +118,30 @@ def _puzzle(model: str, device: str) -> Splits:
     return splits, about, "cross_entropy"
 
 
+def _sequence_regression(model: str, device: str) -> Splits:
+    """Sums and products of two digits; operands exchanged, they have the same value."""
+    source = np.random.default_rng(0)
+    splits = {}
+    for name, count in {"train": 64, "test": 32}.items():
+        rows = [
+            (left, operator, right)
+            for (left, right), operator in zip(source.integers(1, 10, (count, 2)), "+*" * (count // 2), strict=True)
+        ]
+        splits[name] = SequenceRegressionSplit(
+            [f"{left}{operator}{right}" for left, operator, right in rows],
+            np.array([left + right if operator == "+" else left * right for left, operator, right in rows]),
+            [operator for _, operator, _ in rows],
+            "0123456789+-*/",
+            1,
+            device,
+            equivalents=[f"{right}{operator}{left}" for left, operator, right in rows],
+        )
+    return splits, {"symbols": "0123456789+-*/", "component_width": 1}, "squared"
+
+
 KINDS: dict[str, Callable[[str, str], Splits]] = {
     "sequence": _sequence,
+    "sequence_regression": _sequence_regression,
     "image": _image,
     "composite": _composite,
     "combination": _combination,

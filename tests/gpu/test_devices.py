@@ -11,7 +11,6 @@ import torch
 from gpu import problems
 
 from compositional.stages.shared import devices, memory
-from compositional.training.state import fresh_state
 
 ROOT = Path(__file__).parents[2]
 TAKE_TURNS = """
@@ -47,5 +46,5 @@ def test_two_jobs_take_turns_on_one_gpu(device, tmp_path, monkeypatch):
 @pytest.mark.cuda
 def test_too_little_memory_is_said_with_what_fits(device):
     case = problems.problem("cnn", None, device)
-    with pytest.raises(RuntimeError, match=r"would fit: set cuda_width: \d+"), memory.explained(case, fresh_state(case, 0, 0.0)):
+    with pytest.raises(RuntimeError, match=r"would fit: set cuda_width: \d+"), memory.explained(case, 0):
         torch.empty(2**50, device=device)

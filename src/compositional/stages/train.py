@@ -16,6 +16,7 @@ from compositional.evaluation import learning_curves
 from compositional.records import integrity, provenance
 from compositional.records.store import Store, key_of
 from compositional.runs import Run
+from compositional.stages.shared import memory
 from compositional.stages.shared.job import recipes_of
 from compositional.stages.shared.progress import Progress
 from compositional.stages.shared.trained_runs import data_of, device_name, load_problem
@@ -145,4 +146,5 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
             unsaved.clear()
             saved = time.monotonic()
 
-    train_runs(problem, list(states.values()), learning_curves.measure, on_record)
+    with memory.explained(problem, next(iter(recipes)).seed):
+        train_runs(problem, list(states.values()), learning_curves.measure, on_record)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from compositional.stages.shared import memory
-from compositional.training.state import fresh_state
 
 GIB = 2**30
 
@@ -33,11 +32,11 @@ def test_how_many_runs_fit_is_measured_and_said(problem, monkeypatch, needed, me
         monkeypatch.setattr(torch.cuda, name, fake)
     monkeypatch.setattr(memory, "width_of", lambda case: case.settings["cuda_width"])
     said = pytest.raises(RuntimeError, match=message.replace("(", r"\(").replace(")", r"\)"))
-    with said, memory.explained(case, fresh_state(case, 0, 0.0)):
+    with said, memory.explained(case, 0):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
 def test_other_errors_pass(problem):
     case = problem("cnn")
-    with pytest.raises(ZeroDivisionError), memory.explained(case, fresh_state(case, 0, 0.0)):
+    with pytest.raises(ZeroDivisionError), memory.explained(case, 0):
         raise ZeroDivisionError

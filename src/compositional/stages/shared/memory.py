@@ -9,18 +9,18 @@ import torch
 
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem, prepare, width_of
-from compositional.training.state import State, fresh_state
+from compositional.training.state import fresh_state
 
 ROOM = 0.8  # of what is free: a recorded step and its warm-up keep some memory apart
 
 
-def _runs_that_fit(problem: Problem, state: State) -> int:
+def _runs_that_fit(problem: Problem, seed: int) -> int:
     """By the memory of one step of one run; 0 if that does not fit either."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     try:
-        Pack(problem, [fresh_state(problem, state.seed, state.strength)], prepare(problem))._step()
+        Pack(problem, [fresh_state(problem, seed, 0.0)], prepare(problem))._step()
     except torch.OutOfMemoryError:
         return 0
     needed = torch.cuda.max_memory_allocated() - before
@@ -29,11 +29,11 @@ def _runs_that_fit(problem: Problem, state: State) -> int:
 
 
 @contextmanager
-def explained(problem: Problem, state: State) -> Iterator[None]:
+def explained(problem: Problem, seed: int) -> Iterator[None]:
     """Say what to do where the block runs out of a GPU's memory.
 
     Args:
-        state: one of the runs that the block trains.
+        seed: of one of the runs that the block trains.
 
     Raises:
         RuntimeError: it did; the message names `cuda_width`, the value and what fits.
@@ -43,7 +43,7 @@ def explained(problem: Problem, state: State) -> Iterator[None]:
         return
     except torch.OutOfMemoryError:
         asked = width_of(problem)  # no more in here: what failed lives as long as its traceback
-    fitting = _runs_that_fit(problem, state)
+    fitting = _runs_that_fit(problem, seed)
     cure = f"{fitting} would fit: set cuda_width: {fitting} under training: of this task or model"
     raise RuntimeError(
         f"the memory of this GPU ({torch.cuda.mem_get_info()[1] / 2**30:.0f} GiB) is too small for {asked} runs of "
