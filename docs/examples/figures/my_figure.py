@@ -1,4 +1,4 @@
-"""Test accuracy against lambda, a line a task."""
+"""Test accuracy against lambda, a line per task."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     changed = [keys for keys in before | now if before.get(keys) != now.get(keys)]
     words = []
     for keys in changed:
-        if keys[0] == "of":
+        if not keys or keys[0] == "of":
             continue
         if keys[-1] == "fingerprint":
             words.append("the code that writes it" if keys[0] == "writing" else "its code")
