@@ -48,14 +48,15 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
     assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
 
 
-@pytest.mark.parametrize("target", ["all", "results/report.html"])
+UNNOTICED = pytest.mark.xfail(reason="known defect, issue 37: the report does not notice it", strict=True)
+
+
+@pytest.mark.parametrize("target", ["all", pytest.param("results/report.html", marks=UNNOTICED)])
 def test_a_damaged_figure_without_runs_is_found_by_whoever_asks_for_all(tmp_path, target):
     project, name = Project(tmp_path), "results/figures/pathfinder_samples"
     (tmp_path / "results/figures").mkdir(parents=True)
     provenance.write(tmp_path / f"{name}{provenance.SUFFIX}", {"inputs": {}}, {}, [])
     (tmp_path / f"{name}.pdf").write_text("damaged")
-    if target == "results/report.html":
-        pytest.xfail("known defect, issue 37: the report does not notice a damaged figure that has no runs")
     output = project.snakemake("-n", target)
     assert "made again: figure pathfinder_samples: " in output
     assert "Drawing pathfinder_samples" in output
