@@ -114,7 +114,13 @@ def test_cogs_has_its_categories_by_group(cogs_files):
 
 def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
     schema = Path(__file__).parents[2] / "config" / "schema.yaml"
-    empty = {"device": "cpu", "jobs_per_gpu": 1, "sources": ["mirror"], "mirror": None, "pack_size": {"default": 1}}
+    empty = {
+        "device": "cpu",
+        "jobs_per_gpu": 1,
+        "sources": ["mirror"],
+        "mirror": None,
+        "pack_size": {"cpu": {"default": 1}, "cuda": {"default": 1}},
+    }
     empty |= {"checkpoint_seconds": 1, "models": {}, "regularizers": {}, "studies": {}}
     tasks = {"cogs_100": {"module": "cogs", "exposure_examples": 100}}
     configuration = Configuration(empty | {"tasks": tasks}, schema)

@@ -114,9 +114,8 @@ def _normalized(hidden: Tensor, weights: Weights, name: str) -> Tensor:
 
 def _channelwise(images: Tensor, weights: Weights, name: str) -> Tensor:
     """A 1x1 convolution without bias: (R, B, C, H, W) -> (R, B, C', H, W)."""
-    runs, count, channels, height, width = images.shape
-    kernels = weights[f"{name}.weight"].transpose(1, 2).unsqueeze(1).expand(-1, count, -1, -1)
-    return torch.matmul(kernels, images.reshape(runs, count, channels, -1)).unflatten(-1, (height, width))
+    rows = images.flatten(3).transpose(2, 3)  # one product a run: of every patch a row
+    return layer(rows, weights, name).transpose(2, 3).unflatten(-1, images.shape[3:])
 
 
 def encode(parameters: dict, weights: Weights, batch: Batch) -> Tensor:
