@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import paired, style
+from compositional.figures.shared import paired, style, words
 
 SOURCE = "metrics.csv"
 REGULARIZED = True
-PARAMETERS = {
+PARAMETERS = words.PARAMETERS | {
     "tasks": {
         "type": "object",
         "names": "tasks",
@@ -117,7 +117,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.axvline(0, color="0.5", linewidth=0.8, zorder=0)
         axes.set(title=title, xlabel="gain in accuracy")
         axes.title.set_fontsize(9)
-        axes.set_yticks(range(len(lines)), [f"{term} {strength:g}" for term, strength in lines])
+        axes.set_yticks(range(len(lines)), [f"{words.of(term, options)} {strength:g}" for term, strength in lines])
         axes.grid(axis="x", color="0.93")
         axes.set_axisbelow(True)
     panels[0, 0].set_ylim(len(lines) - 0.5, -0.5)

@@ -19,6 +19,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.plugins import declarations
 from compositional.records import integrity, provenance
 from compositional.records.fingerprint import code
+from compositional.records.order import order_of
 from compositional.records.places import ENDINGS, STAGES, record_beside, record_of, record_of_run, sources_of
 from compositional.runs import Run, figure_runs
 
@@ -150,6 +151,7 @@ class Recipes:
             "figure": name,
             "module": figure["module"],
             "options": figure["options"],
+            "order": order_of(figure["options"]),  # of panels and lines
             "code": code("stages.plot", f"figures.{figure['module']}"),
             "of": self._digests([record_of("tables", name)]),
         }

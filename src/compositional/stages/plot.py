@@ -16,6 +16,7 @@ import pandas as pd
 from compositional import files
 from compositional.figures.shared import style
 from compositional.records import integrity, provenance
+from compositional.records.order import in_order
 from compositional.records.places import record_of
 
 
@@ -26,7 +27,7 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
     endings = {"pdf": ".pdf", "png": ".png", "caption": ".rst"}
     outputs = {kind: results / "figures" / f"{name}{ending}" for kind, ending in endings.items()}
     with provenance.recording(results / record_of("figures", name), list(outputs.values()), recipe) as record:
-        plot(recipe["module"], table, recipe["options"], **outputs)
+        plot(recipe["module"], table, in_order(recipe["options"], recipe["order"]), **outputs)
         record["figure"] = {key: recipe[key] for key in ("module", "options")}
         record["made_from"] = provenance.read(results / record_of("tables", name))["made_from"]
         record["inputs"] = provenance.digests(results, [table])

@@ -13,6 +13,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.planning import recipes as module
 from compositional.planning.recipes import Recipes, difference
 from compositional.records import provenance
+from compositional.records.order import in_order
 from compositional.records.places import record_of, record_of_run
 from compositional.runs import Run, run_folder
 
@@ -188,3 +189,18 @@ def test_recipes_hold_no_path_of_this_machine(built):
     text = files.json_bytes([today().recipe(record) for record in CHAIN]).decode()
     assert str(folder) not in text
     assert str(provenance.ROOT) not in text
+
+
+def test_a_figure_is_drawn_in_the_order_of_its_options(built):
+    """Of the panels, say: JSON with sorted keys would lose it, and another order is another figure."""
+    _, today = built
+    labels = {"second": "2", "first": "1"}
+
+    def recipe(labels):
+        options = {"ablation": {"options": {"labels": labels}}}
+        return today({"studies": {"compositional_regularization": {"figures": options}}}).recipe(FIGURE)
+
+    read_back = json.loads(files.json_bytes(recipe(labels)))
+    assert list(read_back["options"]["labels"]) == ["first", "second"]
+    assert list(in_order(read_back["options"], read_back["order"])["labels"].items()) == [*labels.items()]
+    assert files.digest(recipe(labels)) != files.digest(recipe(dict(sorted(labels.items()))))
