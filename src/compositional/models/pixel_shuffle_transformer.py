@@ -114,7 +114,7 @@ def _normalized(hidden: Tensor, weights: Weights, name: str) -> Tensor:
 
 def _channelwise(images: Tensor, weights: Weights, name: str) -> Tensor:
     """A 1x1 convolution without bias: (R, B, C, H, W) -> (R, B, C', H, W)."""
-    rows = images.flatten(3).transpose(2, 3)  # one product a run: of every patch a row
+    rows = images.flatten(3).transpose(2, 3)  # one product per run, with a row for each patch
     return layer(rows, weights, name).transpose(2, 3).unflatten(-1, images.shape[3:])
 
 
