@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -92,8 +91,8 @@ def several(value: str | tuple[str, ...]) -> list[str]:
 
 
 def _unknown(module: str, found: dict[str, Any]) -> list[str]:
-    """Kinds, a dataset and files of runs that a module of a task, a model or a figure names, and that do not exist."""
-    section = module.partition(".")[0]
+    """Kinds, a dataset and files of runs that a module of a task, a model, a table or a figure names, and that do not exist."""
+    section, made = module.partition(".")[0], [*RUN_RECORDS, *itertools.chain(*RUN_RECORDS.values())]
     asked: list[tuple[str, str, Sequence[str]]] = []
     if section in ("tasks", "models"):
         kinds = available("kinds")
@@ -101,9 +100,11 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
     if section == "tasks":
         asked.append(("DATASET", found["DATASET"], available("datasets")))
     if section == "figures":
-        made, read = [*RUN_RECORDS, *itertools.chain(*RUN_RECORDS.values())], available("tables")
-        files = ["split", *(name for name in made if name.endswith(".csv") or Path(name).stem in read)]
-        asked += [("SOURCE", name, files) for name in several(found["SOURCE"])]
+        known = [declared_by(f"tables.{name}")["SOURCE"] for name in available("tables")]
+        known += [name for name in made if name.endswith(".csv")]
+        asked += [("SOURCE", name, known) for name in several(found["SOURCE"])]
+    if section == "tables":
+        asked.append(("SOURCE", found["SOURCE"], ["split", *made]))
     return [
         f"{module_path(module)}: {key}: there is no {value!r}{options_for(value, known)}"
         for key, value, known in asked

@@ -22,6 +22,7 @@ from compositional.records.fingerprint import code
 from compositional.records.order import order_of
 from compositional.records.places import ENDINGS, STAGES, record_beside, record_of, record_of_run, sources_of
 from compositional.runs import Run, figure_runs
+from compositional.tables import reader_of
 
 # What determines a run's numbers, besides the modules of its kind of task, model and regularizer.
 TRAINING = ("training.loop", "evaluation.learning_curves", "stages.shared.devices")
@@ -130,7 +131,7 @@ class Recipes:
 
     def _tables(self, name: str) -> dict[str, Any]:
         figure = self.figures[name]
-        readers = [f"tables.{Path(source).stem}" for source in figure["sources"] if Path(source).suffix not in ("", ".csv")]
+        readers = [reader for source in figure["sources"] if (reader := reader_of(source))]
         if figure["sources"] == ["split"]:
             made_from = [record_of("splits", grid["task"]) for grid in figure["grids"]]
         else:

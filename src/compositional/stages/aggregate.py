@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from compositional import files
+from compositional import files, plugins
 from compositional.records import integrity, provenance
 from compositional.records.places import record_of, sources_of
 from compositional.runs import Run
-from compositional.tables import examples
+from compositional.tables import Table, reader_of
 
 KEY = ("task", "model", "regularizer", "lambda", "seed")
 
@@ -55,47 +54,47 @@ def aggregate(sources: list[Path], destination: Path) -> None:
     """Collect what runs left: task, model, regularizer, lambda, seed, (step,) split, metric, value.
 
     Args:
-        sources: one or several files in each run's folder. CSV files, all with the same columns, are taken as they are; of any
-            other file, such as run.json, `compositional.tables.run.collect` makes rows. Or folders of tasks, whose
-            examples are collected.
+        sources: one or several files in each run's folder, or folders of tasks. Of those with a reader in `compositional.tables`
+            it makes the rows; of others, CSV files, all with the same columns, they are taken as they are.
 
     Raises:
         FileNotFoundError: a run of the grid is missing; all missing runs are named.
-        ValueError: CSV files have different columns, or others than the rows that are made of other files.
+        ValueError: files have different columns.
     """
     if missing := [str(path) for path in sources if not path.exists()]:
         raise FileNotFoundError("the grid is incomplete, missing: " + ", ".join(missing))
-    if all(path.is_dir() for path in sources):
-        for path in sources:
-            integrity.verify(path)
-        files.write_csv(destination, examples.HEADER, [row for path in sources for row in examples.rows(path)])
-        return
-    rows: list[list] = []
-    columns: list[str] | None = None
-    others: dict[str, dict[Run, Path]] = {}
+    read: dict[str, dict[Any, Path]] = defaultdict(dict)
     for path in sources:
         integrity.verify(path)
-        run = Run.of_folder(path.parent)
-        if path.suffix != ".csv":
-            others.setdefault(path.stem, {})[run] = path
-            continue
+        name, of = ("split", path.name) if path.is_dir() else (path.name, Run.of_folder(path.parent))
+        read[name][of] = path
+    columns: dict[str, tuple[str, ...]] = {}
+    rows: list[tuple] = []
+    for name, paths in read.items():
+        reader = reader_of(name)
+        table = plugins.load(Table, reader) if reader else None
+        columns[name], found = (table.COLUMNS, table.collect(paths)) if table else _as_they_are(paths)
+        rows += [(*_key(of), *line) for of, *line in found]
+    if len(set(columns.values())) > 1:
+        named = "; ".join(f"of {name}: {', '.join(own)}" for name, own in columns.items())
+        raise ValueError(f"columns differ, {named}. A figure's SOURCE must not mix them")
+    first = next(iter(read))
+    files.write_csv(destination, (*(KEY[:1] if first == "split" else KEY), *columns[first]), rows)
+
+
+def _as_they_are(paths: dict[Run, Path]) -> tuple[tuple[str, ...], list[tuple]]:
+    """Columns and rows of CSV files, each row with its run before it."""
+    columns: tuple[str, ...] = ()
+    rows: list[tuple] = []
+    for run, path in paths.items():
         with path.open(newline="") as stream:
             own, *lines = csv.reader(stream)
-        columns = columns or own
-        if own != columns:
+        columns = columns or tuple(own)
+        if tuple(own) != columns:
             raise ValueError(f"{path} has the columns {', '.join(own)}, other files {', '.join(columns)}")
-        rows += [[*_key(run), *line] for line in lines]
-    collected = ["split", "metric", "value"]
-    if others and columns not in (None, collected):
-        raise ValueError(
-            f"{', '.join(sorted(others))} make rows of {', '.join(collected)}, the CSV files beside them have "
-            f"{', '.join(columns)}: a figure's SOURCE must not mix them"
-        )
-    for name, paths in others.items():
-        collect = import_module(f"compositional.tables.{name}").collect
-        rows += [[*_key(run), *line] for run, *line in collect(paths)]
-    files.write_csv(destination, (*KEY, *(columns or collected)), rows)
+        rows += [(run, *line) for line in lines]
+    return columns, rows
 
 
-def _key(run: Run) -> tuple:
-    return run.task, run.model, run.regularizer, run.strength, run.seed
+def _key(of: Run | str) -> tuple:
+    return (of,) if isinstance(of, str) else (of.task, of.model, of.regularizer, of.strength, of.seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,7 +12,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from compositional import files
+from compositional import files, plugins
+from compositional.figures import Figure
 from compositional.figures.shared import style
 from compositional.records import integrity, provenance
 from compositional.records.order import in_order
@@ -39,7 +39,7 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
     with plt.rc_context():
         matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
         plt.rcParams.update(style.RC)
-        figure, text = import_module(f"compositional.figures.{module}").draw(pd.read_csv(table), options)
+        figure, text = plugins.load(Figure, f"figures.{module}").draw(pd.read_csv(table), options)
         # Time stamps and the library's name would make the bytes of equal figures differ.
         for path, metadata in (
             (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),

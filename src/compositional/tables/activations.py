@@ -17,6 +17,8 @@ from safetensors.numpy import load_file
 from compositional.measures.compositionality import Measure, linear_cka
 from compositional.runs import Run
 
+SOURCE = "activations.safetensors"
+
 
 def _rows(name: str, metric: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
     found = [linear_cka(*pair) for pair in pairs if all(np.isfinite(rows).all() for rows in pair)]

@@ -6,12 +6,16 @@ import base64
 import io
 import json
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-HEADER = ("task", "split", "example", "label", "image", "about")
+from compositional import plugins
+from compositional.kinds import Kind
+
+SOURCE = "split"
+COLUMNS = ("split", "example", "label", "image", "about")
 EXAMPLES = 8  # of each label and split
 
 
@@ -32,23 +36,24 @@ def decode(text: str) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(text))))
 
 
-def rows(folder: Path) -> Iterator[tuple]:
+def collect(sources: dict[str, Path]) -> Iterator[tuple]:
     """The first examples of each label and split of a task of images, as a model sees them but for the scale of their values.
 
     The column `about` holds, as JSON in a task's first row, its numbers of items and what its making verified.
     """
     import torch
 
-    about = json.loads((folder / "task.json").read_text())
-    splits = import_module(f"compositional.kinds.{about['kind']}").load(folder, "cpu")
-    told = json.dumps({key: about[key] for key in ("items", "verification", "canvas") if key in about}, sort_keys=True)
-    for name, split in splits.items():
-        for label in split.labels.unique().tolist():
-            chosen = torch.nonzero(split.labels == label)[:EXAMPLES, 0]
-            pictures = split.batch(chosen.unsqueeze(0)).images[0]
-            if split.moments:
-                pictures = pictures * split.moments[1] + split.moments[0]
-            pixels = (pictures * 255).round().clamp(0, 255).to(torch.uint8).numpy()
-            for example, picture in zip(chosen.tolist(), pixels, strict=True):
-                yield about["task"], name, example, label, encode(picture), told
-                told = ""
+    for task, folder in sources.items():
+        about = json.loads((folder / "task.json").read_text())
+        told = json.dumps({key: about[key] for key in ("items", "verification", "canvas") if key in about}, sort_keys=True)
+        splits: dict[str, Any] = plugins.load(Kind, f"kinds.{about['kind']}").load(folder, "cpu")
+        for name, split in splits.items():
+            for label in split.labels.unique().tolist():
+                chosen = torch.nonzero(split.labels == label)[:EXAMPLES, 0]
+                pictures = split.batch(chosen.unsqueeze(0)).images[0]
+                if split.moments:
+                    pictures = pictures * split.moments[1] + split.moments[0]
+                pixels = (pictures * 255).round().clamp(0, 255).to(torch.uint8).numpy()
+                for example, picture in zip(chosen.tolist(), pixels, strict=True):
+                    yield task, name, example, label, encode(picture), told
+                    told = ""

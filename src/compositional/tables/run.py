@@ -12,6 +12,8 @@ from pathlib import Path
 
 from compositional.runs import Run
 
+SOURCE = "run.json"
+
 
 def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
     """Rows (run, split, metric, value)."""

@@ -44,6 +44,8 @@ def test_options_must_be_schemas_that_their_defaults_follow(package, option, mes
             "DATASET: there is no 'digit'; did you mean 'digits'? Allowed: digits.",
         ),
         ("figures.toy", 'SOURCE = "metric.csv"', "SOURCE: there is no 'metric.csv'; did you mean 'metrics.csv'?"),
+        ("figures.toy", 'SOURCE = "run.json"', "SOURCE: there is no 'run.json'; "),
+        ("tables.toy", 'SOURCE = "runs.json"', "SOURCE: there is no 'runs.json'; did you mean 'run.json'?"),
     ],
 )
 def test_what_modules_name_must_exist(package, name, declared, message):
@@ -55,6 +57,6 @@ def test_what_modules_name_must_exist(package, name, declared, message):
 
 
 def test_every_module_declares_its_options_well():
-    for folder in ("datasets", "tasks", "models", "regularizers", "figures"):
+    for folder in ("datasets", "tasks", "models", "regularizers", "tables", "figures"):
         for name in plugins.available(folder):
             declared_by(f"{folder}.{name}")

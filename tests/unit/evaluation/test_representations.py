@@ -27,7 +27,7 @@ from compositional.language import lexicon
 from compositional.language.vocabulary import END, Vocabulary
 from compositional.measures.compositionality import linear_cka
 from compositional.plugins import defaults
-from compositional.records import provenance
+from compositional.records import integrity, provenance
 from compositional.runs import Run, run_folder
 from compositional.stages import evaluate, represent
 from compositional.stages import train as training
@@ -444,12 +444,18 @@ def test_costs_come_from_run_json(tmp_path):
     assert list(run.collect({one: tmp_path / "run.json"})) == [(one, "train", "steps", 10), (one, "train", "wall_seconds", 2.5)]
 
 
-def test_files_with_other_columns_are_refused(trained, tmp_path):
+def test_files_with_other_columns_are_refused(trained, tmp_path, monkeypatch):
     folder = trained[0][0][0]
-    with pytest.raises(ValueError, match=r"vectors\.csv has the columns representation, item"):
+    with pytest.raises(ValueError, match=r"of metrics\.csv: split, metric, value; of vectors\.csv: representation, item"):
         aggregate([folder / "metrics.csv", folder / "vectors.csv"], tmp_path / "table.csv")
-    with pytest.raises(ValueError, match=r"run make rows of split, metric, value, the CSV files beside them have step, split"):
+    with pytest.raises(ValueError, match=r"of history\.csv: step, split, metric, value; of run\.json: split, metric, value\."):
         aggregate([folder / "history.csv", folder / "run.json"], tmp_path / "table.csv")
+    other = folder.with_name("seed=8") / "metrics.csv"
+    other.parent.mkdir()
+    shutil.copy(folder / "history.csv", other)
+    monkeypatch.setattr(integrity, "verify", lambda path: None)  # no record stands for this file
+    with pytest.raises(ValueError, match=r"seed=8/metrics\.csv has the columns step, split, .*, other files split, metric"):
+        aggregate([folder / "metrics.csv", other], tmp_path / "table.csv")
     assert not (tmp_path / "table.csv").exists()
 
 
