@@ -44,7 +44,7 @@ def test_options_must_be_schemas_that_their_defaults_follow(package, option, mes
             "DATASET: there is no 'digit'; did you mean 'digits'? Allowed: digits.",
         ),
         ("figures.toy", 'SOURCE = "metric.csv"', "SOURCE: there is no 'metric.csv'; did you mean 'metrics.csv'?"),
-        ("figures.toy", 'SOURCE = "run.json"', "SOURCE: there is no 'run.json'; "),
+        ("figures.toy", 'SOURCE = "run.json"', "SOURCE: there is no 'run.json'. Allowed: history.csv, metrics.csv,"),
         ("tables.toy", 'SOURCE = "runs.json"', "SOURCE: there is no 'runs.json'; did you mean 'run.json'?"),
     ],
 )
