@@ -24,6 +24,7 @@ TEMPLATES = {
     "figure": ("figures", "{table: [{method: [none 0, entropy 0.1], split: [train, test], metric: accuracy}]}"),
     "kind": ("kinds", "{task: quadrants, model: multilayer_perceptron}"),
     "model": ("models", "{trains_on: digits_concat, width: 16}"),
+    "network": ("models", "{trains_on: digits_concat, width: 16}"),
     "regularizer": ("regularizers", "{}"),
     "task": ("tasks", "{other: {draw: 1}, train_points: 200, test_points: 60}"),
 }
