@@ -18,7 +18,7 @@ from support import raw
 from support.configurations import SCHEMA, merged, read
 
 from compositional.configuration.configuration import Configuration
-from compositional.plugins import available, declarations
+from compositional.plugins import available, declarations, is_network
 from compositional.stages import split as stage
 from compositional.stages.shared.trained_runs import read_problem
 from compositional.training.problem import Problem
@@ -51,6 +51,12 @@ def configuration() -> Configuration:
     for task in sections["tasks"].values():
         task["training"] = SMALL["training"] | task.get("training", {})
     return Configuration(merged(read("config.yaml") | sections), SCHEMA)
+
+
+def computes_many_runs(model: str) -> bool:
+    """At once, in steps that can be recorded as a graph. No Network does: its runs take turns, and it may read values back."""
+    known = configuration()
+    return known.declared("models", model)["GRAPH"] and not is_network(known.module("models", model))
 
 
 @cache

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from unittest import mock
+
 import torch
 
 from compositional.evaluation import learning_curves
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem
 from compositional.training.state import State, fresh_state
+
+
+def unguarded() -> AbstractContextManager:
+    """Training without the guards, which cost more than a few small steps: where the same plug-ins have passed them already."""
+    return mock.patch("compositional.training.guards.check_training")
 
 
 def train(problem: Problem, runs: list[tuple[int, float]], **kwargs) -> list[State]:

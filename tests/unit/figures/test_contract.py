@@ -14,7 +14,9 @@ FIGURES = small.names("figures")
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_a_figure_drawn_twice_has_the_same_bytes_and_a_caption(figure, tmp_path, monkeypatch):
-    monkeypatch.setitem(style.RC, "savefig.dpi", 20)  # pixels cost most of the time
+    # Pixels and whole outlines of characters cost most of the time.
+    monkeypatch.setitem(style.RC, "savefig.dpi", 20)
+    monkeypatch.setitem(style.RC, "pdf.fonttype", 3)
     options = defaults(f"figures.{figure}") | small.entry("figures", figure).get("options", {})
     table = tmp_path / "table.csv"
     small.table(figure).to_csv(table, index=False)

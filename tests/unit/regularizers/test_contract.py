@@ -58,8 +58,8 @@ def of_each_kind() -> list[tuple[str, str]]:
     """Every regularizer with the first model of each kind of task that computes many runs at once."""
     chosen = {}
     for model, regularizer in COMBINATIONS:
-        if isinstance(small.configuration().declared("models", model)["REPRESENTATIONS"], dict):
-            continue  # a Network
+        if not small.computes_many_runs(model):
+            continue
         chosen.setdefault((regularizer, str(small.configuration().declared("models", model)["KIND"])), model)
     return [(model, regularizer) for (regularizer, _), model in chosen.items()]
 

@@ -10,6 +10,7 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
+from support import elsewhere
 
 from compositional.evaluation import metrics
 from compositional.models import cnn, lstm_attention
@@ -242,3 +243,14 @@ def test_runs_that_take_turns_are_looked_at_too(problem, width):
         broken = replace(case, model=replace(case.model, forward=forward))
         with pytest.raises(PluginError, match=complaint):
             check_training(broken, [fresh_state(case, 0, 0.1)], None)
+
+
+@pytest.mark.parametrize(("model", "regularizer"), [("lstm_attention", "smoothness"), ("cnn", "entropy")])
+def test_on_a_device_what_is_right_passes_and_what_comes_from_the_host_does_not(problem, device, model, regularizer):
+    case = problem(model, regularizer)
+    with elsewhere.there():
+        case = device(case)
+        check_training(case, [fresh_state(case, seed, 0.1) for seed in (0, 1)], None)
+        left = replace(case.regularizer, penalty=lambda step: case.regularizer.penalty(step).cpu())
+        with pytest.raises(PluginError, match=r"its result, one number per run, must be on elsewhere:0, it is on cpu"):
+            check_training(replace(case, regularizer=left), [fresh_state(case, 0, 0.1)], None)
