@@ -81,7 +81,7 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
 
 
 def _of(gains: pd.DataFrame, term: str, strength: float) -> pd.Series:
-    return gains[(gains.regularizer == term) & np.isclose(gains["lambda"], strength)].gain
+    return gains[(gains.regularizer == term) & (gains["lambda"] == strength)].gain
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import paired, style, words
 
 SOURCE = "metrics.csv"
 ONE_MODEL = True
@@ -83,7 +83,7 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     gain = change.accuracy.dropna()
     if len(gain) < 2:
         verdict = "one seed says nothing of a spread"
-    elif gain.mean() > style.interval(gain.to_numpy()):
+    elif paired.differs(gain) and gain.mean() > 0:
         verdict = "helps"
     else:
         verdict = "does not help beyond the seeds' spread"

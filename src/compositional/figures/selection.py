@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import spearmanr
 
-from compositional.figures.shared import protocols, style
+from compositional.figures.shared import paired, protocols, style
 from compositional.figures.shared.protocols import COMPOSITIONAL, PLAIN, Choice
 
 SOURCE = "metrics.csv"
@@ -198,8 +198,8 @@ def _verdicts(task: _Task) -> list[str]:
         return task.test("oracle", found["oracle"]).mean() - task.test(protocol, found[protocol]).mean()
 
     def gained(name: str) -> bool:
-        gain = task.gain("oracle", task.choices[name]["oracle"]).dropna().to_numpy()
-        return len(gain) > 1 and gain.mean() - style.interval(gain) > 0
+        gain = task.gain("oracle", task.choices[name]["oracle"])
+        return paired.differs(gain) and gain.mean() > 0
 
     helpful = [name for name in task.choices if name != _ANY and gained(name)]
     far = [name for name in helpful if lost(name, "compositional") > _NEAR + 1e-9]
