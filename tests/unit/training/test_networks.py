@@ -114,6 +114,50 @@ def test_a_network_with_batch_normalization_is_its_packed_twin(problem):
     assert theirs == pytest.approx(ours, rel=1e-5)
 
 
+class Reader(nn.Module):
+    """`lstm_regressor` in standard modules. These have two biases a gate; one is none here."""
+
+    def __init__(self, parameters, task):
+        super().__init__()
+        width = parameters["width"]
+        self.embedding, self.cell = nn.Embedding(len(task["symbols"]), width), nn.LSTM(width, width, batch_first=True)
+        nn.init.zeros_(self.cell.bias_hh_l0.requires_grad_(False))
+        self.states, self.output = nn.Identity(), nn.Linear(width, 1)
+
+    def forward(self, batch):
+        states = self.states(self.cell(self.embedding(batch.inputs))[0])
+        return self.output(states[torch.arange(len(states)), batch.input_lengths - 1])
+
+
+@pytest.mark.parametrize("regularizer", ["smoothness", "recombination"])
+def test_a_network_that_reads_a_sequence_and_gives_a_number_is_its_packed_twin(regularizer):
+    """It begins with the same weights and trains to the same; its runs are what they are alone."""
+    packed = small.problem("lstm_regressor", regularizer)
+    rates = {"steps": 6, "optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9, "clip": None}
+    packed = replace(packed, settings=packed.settings | rates)
+    single = own(packed, Reader, {"word_embedding": "embedding", "encoder_states": "states"})
+
+    def renamed(flat):
+        weights = {name: values[0] for name, values in weight_layout(packed).views(flat[None]).items()}
+        cell = {}
+        for name, theirs in (("input", "weight_ih_l0"), ("recurrent", "weight_hh_l0"), ("bias", "bias_ih_l0")):
+            into, keep, out, candidate = weights[f"cell.{name}"].transpose(0, -1).chunk(4)
+            cell[f"cell.{theirs}"] = torch.cat([into, keep, candidate, out])
+        output = {"output.weight": weights["output.weight"].T, "output.bias": weights["output.bias"]}
+        return weight_layout(single).flatten({"embedding.weight": weights["embedding"]} | cell | output)
+
+    ours, theirs, other = fresh_state(packed, 0, 0.1), fresh_state(single, 0, 0.1), fresh_state(single, 1, 0.1)
+    begin = theirs.tensors["weights"] = renamed(ours.tensors["weights"])
+    train_runs(packed, [ours], metrics.measure)
+    train_runs(single, [theirs, other], metrics.measure)
+    torch.testing.assert_close(theirs.tensors["weights"], renamed(ours.tensors["weights"]), atol=1e-5, rtol=1e-4)
+    assert (theirs.tensors["weights"] - begin).abs().max() > 0.01
+    assert same(other, train(single, [(1, 0.1)])[0])
+    for left, right in zip(theirs.history, ours.history, strict=True):
+        assert left[:3] == right[:3]
+        assert left[3] == pytest.approx(right[3], rel=1e-3)
+
+
 @pytest.mark.parametrize("model", ["gru_attention", "transformer_torch", T5])
 def test_greedy_decoding_writes_what_is_right_under_teacher_forcing(problem, model):
     case = problem(model, steps=30, record_every=30, learning_rate=0.01)
