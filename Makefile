@@ -31,6 +31,7 @@ env: $(VENV)/.complete
 # The marker is written last: an interrupted installation starts again. The package itself is installed as it stands here, for
 # notebooks and scripts elsewhere; the workflow finds it beside itself.
 $(VENV)/.complete: envs/requirements.txt
+	@case "$(CURDIR)" in *[{}]*) echo "Snakemake takes braces in a path for wildcards. Move this folder to a path without braces"; exit 1;; esac
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt

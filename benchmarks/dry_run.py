@@ -22,7 +22,7 @@ def main() -> None:
     overlay = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [grid]}}}}}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "overlay.yaml"
-        path.write_text(yaml.safe_dump(overlay))
+        path.write_text(yaml.safe_dump(overlay), encoding="utf-8")
         command = [
             sys.executable,
             "-m",

@@ -241,7 +241,7 @@ def write(rows: list[tuple], folder: Path, device: str) -> None:
     import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"packed_training_{device}.csv").open("w", newline="") as stream:
+    with (folder / f"packed_training_{device}.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(("problem", "way", "runs", *COLUMNS, "least_ratio", "greatest_ratio"))
         writer.writerows(rows)

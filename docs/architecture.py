@@ -30,7 +30,7 @@ def imports() -> list[tuple[str, str]]:
     """Pairs of modules of the library, the importing and the imported one, imports within functions included."""
     known, found = modules(), set()
     for name, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 wanted = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -84,7 +84,7 @@ def directly_needed() -> dict[str, list[str]]:
 def described() -> dict[str, tuple[str, str]]:
     """Section and description of every room, from the map in the package's docstring."""
     found, section = {}, ""
-    for line in (ast.get_docstring(ast.parse((LIBRARY / "__init__.py").read_text())) or "").splitlines():
+    for line in (ast.get_docstring(ast.parse((LIBRARY / "__init__.py").read_text(encoding="utf-8"))) or "").splitlines():
         if entry := re.fullmatch(r"    (\w+) +(.+)", line):
             found[entry[1]] = (section, entry[2])
         elif heading := next((name for name in COLORS if line.startswith(name)), None):
@@ -143,4 +143,4 @@ def picture() -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture())
+    PICTURE.write_text(picture(), encoding="utf-8")

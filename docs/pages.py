@@ -39,7 +39,7 @@ def on_config(config: MkDocsConfig) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere, a page per room of the library, and the tables that pages link to."""
     for page, source in FROM_ELSEWHERE.items():
-        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     listed = "".join(f"| [`{name}`]({name}.md) | {words} |\n" for name, words in rooms().items())
     files.append(File.generated(config, "library/index.md", content=f"# Library\n\n| room | what |\n| --- | --- |\n{listed}"))
     for name in rooms():

@@ -274,4 +274,4 @@ if __name__ == "__main__":
     everything = cells()
     with plt.rc_context(style.RC):
         draw(everything).savefig(PICTURE, metadata={"Software": None})
-    PAGE.write_text(page(everything))
+    PAGE.write_text(page(everything), encoding="utf-8")

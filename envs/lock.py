@@ -15,9 +15,9 @@ dependencies:
 
 def environment() -> str:
     """The conda environment file's text."""
-    pins = (FOLDER / "requirements.txt").read_text().split()
+    pins = (FOLDER / "requirements.txt").read_text(encoding="utf-8").split()
     return HEADER + "".join(f"      - {pin}\n" for pin in pins)
 
 
 if __name__ == "__main__":
-    (FOLDER / "environment.yaml").write_text(environment())
+    (FOLDER / "environment.yaml").write_text(environment(), encoding="utf-8")

@@ -9,13 +9,7 @@ ROOT = Path(workflow.basedir)
 SOURCES = ROOT / "src"
 if set(str(ROOT)) & set("{}"):
     sys.exit(f"{ROOT}: Snakemake takes braces in the path of a workflow for wildcards. Move this folder to a path without braces")
-# Jobs import the package from here, installed or not, on this machine and on compute nodes, with this Python or the one that is
-# deployed for them.
 sys.path.insert(0, str(SOURCES))
-# By its name in the environment: as text of a rule, a folder that is moved would be other code for Snakemake.
-os.environ.update(COMPOSITIONAL_SCRIPTS=str(ROOT / "workflow" / "scripts"))
-for name, first in (("PYTHONPATH", str(SOURCES)), ("PATH", str(Path(sys.executable).parent))):
-    os.environ.update({name: os.pathsep.join(filter(None, [first, os.getenv(name)]))})
 
 from compositional import files
 from compositional.configuration import files as config_files
@@ -26,8 +20,12 @@ from compositional.planning import targets
 from compositional.planning.archived import Archived
 from compositional.planning.recipes import content_of
 from compositional.planning.recipes import Recipes
+from compositional.records import provenance
+from compositional.records import surroundings
 from compositional.runs import NAME
 from compositional.stages.shared import progress
+
+surroundings.settle(os.environ, ROOT)
 
 
 def of_snakemake(name):
@@ -59,7 +57,7 @@ for path in CONFIG_FILES:
 # Called without --cores, use this machine's; executors that submit jobs elsewhere have --jobs instead.
 settings = of_snakemake("resource_settings")
 if settings.cores is None and settings.nodes is None:
-    settings.cores = len(os.sched_getaffinity(0))
+    settings.cores = surroundings.cores()
     of_snakemake("register_resource")("_cores", settings.cores)
 
 if MAIN:
@@ -124,6 +122,8 @@ def resources_of(pack):
 
 onstart:
     if MAIN:
+        if why := provenance.without_commit():
+            print(f"warning: records will name no commit, though there is {ROOT}/.git: {why}", file=sys.stderr)
         if of_snakemake("touch"):
             sys.exit("--touch changes nothing here: whether a result is out of date its record says, not its time")
         try:

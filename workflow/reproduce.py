@@ -20,6 +20,7 @@ SOURCES = Path(__file__).resolve().parent.parent / "src"
 sys.path.insert(0, str(SOURCES))
 
 from compositional.archive import bundle, unpacking
+from compositional.records import surroundings
 
 MIRROR = "COMPOSITIONAL_MIRROR"
 
@@ -57,7 +58,7 @@ def main() -> int:
     parser.add_argument(
         "--environment", choices=["pinned", "current"], default="pinned", help="install the archive's pins, or use this Python"
     )
-    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cores", type=int, default=surroundings.cores())
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
     folder = (arguments.folder or Path(tempfile.mkdtemp(prefix="reproduce-"))).resolve()

@@ -6,24 +6,27 @@ import csv
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
+def _beside(path: Path) -> Path:
+    """A new hidden name beside a path."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = _beside(path)
+    temporary.touch(exist_ok=False)  # as the umask and a folder with setgid say
     try:
         yield temporary
-        temporary.chmod(0o644)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -33,10 +36,10 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """As `replacing`, for a folder and all that is in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = _beside(path)
+    temporary.mkdir()
     try:
         yield temporary
-        temporary.chmod(0o755)
         shutil.rmtree(path, ignore_errors=True)
         os.replace(temporary, path)
     finally:
@@ -56,7 +59,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A CSV file; floats are written so that reading gives the same number back."""
-    with replacing(path) as temporary, temporary.open("w", newline="") as stream:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)

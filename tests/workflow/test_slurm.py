@@ -63,7 +63,7 @@ def environment(folder: Path) -> dict[str, str]:
     """A home directory without anything in it, and no network inside jobs."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    return os.environ | {"HOME": str(home), "PYTHONPATH": str(ROOT / "tests" / "support" / "slurm" / "offline")}
+    return os.environ | {"HOME": str(home), "COMPOSITIONAL_PYTHONPATH": str(ROOT / "tests" / "support" / "slurm" / "offline")}
 
 
 def command(*arguments: str) -> list[str]:

@@ -8,5 +8,5 @@ from compositional.stages.shared.job import told
 
 results = Path("results")
 with told() as (content, _):
-    listed = json.loads((results / "manifest.json").read_text())
+    listed = json.loads((results / "manifest.json").read_text(encoding="utf-8"))
     bundle.write(results / "archive.zip", results, listed, data=content["recipe"]["data"])

@@ -7,4 +7,4 @@ from compositional.stages.report import render
 from compositional.stages.shared.job import told
 
 with told() as (content, _), files.replacing(Path("results/report.html")) as temporary:
-    temporary.write_text(render(Path("results"), content["recipe"]))
+    temporary.write_text(render(Path("results"), content["recipe"]), encoding="utf-8")

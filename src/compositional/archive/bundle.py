@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 from compositional import files
 from compositional.plugins import declarations
-from compositional.records import integrity, provenance
+from compositional.records import integrity, provenance, surroundings
 
 FORMAT = 1
 FOLDER = "archived"
@@ -53,15 +52,14 @@ def sources() -> dict[str, Any]:
     if not about:
         raise ArchiveError(
             "an archive says which commit it holds, but this folder is neither a git repository with a commit "
-            "nor an unpacked archive"
+            f"nor an unpacked archive{f' ({why})' if (why := provenance.without_commit()) else ''}"
         )
     recorded = provenance.ROOT / provenance.SOURCE
     if recorded.exists():
-        names = json.loads(recorded.read_text())["files"]
+        names = json.loads(recorded.read_text(encoding="utf-8"))["files"]
     else:
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(command, cwd=provenance.ROOT, capture_output=True, text=True, check=True)
-        names = set(listed.stdout.split("\0"))
+        listed = surroundings.git(provenance.ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        names = set(listed.split("\0"))
     paths = {name: provenance.ROOT / name for name in sorted(names)}
     return about | {"files": {name: files.sha256(path) for name, path in paths.items() if path.is_file()}}
 

@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _schema(path: Path) -> dict:
-    return yaml.safe_load(path.read_text())
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 class Configuration(Entries):

@@ -76,4 +76,4 @@ def page() -> str:
 
 if __name__ == "__main__":
     with replacing(Path("docs/options.md")) as temporary:
-        temporary.write_text(page())
+        temporary.write_text(page(), encoding="utf-8")

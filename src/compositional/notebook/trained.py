@@ -141,7 +141,7 @@ def open_run(path: str | Path) -> TrainedRun:
         known = [str(one.parent) for one in runs.glob("*/*/*/lambda=*/seed=*/run.json")]
         near = ", ".join(difflib.get_close_matches(str(folder), known, n=3, cutoff=0)) or "nothing is trained there"
         raise FileNotFoundError(f"{folder} holds no trained run (`snakemake {folder}/metrics.csv` makes it); near it: {near}")
-    record, run = json.loads((folder / "run.json").read_text()), Run.of_folder(folder)
+    record, run = json.loads((folder / "run.json").read_text(encoding="utf-8")), Run.of_folder(folder)
     split = folder.parents[5] / "splits" / run.task
     for needed in (split, folder / "weights.safetensors"):
         integrity.verify(needed)

@@ -48,7 +48,7 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     config: dict[str, Any] = {}
     files = [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.yaml"))]
     for overlay in (*files, *overlays):
-        own = overlay if isinstance(overlay, dict) else yaml.safe_load(Path(overlay).read_text())
+        own = overlay if isinstance(overlay, dict) else yaml.safe_load(Path(overlay).read_text(encoding="utf-8"))
         config = _merged(config, own)
     return Configuration(config, folder / "schema.yaml")
 

@@ -103,7 +103,7 @@ class Archived:
         return None if true else "it was made of something else"
 
     def _manifest_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
-        known = json.loads(path.read_text())
+        known = json.loads(path.read_text(encoding="utf-8"))
         now = bundle.listed(self.results, [self.results / record for record in recipe["of"]])
         now |= {"figures": recipe["figures"], "config": recipe["config"], "environment": provenance.environment(Path(LOCK))}
         return {key: known[key] for key in now} == now and files.digest(known["source"]) == recipe["sources"]
@@ -115,7 +115,7 @@ class Archived:
         return same and self.why(manifest) is None
 
     def _report_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
-        found = MADE_OF.search(path.read_text(errors="replace")[:4000])
+        found = MADE_OF.search(path.read_text(errors="replace", encoding="utf-8")[:4000])
         return found is not None and found[1] == shown(self.results, recipe)
 
 

@@ -105,7 +105,7 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
 def read(folder: Path, words: list[str]) -> list[Pack]:
     """The packs of the recipe files that a command line names: those of one job, on whichever machine."""
     paths = [path for path in sorted(folder.glob("*__*.json")) if any(path.stem in word for word in words)]
-    return [Pack(json.loads(path.read_text())) for path in paths if path.name.partition("_")[0] in STAGES]
+    return [Pack(json.loads(path.read_text(encoding="utf-8"))) for path in paths if path.name.partition("_")[0] in STAGES]
 
 
 def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[list[Run]]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from compositional import files
+from compositional.records import surroundings
 
 # What may differ between two records of the same bytes: when, how fast, with which other runs in one process, and at which commit
 # around the same code.
@@ -49,12 +50,27 @@ def versions() -> dict[str, str]:
 def processor() -> str:
     """The CPU's name."""
     cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+@cache
+def _asked() -> tuple[dict[str, Any], str]:
+    """What git says of the sources, and why it says nothing."""
+    try:
+        if not Path(surroundings.git(ROOT, "rev-parse", "--show-toplevel").rstrip("\n")).samefile(ROOT):
+            return {}, "the folder is a part of another repository"
+        commit, date = surroundings.git(ROOT, "log", "-1", "--format=%H %cI").split()
+        return {"commit": commit, "date": date, "dirty": bool(surroundings.git(ROOT, "status", "--porcelain"))}, ""
+    except subprocess.CalledProcessError as error:
+        return {}, f"git says: {error.stderr.strip()}"
+    except (OSError, ValueError) as error:
+        return {}, str(error)
+
+
+def without_commit() -> str | None:
+    """Why records name no commit although the sources' folder has a .git; None where they do, or it has none."""
+    return None if source() or not (ROOT / ".git").exists() else _asked()[1]
 
 
 @cache
@@ -63,14 +79,10 @@ def source() -> dict[str, Any]:
 
     In an unpacked archive: the commit that the archive was made from.
     """
+    if asked := _asked()[0]:
+        return asked
     try:
-        if Path(_git("rev-parse", "--show-toplevel")).samefile(ROOT):
-            commit, date = _git("log", "-1", "--format=%H %cI").split()
-            return {"commit": commit, "date": date, "dirty": bool(_git("status", "--porcelain"))}
-    except (OSError, subprocess.CalledProcessError, ValueError):
-        pass
-    try:
-        about = json.loads((ROOT / SOURCE).read_text())
+        about = json.loads((ROOT / SOURCE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     altered = any(not (ROOT / name).is_file() or files.sha256(ROOT / name) != digest for name, digest in about["files"].items())
@@ -130,7 +142,7 @@ def read(path: Path) -> dict[str, Any]:
         ValueError: the file is no record.
     """
     try:
-        record = json.loads(path.read_text())
+        record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     if not isinstance(record, dict):
@@ -172,7 +184,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
 def environment(lock: Path) -> dict[str, Any]:
     """Python's version and that of each package of a lock file, as installed (null: not installed)."""
     packages: dict[str, str | None] = {}
-    for line in lock.read_text().split():
+    for line in lock.read_text(encoding="utf-8").split():
         name = line.partition("==")[0]
         try:
             packages[name] = metadata.version(name).split("+")[0]

@@ -87,7 +87,7 @@ def _as_they_are(paths: dict[Run, Path]) -> tuple[tuple[str, ...], list[tuple]]:
     columns: tuple[str, ...] = ()
     rows: list[tuple] = []
     for run, path in paths.items():
-        with path.open(newline="") as stream:
+        with path.open(newline="", encoding="utf-8") as stream:
             own, *lines = csv.reader(stream)
         columns = columns or tuple(own)
         if tuple(own) != columns:

@@ -85,7 +85,7 @@ def _by_error_type(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, 
 
 def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
     """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
-    lost = [json.loads((folder / "run.json").read_text())["status"] == "diverged" for folder in folders]
+    lost = [json.loads((folder / "run.json").read_text(encoding="utf-8"))["status"] == "diverged" for folder in folders]
     # By name: it decides no number, and an edit there measures nothing again.
     import_module("compositional.training.guards").check_evaluation(problem, weights, lost[0])
     results = metrics.measure(problem, weights)

@@ -88,7 +88,11 @@ def _figure(results: Path, name: str, figure: dict[str, Any], options: str) -> d
     shown |= {"name": name, "study": figure["study"], "command": f"snakemake {results}/figures/{name}.pdf {options}".strip()}
     if not (image.is_file() and table.is_file() and image.with_suffix(".rst").is_file()):
         return shown
-    shown |= {"image": _data(image, "image/png"), "caption": _html(image.with_suffix(".rst").read_text()), "table": str(table)}
+    shown |= {
+        "image": _data(image, "image/png"),
+        "caption": _html(image.with_suffix(".rst").read_text(encoding="utf-8")),
+        "table": str(table),
+    }
     shown["sha256"] = {path.name: files.sha256(path) for path in (image.with_suffix(".pdf"), image, table) if path.is_file()}
     if table.stat().st_size <= EMBEDDED_BYTES:
         shown["csv"] = _data(table, "text/csv")
@@ -145,7 +149,7 @@ def render(results: Path, recipe: dict[str, Any]) -> str:
     splits = [provenance.read(path) for path in sorted((results / "splits").glob(f"*{provenance.SUFFIX}"))]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     installed = provenance.environment(Path(LOCK))
-    return environment.from_string(Path(TEMPLATE).read_text()).render(
+    return environment.from_string(Path(TEMPLATE).read_text(encoding="utf-8")).render(
         made_of=archived.shown(results, recipe),
         figures=shown,
         built=sum(bool(figure["image"]) for figure in shown),

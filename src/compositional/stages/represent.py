@@ -44,7 +44,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
 
 
 def _write(folder: Path, findings: representations.Findings) -> None:
-    diverged = json.loads((folder / "run.json").read_text())["status"] == "diverged"
+    diverged = json.loads((folder / "run.json").read_text(encoding="utf-8"))["status"] == "diverged"
     rows = [(name, metric, "nan" if diverged else float(value)) for (name, metric), value in findings.measures.items()]
     files.write_csv(folder / "representations.csv", REPRESENTATIONS_HEADER, rows)
     vectors = [

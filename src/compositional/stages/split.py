@@ -126,11 +126,11 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
             splits=splits,
             metrics=metrics,
         )
-        about = json.loads((folder / "task.json").read_text())
+        about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
         record.update({key: about[key] for key in ("task", "dataset", "parameters", "raw_sha256", "content_sha256")})
         record["inputs"] = provenance.digests(results, [*(raw / name for name in recipe["raw"]), *metrics])
         for path in splits:
-            about = json.loads((path / "task.json").read_text())
+            about = json.loads((path / "task.json").read_text(encoding="utf-8"))
             record["inputs"][f"splits/{path.name}"] = about["content_sha256"]
 
 

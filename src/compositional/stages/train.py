@@ -61,7 +61,7 @@ def _read(folder: Path, problem: Problem, identity: dict[str, Any]) -> tuple[Sta
         return None
     if integrity.damaged(path, record, everything=True):
         return None
-    with (folder / "history.csv").open(newline="") as stream:
+    with (folder / "history.csv").open(newline="", encoding="utf-8") as stream:
         header, *rows = csv.reader(stream)
     if tuple(header) != HISTORY_HEADER:
         return None

@@ -44,7 +44,7 @@ def collect(sources: dict[str, Path]) -> Iterator[tuple]:
     import torch
 
     for task, folder in sources.items():
-        about = json.loads((folder / "task.json").read_text())
+        about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
         told = json.dumps({key: about[key] for key in ("items", "verification", "canvas") if key in about}, sort_keys=True)
         splits: dict[str, Any] = plugins.load(Kind, f"kinds.{about['kind']}").load(folder, "cpu")
         for name, split in splits.items():

@@ -18,6 +18,6 @@ SOURCE = "run.json"
 def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
     """Rows (run, split, metric, value)."""
     for run, path in sources.items():
-        described = json.loads(path.read_text())
+        described = json.loads(path.read_text(encoding="utf-8"))
         yield run, "train", "steps", described["steps"]
         yield run, "train", "wall_seconds", described["wall_seconds"]

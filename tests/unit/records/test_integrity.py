@@ -62,22 +62,27 @@ def test_a_failed_job_leaves_no_record(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def forget() -> None:
+    provenance.source.cache_clear()
+    provenance._asked.cache_clear()
+
+
 def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "inner").mkdir()
     monkeypatch.setattr(provenance, "ROOT", tmp_path / "inner")
-    provenance.source.cache_clear()
+    forget()
     assert provenance.source() == {}
     (tmp_path / "inner/archived").mkdir()
     (tmp_path / "inner/a.txt").write_text("a")
     about = {"commit": "c", "date": "d", "dirty": False, "files": {"a.txt": files.sha256(tmp_path / "inner/a.txt")}}
     files.write_json(tmp_path / "inner/archived/source.json", about)
-    provenance.source.cache_clear()
+    forget()
     assert provenance.source() == {"commit": "c", "date": "d", "dirty": False}
     (tmp_path / "inner/a.txt").write_text("b")
-    provenance.source.cache_clear()
+    forget()
     assert provenance.source() == {"commit": "c", "date": "d", "dirty": True}
-    provenance.source.cache_clear()
+    forget()
 
 
 def test_the_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkeypatch):
@@ -87,7 +92,7 @@ def test_the_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkey
     commit = ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]
     for words in (["init", "-q"], ["add", "-A"], commit):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    provenance.source.cache_clear()
+    forget()
     assert len(provenance.source()["commit"]) == 40
     assert bundle.sources()["files"] == {"a.txt": files.sha256(tmp_path / "a.txt")}
-    provenance.source.cache_clear()
+    forget()

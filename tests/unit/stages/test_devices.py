@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from compositional.stages.shared import devices
+from compositional.stages.shared import devices, trained_runs
 
 CLAIM = """
 import os, sys, time
@@ -130,3 +131,22 @@ def test_without_cuda_a_sentence_says_why(monkeypatch):
     monkeypatch.setattr(devices, "claim", lambda jobs: None)
     with pytest.raises(RuntimeError, match=r"device: cuda was asked for.*driver on your system is too old.*set device: cpu"):
         devices.resolve("cuda")
+
+
+@pytest.mark.parametrize(("built", "said"), [(True, True), (False, False)], ids=["CUDA build", "CPU build"])
+def test_waiting_is_logged_and_a_cpu_build_waits_for_nothing(monkeypatch: pytest.MonkeyPatch, built: bool, said: bool) -> None:
+    """Schedulers hand a job a device by its UUID, which PyTorch is not asked about."""
+
+    def claim(jobs_per_gpu: int) -> None:
+        assert built, "a CPU build of PyTorch took a device"
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-5ebe9f43")
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: built)
+    monkeypatch.setattr(devices, "claim", claim)
+    monkeypatch.setattr(trained_runs, "read_problem", lambda *told: None)
+    monkeypatch.setattr(trained_runs.integrity, "verify", lambda path: None)
+    log = io.StringIO()
+    content = {"job": {"device": "auto", "jobs_per_gpu": 1}, "common": {"family": {"task": "t"}}}
+    trained_runs.load_problem(content, Path(), log)
+    assert ("waiting until one of these devices is free: GPU-5ebe9f43\n" in log.getvalue()) == said
+    assert "computing on cpu" in log.getvalue()

@@ -38,7 +38,7 @@ def place_of(error: BaseException) -> str:
 def logged(log: Path) -> Iterator[TextIO]:
     """Open a job's log; on an error write the traceback there, the message to the terminal, and end the job."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a", buffering=1) as stream:
+    with log.open("a", buffering=1, encoding="utf-8") as stream:
         stream.truncate(0)
         try:
             yield stream
@@ -59,7 +59,7 @@ def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
                 f"{recipe} is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks), and it "
                 "must stay while jobs wait. Call the same command again"
             )
-        content = json.loads(recipe.read_text())
+        content = json.loads(recipe.read_text(encoding="utf-8"))
         check(content, Path("results"))
         yield content, stream
 

@@ -48,8 +48,8 @@ class Overall:
 
 def overall(board: Path, now: float) -> Overall:
     """How far all jobs of the build are. A pack that has not started is assumed to cost per step what others of its family do."""
-    work = json.loads((board / "work.json").read_text())
-    reports = {path.stem: json.loads(path.read_text()) for path in board.glob("*.json") if path.stem in work}
+    work = json.loads((board / "work.json").read_text(encoding="utf-8"))
+    reports = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in board.glob("*.json") if path.stem in work}
     costs = {name: report["seconds"] / report["trained"] for name, report in reports.items() if report["trained"]}
     by_family: dict[str, list[float]] = {}
     for name, cost in costs.items():

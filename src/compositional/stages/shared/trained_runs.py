@@ -26,7 +26,11 @@ from compositional.training.problem import Problem, width_of
 def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem:
     """All that the runs of a pack's recipe file share, on the device that it names."""
     told, family = content["job"], content["common"]["family"]
-    device = devices.resolve(told["device"], told["jobs_per_gpu"])
+    # A CPU build of PyTorch has no use for a device, whatever name of one the scheduler hands it.
+    wish = "cpu" if told["device"] == "auto" and not torch.backends.cuda.is_built() else told["device"]
+    if wish != "cpu" and (seen := devices.visible()):
+        print(f"waiting until one of these devices is free: {', '.join(seen)}", file=log)
+    device = devices.resolve(wish, told["jobs_per_gpu"])
     print(devices.describe(device), file=log)
     split = results / "splits" / family["task"]
     integrity.verify(split)
@@ -35,7 +39,7 @@ def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem
 
 def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
     """A family's problem from its task's folder; `family` as from Configuration.family_parameters."""
-    about = json.loads((split / "task.json").read_text())
+    about = json.loads((split / "task.json").read_text(encoding="utf-8"))
     regularizer = family.get("regularizer_module")
     return Problem(
         task=family["task"],

@@ -1,4 +1,4 @@
-"""On the tests' PYTHONPATH: inside a Slurm job, Python reaches nothing beyond this machine."""
+"""On the COMPOSITIONAL_PYTHONPATH of tests: inside a Slurm job, Python reaches nothing beyond this machine."""
 
 import os
 import socket
