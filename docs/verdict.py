@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 
 from compositional.figures.shared import protocols, style
 from compositional.figures.shared.protocols import PLAIN
+from compositional.tables.shared.reading import read_table
 
 ROOT = Path(__file__).parents[1]
 # Where tables are, today's before those of the reference.
@@ -138,7 +139,7 @@ def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | No
     """A figure's table from the first folder that has it, and whether that is the reference; None: there is none."""
     for folder, reference in folders.items():
         if (path := folder / f"{name}.csv").is_file():
-            return pd.read_csv(path).replace({"regularizer": VARIANTS}), reference
+            return read_table(path).replace({"regularizer": VARIANTS}), reference
     return None
 
 

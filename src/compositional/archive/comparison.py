@@ -24,6 +24,7 @@ from scipy import stats
 from compositional import files
 from compositional.archive import bundle, unpacking
 from compositional.records import provenance
+from compositional.tables.shared.reading import read_table
 
 LEVEL = 0.01
 ROUNDING = 1e-5  # relative: what single precision leaves of a number where seeds do not differ
@@ -224,7 +225,7 @@ def _figures(folder: Path, archived: dict[str, Any], results: Path) -> list[Find
             found.append(Finding(f"table {figure}", "identical"))
         else:
             exact = _same_machine(old["made_from"], new["made_from"])
-            agrees, detail = compare_tables(pd.read_csv(folder / name), pd.read_csv(results / name), exact)
+            agrees, detail = compare_tables(read_table(folder / name), read_table(results / name), exact)
             # Equal numbers in other bytes: the archived file is not what was built.
             found.append(Finding(f"table {figure}", "agrees" if agrees and not exact else "DIFFERS", detail))
         agrees = found[-1].good
@@ -265,7 +266,7 @@ def tables(archived: Path, rebuilt: Path) -> Finding:
     what = f"table {rebuilt}"
     if files.sha256(archived) == files.sha256(rebuilt):
         return Finding(what, "identical")
-    agrees, detail = compare_tables(pd.read_csv(archived), pd.read_csv(rebuilt), exact=False)
+    agrees, detail = compare_tables(read_table(archived), read_table(rebuilt), exact=False)
     return Finding(what, "agrees" if agrees else "DIFFERS", detail)
 
 

@@ -24,6 +24,7 @@ from compositional.notebook.inputs import split_of
 from compositional.records import integrity
 from compositional.runs import Run
 from compositional.stages.shared.trained_runs import read_problem
+from compositional.tables.shared.reading import read_table
 from compositional.training.problem import Problem
 
 
@@ -150,7 +151,7 @@ def open_run(path: str | Path) -> TrainedRun:
         raise ValueError(f"{folder} was trained on other data than {split} holds now; make one of them again")
     weights = {name: values.unsqueeze(0) for name, values in load_file(folder / "weights.safetensors").items()}
     tables = {
-        name: pd.read_csv(folder / f"{name}.csv") if (folder / f"{name}.csv").exists() else None
+        name: read_table(folder / f"{name}.csv") if (folder / f"{name}.csv").exists() else None
         for name in ("history", "metrics", "predictions")
     }
     return TrainedRun(run, record["status"], record["steps"], problem, weights, **tables)

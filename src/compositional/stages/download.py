@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import lzma
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +23,10 @@ from compositional import files, plugins
 from compositional.datasets import Dataset
 
 MIRROR_VARIABLE = "COMPOSITIONAL_MIRROR"
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 60  # without a byte
+LONGEST_SECONDS = 6 * 3600  # of one file
+LARGEST_BYTES = 4 * 2**30  # of a file, packed or not; the largest that any dataset here has is below 1 GiB
+ATTEMPTS, PAUSE_SECONDS = 3, 2.0
 
 
 class DownloadError(RuntimeError):
@@ -36,12 +41,20 @@ def _unpack(payload: bytes, name: str) -> bytes:
     """The file itself, where `name` says that it is compressed."""
     try:
         if name.endswith(".gz"):
-            return gzip.decompress(payload)
-        if name.endswith(".xz"):
-            return lzma.decompress(payload)
+            with gzip.GzipFile(fileobj=io.BytesIO(payload)) as packed:
+                payload = packed.read(LARGEST_BYTES + 1)
+        elif name.endswith(".xz"):
+            with lzma.LZMAFile(io.BytesIO(payload)) as stream:
+                payload = stream.read(LARGEST_BYTES + 1)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise ValueError(f"damaged or cut off: {error}") from error
+    _check_size(len(payload))
     return payload
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_BYTES:
+        raise ValueError(f"too large: more than {LARGEST_BYTES} bytes")
 
 
 def _from_mirror(entry: dict, mirror: str | None) -> bytes:
@@ -59,17 +72,40 @@ def _from_hub(dataset: str, name: str) -> bytes:
 
 
 def _from_url(dataset: str, name: str, entry: dict) -> bytes:
-    import requests
-
     if entry["url"] is None:
         raise LookupError("there is no address of the file itself")
-    response = requests.get(entry["url"], timeout=TIMEOUT_SECONDS)
-    response.raise_for_status()
-    expected = response.headers.get("Content-Length")
-    if expected is not None and "Content-Encoding" not in response.headers and int(expected) != len(response.content):
-        raise ValueError(f"cut off: {len(response.content)} of {expected} bytes")
+    payload = _received(entry["url"])
     extract = _described(dataset).extract
-    return extract(name, response.content) if extract else _unpack(response.content, entry["url"])
+    return extract(name, payload) if extract else _unpack(payload, entry["url"])
+
+
+def _received(url: str, attempts: int = ATTEMPTS) -> bytes:
+    """What an address gives, asked again where the network or the server fails."""
+    import requests
+
+    try:
+        return _asked_once(url)
+    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError, requests.HTTPError) as error:
+        answer = 500 if error.response is None else error.response.status_code
+        if attempts == 1 or (answer < 500 and answer != 429):  # what is not there does not come by asking
+            raise
+    time.sleep(PAUSE_SECONDS)
+    return _received(url, attempts - 1)
+
+
+def _asked_once(url: str) -> bytes:
+    import requests
+
+    began, parts, size = time.monotonic(), [], 0
+    with requests.get(url, timeout=TIMEOUT_SECONDS, stream=True) as response:
+        response.raise_for_status()
+        for part in response.iter_content(2**20):
+            parts.append(part)
+            size += len(part)
+            _check_size(size)
+            if time.monotonic() - began > LONGEST_SECONDS:
+                raise ValueError(f"too slow: {size} bytes in {LONGEST_SECONDS} s")
+    return b"".join(parts)
 
 
 def _check(payload: bytes, entry: dict) -> None:

@@ -10,7 +10,6 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import pandas as pd
 
 from compositional import files, plugins
 from compositional.figures import Figure
@@ -18,6 +17,7 @@ from compositional.figures.shared import style
 from compositional.records import integrity, provenance
 from compositional.records.order import in_order
 from compositional.records.places import record_of
+from compositional.tables.shared.reading import read_table
 
 
 def perform(content: dict[str, Any], log: TextIO) -> None:
@@ -39,7 +39,7 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
     with plt.rc_context():
         matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
         plt.rcParams.update(style.RC)
-        figure, text = plugins.load(Figure, f"figures.{module}").draw(pd.read_csv(table), options)
+        figure, text = plugins.load(Figure, f"figures.{module}").draw(read_table(table), options)
         # Time stamps and the library's name would make the bytes of equal figures differ.
         for path, metadata in (
             (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),

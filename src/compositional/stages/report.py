@@ -19,6 +19,7 @@ from compositional.planning import archived
 from compositional.planning.archived import LOCK, TEMPLATE
 from compositional.records import provenance
 from compositional.runs import Run, figure_runs, format_lambda, run_folder
+from compositional.tables.shared.reading import read_table
 
 ROWS = 300  # of a figure's summary
 COLUMNS = 12
@@ -97,7 +98,7 @@ def _figure(results: Path, name: str, figure: dict[str, Any], options: str) -> d
     if table.stat().st_size <= EMBEDDED_BYTES:
         shown["csv"] = _data(table, "text/csv")
     try:
-        shown["columns"], shown["rows"], shown["note"] = summarize(pd.read_csv(table))
+        shown["columns"], shown["rows"], shown["note"] = summarize(read_table(table))
     except (KeyError, TypeError) as error:  # a table of another form; the file itself is linked
         shown["note"] = f"no summary: {type(error).__name__} {error}"
     return shown

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from compositional.datasets import cifar10
+from compositional.stages import download
 from compositional.stages.download import MIRROR_VARIABLE, DownloadError, fetch
 
 RECORDS = np.random.default_rng(0).integers(256, size=(1200, 3073), dtype=np.uint8) % np.array([10] + [256] * 3072)
@@ -37,13 +38,8 @@ def archive() -> bytes:
 
 
 def test_files_are_taken_out_of_the_archive_and_read(tmp_path, monkeypatch):
-    class Response:
-        content, headers = archive(), {}
-
-        def raise_for_status(self):
-            pass
-
-    monkeypatch.setattr("requests.get", lambda *arguments, **options: Response())
+    payload = archive()
+    monkeypatch.setattr(download, "_asked_once", lambda url: payload)
     for name in cifar10.FILES:
         assert fetch("cifar10", name, tmp_path / name, ["mirror", "url"]) == "url"
     members = cifar10.load(tmp_path)
@@ -69,13 +65,8 @@ def test_the_hub_rebuilds_the_same_bytes(monkeypatch):
 
 
 def test_another_archive_is_refused(tmp_path, monkeypatch):
-    class Response:
-        content, headers = b"<html>moved</html>", {}
-
-        def raise_for_status(self):
-            pass
-
-    monkeypatch.setattr("requests.get", lambda *arguments, **options: Response())
+    payload = b"<html>moved</html>"
+    monkeypatch.setattr(download, "_asked_once", lambda url: payload)
     with pytest.raises(DownloadError, match="url: ReadError"):
         fetch("cifar10", "data_batch_1.bin", tmp_path / "file", ["url"])
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import hashlib
 import struct
 import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ PAYLOAD = struct.pack(">II", 0x801, 5) + bytes([1, 2, 3, 4, 5])
 @pytest.fixture(autouse=True)
 def no_mirror(monkeypatch):
     monkeypatch.delenv(download.MIRROR_VARIABLE, raising=False)
+    monkeypatch.setattr(download, "PAUSE_SECONDS", 0)
 
 
 @pytest.fixture
@@ -140,3 +141,71 @@ def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
     with pytest.raises(ValueError, match=r"was altered or damaged after it was fetched .*wrong content: sha256"):
         download.verify("mnist", path)
     assert not path.exists()
+
+
+@pytest.fixture
+def answers(entry):
+    """Answers of a web server, one after the other, the last again and again; and what it was asked.
+
+    An answer: its status, its bytes, and the length that it declares.
+    """
+    given, asked = [], []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            status, payload, declared = given.pop(0) if len(given) > 1 else given[0]
+            self.send_response(status)
+            if declared is not None:
+                self.send_header("Content-Length", str(declared))
+            self.end_headers()
+            self.wfile.write(payload)
+
+        def log_message(self, *arguments):
+            pass
+
+    web = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    entry["url"] = f"http://127.0.0.1:{web.server_port}/file.gz"
+    yield given, asked
+    web.shutdown()
+
+
+GOOD = gzip.compress(PAYLOAD)
+
+
+@pytest.mark.parametrize(
+    "first", [(503, b"", 0), (429, b"", 0), (200, GOOD[:-3], len(GOOD))], ids=["busy", "too often", "cut off"]
+)
+def test_a_server_or_network_that_fails_is_asked_again(tmp_path, answers, first):
+    given, asked = answers
+    given += [first, (200, GOOD, len(GOOD))]
+    assert fetch(tmp_path, ["url"]) == "url"
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("status", "times"), [(404, 1), (403, 1), (500, download.ATTEMPTS)])
+def test_what_is_not_there_is_asked_for_once_and_what_fails_a_few_times(tmp_path, answers, status, times):
+    given, asked = answers
+    given += [(status, b"", 0)]
+    with pytest.raises(download.DownloadError, match=f"{status}"):
+        fetch(tmp_path, ["url"])
+    assert len(asked) == times
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit", "reason"),
+    [
+        ((200, GOOD, None), ("LARGEST_BYTES", len(GOOD) - 1), "too large"),
+        ((200, gzip.compress(bytes(2**20)), None), ("LARGEST_BYTES", 2**16), "too large"),
+        ((200, GOOD, None), ("LONGEST_SECONDS", -1), "too slow"),
+        ((200, b"", None), ("LARGEST_BYTES", 2**16), "damaged or cut off|wrong content"),
+    ],
+    ids=["more than allowed", "more than allowed when unpacked", "slow", "empty"],
+)
+def test_size_and_time_of_a_download_have_limits(tmp_path, answers, monkeypatch, answer, limit, reason):
+    answers[0].append(answer)
+    monkeypatch.setattr(download, *limit)
+    with pytest.raises(download.DownloadError, match=reason):
+        fetch(tmp_path, ["url"])
+    assert left_over(tmp_path) == []
