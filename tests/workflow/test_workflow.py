@@ -161,7 +161,12 @@ def test_two_calls_that_begin_together_both_find_what_their_jobs_are_to_do(built
     [
         ("src/compositional/figures/shared/style.py", '"font.size": 9', '"font.size": 8', {"plot"}),
         ("src/compositional/figures/ablation.py", "capsize=2", "capsize=3", {"plot"}),
-        ("src/compositional/stages/aggregate.py", "rows: list[list] = []", "rows: list[list] = list()", {"aggregate", "plot"}),
+        (
+            "src/compositional/stages/aggregate.py",
+            "columns: dict[str, tuple[str, ...]] = {}",
+            "columns: dict[str, tuple[str, ...]] = dict()",
+            {"aggregate", "plot"},
+        ),
         (
             "src/compositional/regularizers/additivity.py",
             ".square().sum(-1).mean(-1)",

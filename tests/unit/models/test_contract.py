@@ -91,7 +91,7 @@ def test_lambda_zero_of_any_regularizer_equals_none_and_a_positive_lambda_does_n
     assert not torch.equal(runs[0].tensors["weights"], runs[2].tensors["weights"])
 
 
-@pytest.mark.parametrize("model", filter(small.computes_many_runs, MODELS))
+@pytest.mark.parametrize("model", [model for model in MODELS if small.computes_many_runs(model)])
 def test_a_step_stays_on_the_device_and_computes_the_same(model, assert_stays):
     assert_stays(small.problem(model))
 
