@@ -102,6 +102,18 @@ def test_archive_and_report_notice_what_they_were_made_of(project):
     assert project.jobs(*targets, overlay="overlay.yaml") == {"manifest": 1, "archive": 1}
 
 
+def test_runs_whose_folders_were_exchanged_are_made_again(project):
+    one, two, aside = (project.folder / name for name in (RUN, RUN.replace("seed=0", "seed=1"), "aside"))
+    before = project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors")
+    one.rename(aside)
+    two.rename(one)
+    aside.rename(two)
+    output = project.snakemake(FIGURE, overlay="overlay.yaml")
+    name = RUN.removeprefix("results/runs/")
+    assert f'made again: 1 runs of digits_concat/cnn/entropy: run "{name[:-1]}1" -> "{name}"' in output
+    assert project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors") == before
+
+
 def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_call(project):
     path = project.folder / f"{RUN}/metrics.csv"
     before, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)

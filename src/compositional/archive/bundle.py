@@ -105,18 +105,28 @@ def manifest(
         sha256 of what lasts of them (`lasting_bytes`). "raw" data by <dataset>/<file>, with what is declared of their license.
 
     Raises:
-        DamagedFileError: a file is not what its record says.
+        DamagedFileError: a file is not what its record says, or a raw file not what splits were made of.
         FileNotFoundError: a record is missing.
     """
+    made_of: dict[str, str] = {}
     for record in records:
         known = provenance.vouched(record)
         if known and (bad := integrity.damaged(record, known, everything=True)):
             integrity.verify(bad[0])
+        if known and record.parent.name == "splits":
+            made_of |= {f"{known['dataset']}/{name}": digest for name, digest in known["raw_sha256"].items()}
     data = {}
     for path in raw:
         dataset = path.parent.name
         license_ = declarations(f"datasets.{dataset}")["LICENSE"] or {"name": "unknown", "redistribution": False}
-        data[f"{dataset}/{path.name}"] = {"sha256": files.sha256(path), "bytes": path.stat().st_size, "license": license_}
+        digest = files.sha256(path)
+        if digest != made_of.get(f"{dataset}/{path.name}", digest):
+            path.unlink()
+            raise integrity.DamagedFileError(
+                f"{path} was altered or damaged after splits were made of it, and is removed. Call the same command again: it is "
+                "fetched anew"
+            )
+        data[f"{dataset}/{path.name}"] = {"sha256": digest, "bytes": path.stat().st_size, "license": license_}
     return {
         "format": FORMAT,
         "figures": figures,

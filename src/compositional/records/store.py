@@ -2,7 +2,7 @@
 
 A pack job asks the store first and trains only what is missing, so a job that failed, or whose list of runs changed, repeats
 nothing. Both are states of a run, from which today's code writes its files. An entry or a checkpoint is either whole (it matches
-its digest) or counts as absent.
+its digest and its name) or counts as absent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Store:
 def _write(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     text = json.dumps(about)
     with files.replacing(path) as temporary:
-        save_file(tensors, temporary, {"state": text, "sha256": _digest(text, tensors)})
+        save_file(tensors, temporary, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)})
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
@@ -73,6 +73,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         with safe_open(path, framework="pt") as stored:
             about = stored.metadata()
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        if "key" in about and about["key"] != path.stem:  # another run's file under this run's name
+            return None
         if about["sha256"] != _digest(about["state"], tensors):
             return None
         return json.loads(about["state"]), tensors

@@ -56,6 +56,21 @@ def test_a_record_vouches_for_itself_and_says_by_which_recipe(tmp_path):
     assert provenance.vouched(tmp_path / "none.json") is None
 
 
+def test_what_lasts_of_a_record_is_all_but_when_how_fast_and_at_which_commit():
+    kept = {
+        "code": "c",
+        "data": "d",
+        "device": "cpu",
+        "device_name": "n",
+        "versions": {},
+        "inputs": {},
+        "files": {},
+        "recipe": {},
+    }
+    one, two = (kept | dict.fromkeys(("source", "wall_seconds", "finished", "pack", "self"), making) for making in (1, 2))
+    assert provenance.lasting(one) == provenance.lasting(two) == kept
+
+
 def test_a_failed_job_leaves_no_record(tmp_path):
     with pytest.raises(OSError, match="full"), provenance.recording(tmp_path / "r.json", [], {"code": {"fingerprint": "c"}}):
         raise OSError("disk full")

@@ -43,6 +43,19 @@ def test_what_is_not_what_was_kept_counts_as_absent(tmp_path, kind):
     assert State.restored(*load("key")).tensors["weights"].shape == (100,)
 
 
+@pytest.mark.parametrize("kind", ["entry", "checkpoint"])
+def test_files_that_were_exchanged_count_as_absent(tmp_path, kind):
+    store = Store(tmp_path)
+    add, load = {"entry": (store.add, store.load), "checkpoint": (store.save_checkpoint, store.load_checkpoint)}[kind]
+    for seed, key in enumerate(("key1", "key2")):
+        add(key, State(seed, 0.0).described(), {"weights": torch.zeros(3)})
+    one, two = sorted(tmp_path.rglob("*.safetensors"))
+    first, second = one.read_bytes(), two.read_bytes()
+    one.write_bytes(second)
+    two.write_bytes(first)
+    assert (load("key1"), load("key2")) == (None, None)
+
+
 def test_a_finished_run_has_no_checkpoint(tmp_path):
     store = Store(tmp_path)
     state = State(3, 0.1, 40, 20, {"weights": torch.randn(5)}, [(40, "test", "loss", float("nan"))], 1.5)

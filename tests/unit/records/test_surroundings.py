@@ -43,6 +43,7 @@ def test_jobs_import_the_sources_and_no_package_of_the_user(tmp_path):
     (tmp_path / "path" / "sitecustomize.py").write_text("print('strange')")
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "path"), "LC_ALL": "C", surroundings.PATHS: str(tmp_path / "asked")}
     surroundings.settle(environment, ROOT)
+    assert environment["PYTHONNOUSERSITE"] == "1"
     code = "import sys, site, compositional, locale; print(sys.path[1:3], compositional.__file__, site.ENABLE_USER_SITE, "
     code += "locale.getpreferredencoding())"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

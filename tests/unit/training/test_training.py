@@ -14,6 +14,7 @@ from support.trained import same, train
 from compositional import randomness
 from compositional.evaluation import metrics
 from compositional.layers.tap import silent_tap
+from compositional.records import integrity, provenance
 from compositional.runs import Run
 from compositional.stages import train as stage
 from compositional.training.loop import train_runs
@@ -219,7 +220,18 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
     segments.clear()
     stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
     assert segments == [12, 12, 12, 12, 16, 16, 16, 16]
-    assert all((folder / "run.json").exists() for folder in folders)
+    for folder in folders:
+        record = provenance.vouched(folder / "run.json")
+        assert {*record["files"]} == {"weights.safetensors", "history.csv"}
+        assert integrity.damaged(folder / "run.json", record, everything=True) == []
+    # Once more: nothing is trained, and no finished entry is written again.
+    entries = {path: path.stat().st_ino for path in (tmp_path / "store/entries").rglob("*.safetensors")}
+    assert len(entries) == 4
+    assert not [*(tmp_path / "store/checkpoints").glob("*")]
+    segments.clear()
+    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    assert segments == []
+    assert {path: path.stat().st_ino for path in entries} == entries
 
 
 def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):

@@ -1,0 +1,184 @@
+"""Small changes to the code that the tests must notice: python tests/mutations.py [part of a name]
+
+Each change is made to a copy of the project, and the tests named with it are run: one of them must fail. The result is a table,
+as in docs/testing.md; the exit status is 1 if a change went unnoticed. Not a part of `make test`: it takes minutes.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from support.project import Project
+
+LIBRARY = "src/compositional/"
+TRAINING, STORE = "tests/unit/training/test_training.py::", "tests/unit/records/test_store.py::"
+SURROUNDINGS = "tests/unit/records/test_surroundings.py"
+KILLED = f"{TRAINING}test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs"
+WRITTEN = (Path(__file__).parents[1] / LIBRARY / "stages/train.py").read_text(encoding="utf-8")
+CURVES, DESCRIBED, RECORD = re.search(
+    r'(    files\.write_csv\(folder / "history.*?\n)(    described = .*?)(    provenance\.write\(folder / "run.*?\n)',
+    WRITTEN,
+    re.DOTALL,
+).groups()
+# What is wrong then: the file, its text, the text instead, and the tests of which one must fail.
+MUTATIONS = {
+    "a gradient's norm is not checked for NaN": (
+        *("training/pack.py", " & torch.isfinite(norm)", ""),
+        f"{TRAINING}test_a_run_whose_gradient_is_not_finite_has_diverged_though_its_loss_is_finite",
+    ),
+    "lambda has the other sign": (
+        *("training/pack.py", "task_loss + self.strength", "task_loss - self.strength"),
+        f"{TRAINING}test_a_larger_lambda_makes_the_penalty_smaller",
+    ),
+    "first weights do not depend on the seed": (
+        *("training/problem.py", 'problem.model_name, seed, "initialization"', 'problem.model_name, "initialization"'),
+        "tests/unit/models/test_contract.py::test_the_seed_and_the_task_decide_the_weights_that_a_run_begins_with",
+    ),
+    "raw files are not checked before a split is made": (
+        *("stages/split.py", "        download.verify(implementation.DATASET, raw / name)", "        pass"),
+        "tests/unit/stages/test_split.py::test_raw_files_are_checked_before_a_task_is_built_from_them",
+    ),
+    "the report escapes nothing": (
+        *("stages/report.py", "autoescape=True", "autoescape=False"),
+        "tests/unit/stages/test_report.py",
+    ),
+    "the commit counts as a part of what lasts": (
+        *("records/provenance.py", '"self", "source", "wall_seconds"', '"self", "wall_seconds"'),
+        "tests/unit/records/test_integrity.py",
+    ),
+    "a run's record is written before its curves": (
+        *("stages/train.py", f"{CURVES}{DESCRIBED}{RECORD}", f"{DESCRIBED}{RECORD}{CURVES}"),
+        KILLED,
+    ),
+    "a record is written where a job fails": (
+        *(
+            "records/provenance.py",
+            "    yield record\n    record |=",
+            "    try:\n        yield record\n    finally:\n        write(path, record, recipe, [])\n    record |=",
+        ),
+        "tests/unit/records/test_integrity.py",
+    ),
+    "a finished run keeps its checkpoint": (
+        *("records/store.py", "        self._checkpoint(key).unlink(missing_ok=True)\n\n    def load(", "\n    def load("),
+        f"{STORE}test_a_finished_run_has_no_checkpoint",
+    ),
+    "a finished entry is replaced": (
+        *("stages/train.py", "if entry := kept.load(keys[run]):", "if (entry := kept.load(keys[run])) and not entry:"),
+        KILLED,
+    ),
+    "an altered entry counts as whole": (
+        *("records/store.py", "save(tensors, {", "save({}, {"),
+        f"{STORE}test_what_is_not_what_was_kept_counts_as_absent",
+    ),
+    "a folder is replaced with old files left in it": (
+        *(
+            "files.py",
+            "        shutil.rmtree(path, ignore_errors=True)\n        os.replace(temporary, path)",
+            "        shutil.copytree(temporary, path, dirs_exist_ok=True)",
+        ),
+        "tests/unit/test_files.py",
+    ),
+    "an edited record vouches for itself": (
+        *("records/provenance.py", "own == files.digest(record) and", "own and"),
+        "tests/unit/records/test_integrity.py",
+    ),
+    "another run's entry counts as this one's": (
+        *("records/store.py", 'if "key" in about and', "if False and"),
+        f"{STORE}test_files_that_were_exchanged_count_as_absent",
+    ),
+    "the manifest does not look at raw files": (
+        *("archive/bundle.py", "if digest != made_of.get", "if False and made_of.get"),
+        "tests/unit/archive/test_bundle.py",
+    ),
+    "the manifest does not look into folders": (
+        *("archive/bundle.py", "damaged(record, known, everything=True)", "damaged(record, known)"),
+        "tests/unit/archive/test_bundle.py",
+    ),
+    "a variable of the user reaches jobs": (
+        *("records/surroundings.py", '"NUMBA_", ', ""),
+        SURROUNDINGS,
+    ),
+    "Python's own variables reach jobs": (
+        *("records/surroundings.py", '"MPL", "PYTHON")', '"MPL")'),
+        SURROUNDINGS,
+    ),
+    "the user's site packages reach jobs": (
+        *("records/surroundings.py", '    "PYTHONNOUSERSITE": "1",\n', ""),
+        SURROUNDINGS,
+    ),
+    "git heeds what a hook exports": (
+        *("records/surroundings.py", 'not name.startswith("GIT_")', "True"),
+        SURROUNDINGS,
+    ),
+    "a record without a commit does not warn": (
+        *("records/provenance.py", "return None if source() or", "return None if True or"),
+        SURROUNDINGS,
+    ),
+    "a file ignores the umask": (
+        *("files.py", "temporary.touch(exist_ok=False)", "temporary.touch(exist_ok=False), temporary.chmod(0o644)"),
+        SURROUNDINGS,
+    ),
+    "a container's quota does not count": (
+        *("records/surroundings.py", "min(quotas)", "quotas[0]"),
+        SURROUNDINGS,
+    ),
+    "a name that pandas knows is missing": (
+        *("tables/shared/reading.py", "keep_default_na=False", "keep_default_na=True"),
+        "tests/unit/tables/test_reading.py",
+    ),
+    "a download has no limit": (
+        *("stages/download.py", "    if size > LARGEST_BYTES:", "    if False:"),
+        "tests/unit/stages/test_download.py",
+    ),
+    "a server that fails is asked once": (
+        *("stages/download.py", "if attempts == 1 or", "if True or"),
+        "tests/unit/stages/test_download.py",
+    ),
+}
+
+
+def tested(folder: Path, *tests: str) -> tuple[bool, str]:
+    """Whether tests pass in a copy of the project, and what pytest says last."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    lines = done.stdout.strip().splitlines() or [done.stderr]
+    if done.returncode not in (0, 1):  # no test was found, or none could be run
+        sys.exit("\n".join(lines[-20:]))
+    failed = [re.split(r"[ \[]", line.split("::", 1)[1])[0] for line in lines if line.startswith("FAILED") and "::" in line]
+    return done.returncode == 0, failed[0] if failed else lines[-1]
+
+
+def main() -> int:
+    """Make each change, run its tests, put the text back."""
+    chosen = {name: mutation for name, mutation in MUTATIONS.items() if " ".join(sys.argv[1:]) in name}
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        Project(folder)
+        passed, said = tested(folder, *sorted({test for *_, test in chosen.values()}))
+        if not passed:
+            print(f"the tests fail without any change: {said}")
+            return 1
+        unnoticed = 0
+        print("| change | noticed by |\n| --- | --- |")
+        for name, (file, text, instead, test) in chosen.items():
+            path = folder / LIBRARY / file
+            whole = path.read_text(encoding="utf-8")
+            if whole.count(text) != 1:
+                sys.exit(f"{name}: {file} has {text!r} {whole.count(text)} times, must have it once")
+            path.write_text(whole.replace(text, instead), encoding="utf-8")
+            passed, said = tested(folder, test)
+            path.write_text(whole, encoding="utf-8")
+            unnoticed += passed
+            print(f"| {name} | {'**nothing**' if passed else f'`{said}`'} |", flush=True)
+    print(f"\n{len(chosen) - unnoticed} of {len(chosen)} changes are noticed, in {time.monotonic() - began:.0f} s")
+    return int(unnoticed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""The manifest vouches for all that it lists."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from support.project import ROOT
+
+from compositional import files
+from compositional.archive import bundle
+from compositional.records import integrity, provenance
+
+LOCK = ROOT / "envs" / "requirements.txt"
+RUN = "runs/t/m/none/lambda=0/seed=0"
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """A raw file, a split made of it, a run trained on that, with their records."""
+    monkeypatch.setattr(bundle, "sources", dict)
+    for name in ("raw/mnist/labels", "splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/history.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    raw = {"labels": files.sha256(tmp_path / "raw/mnist/labels")}
+    split = {"task": "t", "dataset": "mnist", "raw_sha256": raw, "inputs": {}}
+    provenance.write(tmp_path / f"splits/t{provenance.SUFFIX}", split, {}, [tmp_path / "splits/t"])
+    made = [tmp_path / RUN / name for name in provenance.RUN_RECORDS["run.json"]]
+    provenance.write(tmp_path / RUN / "run.json", {"run": RUN, "status": "done", "inputs": {}}, {}, made)
+    return tmp_path
+
+
+def manifest(results):
+    records = [results / f"splits/t{provenance.SUFFIX}", results / RUN / "run.json"]
+    return bundle.manifest(results, records, [results / "raw/mnist/labels"], figures=[], config={}, lock=LOCK)
+
+
+def test_what_was_made_is_listed(results):
+    listed = manifest(results)
+    assert {*listed["artifacts"]} == {"splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/history.csv"}
+    assert listed["raw"]["mnist/labels"]["sha256"] == files.sha256(results / "raw/mnist/labels")
+
+
+@pytest.mark.parametrize(
+    "name", ["splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/history.csv", "raw/mnist/labels"]
+)
+def test_a_file_of_any_stage_that_was_altered_stops_the_manifest_and_is_named(results, name):
+    before = (results / name).stat().st_mtime_ns
+    (results / name).write_text("altered")
+    os.utime(results / name, ns=(before, before))  # as a failing disk does it
+    with pytest.raises(integrity.DamagedFileError, match=f"{name} was altered or damaged .*Call the same command again"):
+        manifest(results)
+    assert (results / name).exists() == (not name.startswith("raw"))  # what is missing is fetched anew
+
+
+@pytest.mark.parametrize("name", ["splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/run.json"])
+def test_nothing_is_listed_that_is_gone(results, name):
+    (results / name).unlink()
+    with pytest.raises((integrity.DamagedFileError, FileNotFoundError), match=name):
+        manifest(results)

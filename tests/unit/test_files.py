@@ -1,0 +1,33 @@
+"""Files and folders are whole or absent, and nothing of what they replace stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from compositional import files
+
+
+def test_a_folder_that_is_replaced_keeps_nothing_of_what_it_was(tmp_path):
+    path = tmp_path / "folder"
+    for name in ("old", "new"):
+        with files.replacing_folder(path) as temporary:
+            (temporary / name).write_text(name)
+    assert [inside.name for inside in path.iterdir()] == ["new"]
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("replacing", [files.replacing, files.replacing_folder])
+def test_what_fails_leaves_what_was_there(tmp_path, replacing):
+    path = tmp_path / "result"
+
+    def write(text: str) -> None:
+        with replacing(path) as temporary:
+            (temporary / "a" if temporary.is_dir() else temporary).write_text(text)
+            if text == "ha":
+                raise OSError("disk full")
+
+    write("whole")
+    with pytest.raises(OSError, match="full"):
+        write("ha")
+    assert (path / "a" if path.is_dir() else path).read_text() == "whole"
+    assert [*tmp_path.iterdir()] == [path]
