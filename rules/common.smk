@@ -78,14 +78,20 @@ SAID = set()
 
 def made_from(name, content, inputs, outputs, outdated, reasons):
     """A job's inputs. Their times decide nothing: what is out of date is forced, and below it, where Snakemake looks at no other
-    reason, they are plain."""
+    reason, they are plain: of what is missing below what `-R` forces, too."""
     JOBS[name] = content
-    if not outdated:
+    # Snakemake's markers of jobs that were killed say nothing: what is whole its record says. To force such a job, as it does, would
+    # hide from Snakemake what is missing below it.
+    of_snakemake("dag.ignore_incomplete")
+    workflow.dag.ignore_incomplete = True
+    by_hand = of_snakemake("dag_settings.forcerun")
+    if outdated:
+        of_snakemake("dag.forcefiles").update(outputs)
+        for line in [line for line in reasons if line not in SAID]:
+            SAID.add(line)
+            print(line, file=sys.stderr)
+    elif all(map(os.path.exists, outputs)) or not by_hand:
         return [ancient(path) for path in inputs]
-    of_snakemake("dag.forcefiles").update(outputs)
-    for line in [line for line in reasons if line not in SAID]:
-        SAID.add(line)
-        print(line, file=sys.stderr)
     return inputs
 
 

@@ -59,7 +59,6 @@ def kill_after(project: Project, seconds: float, overlay: str) -> bool:
         return True
 
 
-@pytest.mark.xfail(reason="known defect, issue 37: after a kill late in the build the comparison misses results", strict=False)
 def test_killed_builds_end_in_the_same_bytes(tmp_path):
     project = Project(tmp_path)
     overlay = project.overlay(SMALL)
@@ -74,7 +73,7 @@ def test_killed_builds_end_in_the_same_bytes(tmp_path):
         while not kill_after(project, moment, overlay):
             moment /= 2  # it had ended by then: the machine is less busy than it was
         project.snakemake("--unlock", overlay=overlay)
-        project.snakemake(FIGURE, "--rerun-incomplete", overlay=overlay)
+        project.snakemake(FIGURE, *["--rerun-incomplete"][: kill % 2], overlay=overlay)  # with and without: it says nothing here
         assert results(project.folder) == expected, f"kill {kill} of seed {SEED}, after {moment:.2f} s"
         leftovers = [path for path in (project.folder / "results/runs").rglob(".*") if path.name != ".snakemake_timestamp"]
         print(f"kill {kill}: after {moment:.2f} of {whole:.2f} s, leftovers {len(leftovers)}", flush=True)

@@ -47,6 +47,11 @@ class Archived:
         made = [record_of(stage, name) for stage in ("tables", "figures") for name in self.figures]
         return [record_of("splits", task) for task in tasks] + sorted(of_runs) + made
 
+    def _without_runs(self) -> list[str]:
+        """The records that are there of other figures that need no runs: the report shows them, and drawing them is cheap."""
+        free = [name for name, figure in self.recipes.figures.items() if name not in self.figures and not figure_runs(figure)]
+        return [record for record in (record_of("figures", name) for name in free) if (self.results / record).is_file()]
+
     def manifest(self) -> Job:
         """The job that lists every artifact."""
         records, known = self._records(), self.configuration
@@ -84,7 +89,7 @@ class Archived:
             "options": options,
             "files": {Path(path).name: files.sha256(Path(path)) for path in (LOCK, TEMPLATE)},
             "code": code("stages.report"),
-            "of": {record: self.recipes.digest(record) for record in self._records()},
+            "of": {record: self.recipes.digest(record) for record in [*self._records(), *self._without_runs()]},
         }
         drawn = [path for name in self.figures for path in self.recipes.made(record_of("figures", name))]
         return job("all", recipe, [*(f"results/{path}" for path in drawn), TEMPLATE, LOCK], "report.html", "report")
@@ -92,10 +97,10 @@ class Archived:
     def why(self, job: Job) -> str | None:
         """Why what is there is not made of today's results, as `Recipes.outdated`."""
         recipe, path = job.content["recipe"], self.results / job.record
-        if not path.is_file():
-            return None
         if any(self.recipes.outdated(record) is not None for record in recipe["of"]):
             return ""
+        if not path.is_file():
+            return None
         try:
             true = getattr(self, f"_{recipe['stage']}_is_true")(path, recipe)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):

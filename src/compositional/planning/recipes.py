@@ -198,13 +198,14 @@ class Recipes:
 
     def outdated(self, path: str) -> str | None:
         """Why what this record stands for is not what today's recipe makes of what is there: empty if the reason is another
-        record's. None if it is, and where there is nothing: what is missing, Snakemake misses."""
+        record's. None if it is, and where there is nothing: what is missing, Snakemake misses, but not below what is forced."""
         record, recipe = self.record(path), self.recipe(path)
-        if record is None:
-            something = any((self.results / name).exists() for name in (path, *self.made(path)))
-            return "no record vouches for what is there" if something else None
+        if record is None and any((self.results / name).exists() for name in (path, *self.made(path))):
+            return "no record vouches for what is there"
         if any(self.outdated(other) is not None for other in recipe["of"]):
             return ""
+        if record is None:
+            return None
         if record["recipe_digest"] != self.digest(path):
             return difference(record["recipe"], recipe)
         wish = self.configuration.config["device"]
