@@ -1,0 +1,218 @@
+"""A phrase's representation must follow from those of its parts, by one operator for each rule of the grammar of SCAN.
+
+r(x) is the mean over positions of the encoder's states on the phrase x *alone*, so that r(whole) is never made of r(parts). The
+rules: a conjunction joins the command's two halves; a modifier, a last word, changes the first half. R = sum over the batch and
+the width of |r(whole) - O_rule(r(parts))|^2 over that of |r(whole) - mean r(whole)|^2 (detached, of the same rule), mean over
+the rules present: 1 is no better than the mean, and scaling r changes nothing. Each phrase of a batch counts once; a rule with
+fewer than three phrases is left out.
+
+The idea is An and Du's (arXiv 2601.18858), their term is not: its target is the mean of the operator's own inputs, for which some
+linear operator has R = 0 whatever the network. Here the linear operator is not trained beside the network. It is ridge regression
+on the batch, in closed form, and each phrase is predicted from the others (leave one out), since a batch has
+fewer phrases of a rule than the operator has inputs.
+Parts of training commands are shown; none is longer than its command. A step costs two or three more passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from compositional.kinds.sequence import Batch, SequenceSplit
+from compositional.language.vocabulary import END, PAD
+from compositional.regularizers import Representation, Step
+
+APPLIES_TO = ("sequence",)
+REPRESENTATIONS = ("encoder_states", "command_states")
+PARAMETERS = {
+    "conjunctions": {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": ["and", "after"],
+        "description": "words that join two phrases, each a rule; a command is cut at its first",
+    },
+    "modifiers": {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": ["twice", "thrice"],
+        "description": "words that follow a phrase, each a rule",
+    },
+    "rules": {
+        "enum": ["all", "modifiers", "conjunctions"],
+        "default": "all",
+        "description": "which have operators; commands are cut at conjunctions in any case",
+    },
+    "operator": {
+        "enum": ["linear", "mean"],
+        "default": "linear",
+        "description": "linear: ridge regression on the batch; mean: a whole is the mean of its parts, nothing is fitted",
+    },
+    "target": {
+        "enum": ["phrase", "shuffled", "norm"],
+        "default": "phrase",
+        "description": "what is predicted: the whole; or, as controls, the whole of another phrase of the same rule, or nothing: "
+        "R is then the squared norm of r(whole), mean over the width",
+    },
+    "normalize": {
+        "enum": ["variance", "none"],
+        "default": "variance",
+        "description": "errors are relative to the variance of r(whole), or are means over phrases and width",
+    },
+    "detach": {"enum": ["none", "whole"], "default": "none", "description": "whether r(whole) has no gradient"},
+}
+_KINDS = {"conjunctions": ("whole", "first", "second"), "modifiers": ("first", "stem")}  # of rules: a whole and its parts
+_RIDGE = 0.01  # times the mean squared norm of an operator's inputs
+_LEAST = 1e-6  # of 1 - H_ii, which rounding can make 0
+_FEWEST = 3  # phrases of a rule
+
+
+def _asked(parameters: dict) -> tuple[str, ...]:
+    return tuple(kind for kind in _KINDS if parameters["rules"] in ("all", kind))
+
+
+def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
+    """The tokens of the rules' words, by kind of rule.
+
+    Raises:
+        ValueError: there is no rule, or the task lacks one of the words.
+    """
+    words = split.source.words
+    asked = {kind: list(parameters[kind]) for kind in _KINDS}
+    if not any(asked[kind] for kind in _asked(parameters)):
+        raise ValueError(
+            f"homomorphism: rules: {parameters['rules']} needs a word in {' or '.join(_asked(parameters))}, which list none"
+        )
+    for kind, own in asked.items():
+        if missing := [word for word in own if word not in words]:
+            raise ValueError(
+                f"homomorphism: {kind}: the task's inputs have no word {', '.join(missing)}; name some of {', '.join(words[3:])}"
+            )
+    return {
+        kind: torch.tensor([words.index(word) for word in own], dtype=torch.long, device=split.device)
+        for kind, own in asked.items()
+    }
+
+
+def parts(batch: Batch, tokens: dict[str, Tensor]) -> tuple[dict[str, Batch], dict[str, Tensor]]:
+    """Parts of a batch's commands as batches of its own layout, and each row's rule.
+
+    Returns:
+        "first" (up to the conjunction, if there is one), "second" (what follows it, else the command) and "stem" (the first
+        without its modifier); and for either kind of rule the token (R, B), or PAD where the command has none.
+    """
+    inputs, lengths = batch.inputs, batch.input_lengths
+    place = torch.arange(inputs.shape[-1], device=inputs.device)
+    joined = torch.isin(inputs, tokens["conjunctions"])
+    has, at = joined.any(-1), joined.int().argmax(-1)
+    end = torch.where(has, at, lengths - 1)  # of the first part: where its END stands
+    last = inputs.gather(-1, (end - 1).clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    modified = torch.isin(last, tokens["modifiers"])
+    joint = inputs.gather(-1, at.unsqueeze(-1)).squeeze(-1)
+    rules = {"conjunctions": torch.where(has, joint, PAD), "modifiers": torch.where(modified, last, PAD)}
+
+    def part(begin: Tensor, end: Tensor) -> Batch:
+        shifted = inputs.gather(-1, (begin.unsqueeze(-1) + place).clamp(max=inputs.shape[-1] - 1))
+        stop = (end - begin).unsqueeze(-1)
+        words = torch.where(place < stop, shifted, torch.where(place == stop, END, PAD))
+        return replace(batch, inputs=words, input_mask=place <= stop, input_lengths=end - begin + 1)
+
+    start = torch.zeros_like(end)
+    found = {
+        "first": part(start, end),
+        "second": part(torch.where(has, at + 1, 0), lengths - 1),
+        "stem": part(start, end - modified.to(end.dtype)),
+    }
+    return found, rules
+
+
+def mean_state(shown: Representation) -> Tensor:
+    """r: the mean over valid positions, (R, B, S, D) -> (R, B, D)."""
+    if shown.mask is None:
+        raise ValueError(f"homomorphism: {shown.name} has no positions to take the mean of")
+    valid = shown.mask.unsqueeze(-1)
+    return (shown.values * valid).sum(2) / valid.sum(2)
+
+
+def left_out(inputs: Tensor, targets: Tensor, member: Tensor) -> Tensor:
+    """Errors of ridge regression, with an intercept, on a batch's members where each is predicted from the others.
+
+    Args:
+        inputs: (R, B, D), centered, zero where no member. targets: (R, B, E), likewise. member: (R, B).
+
+    Returns:
+        (R, B, E), zero where no member.
+    """
+    # The hat matrix is H = 1 / n + I - ridge G^-1, G = K + ridge; the error of row i, left out, is its own over 1 - H_ii. Without
+    # 1 / n the means of all would tell of the row.
+    products = inputs @ inputs.transpose(1, 2)
+    trace, count = products.diagonal(dim1=1, dim2=2).sum(-1), member.sum(1).clamp(min=1)
+    ridge = _RIDGE * trace / count
+    ridge = torch.where(ridge > 0, ridge, 1.0)[:, None, None]
+    identity = torch.eye(inputs.shape[1], dtype=inputs.dtype, device=inputs.device)
+    rest = ridge * torch.cholesky_inverse(torch.linalg.cholesky_ex(products + ridge * identity)[0])
+    free = rest.diagonal(dim1=1, dim2=2) - 1 / count.unsqueeze(-1)
+    return rest @ targets / free.clamp(min=_LEAST).unsqueeze(-1)
+
+
+def _once(phrases: Tensor, member: Tensor) -> Tensor:
+    """Members (R, B) whose phrase, tokens (R, B, S), no earlier member has: one left out must not be predicted from itself."""
+    same = (phrases.unsqueeze(2) == phrases.unsqueeze(1)).all(-1)
+    return member & ~(same.tril(-1) & member.unsqueeze(1)).any(-1)
+
+
+def _shuffled(step: Step, wholes: Tensor, member: Tensor) -> Tensor:
+    """Wholes (R, B, D) permuted at random among members."""
+    noise = step.normal(torch.Size(member.shape[1:]))
+    drawn = torch.where(member, noise, torch.inf).argsort(-1)
+    places = torch.where(member, 0, 1).argsort(dim=-1, stable=True)
+    order = torch.empty_like(places).scatter_(1, places, drawn)
+    return wholes.gather(1, order.unsqueeze(-1).expand_as(wholes))
+
+
+def _error(step: Step, wholes: Tensor, own: list[Tensor], member: Tensor) -> Tensor:
+    """Of one rule, (R,): wholes and each of its parts (R, B, D), member (R, B)."""
+    valid, count, options = member.unsqueeze(-1), member.sum(1).clamp(min=1), step.parameters
+
+    def centered(values: Tensor) -> Tensor:
+        return (values - (values * valid).sum(1, keepdim=True) / count[:, None, None]) * valid
+
+    if options["detach"] == "whole":
+        wholes = wholes.detach()
+    if options["target"] == "norm":
+        return (wholes.square().mean(-1) * member).sum(1) / count
+    if options["target"] == "shuffled":
+        wholes = _shuffled(step, wholes, member)
+    if options["operator"] == "mean":
+        errors = (wholes - torch.stack(own).mean(0)) * valid
+    else:
+        errors = left_out(centered(torch.cat(own, -1)), centered(wholes), member)
+    squares = errors.square().sum((1, 2))
+    if options["normalize"] == "none":
+        return squares / (count * wholes.shape[-1])
+    return squares / centered(wholes.detach()).square().sum((1, 2)).clamp(min=torch.finfo(squares.dtype).tiny)
+
+
+def penalty(step: Step[Batch]) -> Tensor:
+    """(R,)."""
+    found, rules = parts(step.batch, step.prepared)
+    chosen = {kind: _KINDS[kind] for kind in _asked(step.parameters) if len(step.prepared[kind])}
+    # The command itself, "whole", was read in the main pass.
+    passes = sorted({name for names in chosen.values() for name in names} - {"whole"})
+    shown = {name: step.again(found[name])[1] for name in passes} | {"whole": step.representations}
+    states = {name: [mean_state(one) for one in own if one.name in REPRESENTATIONS] for name, own in shown.items()}
+
+    phrases = {"whole": step.batch.inputs, "first": found["first"].inputs}
+
+    def errors() -> Iterator[tuple[Tensor, Tensor]]:
+        for kind, (whole, *others) in chosen.items():
+            for token in step.prepared[kind]:
+                member = _once(phrases[whole], rules[kind] == token)
+                present = (member.sum(1) >= _FEWEST).to(step.active.dtype)
+                for place, wholes in enumerate(states[whole]):
+                    yield _error(step, wholes, [states[name][place] for name in others], member) * present, present
+
+    values, present = (torch.stack(own) for own in zip(*errors(), strict=True))
+    return values.sum(0) / present.sum(0).clamp(min=1)
