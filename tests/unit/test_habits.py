@@ -17,7 +17,7 @@ WRONG = {
     "ruff-check": ("src/b.py", "import os\n"),
     "snakefmt": ("rules/c.smk", "rule c:\n  output: 'c'\n"),
     "codespell": ("d.md", f"We {'RETREIVE'.lower()} it.\n"),
-    "large-files": ("e.csv", "0123456789\n" * 50_000),
+    "large-files": ("e.csv", "0123456789\n" * 120_000),
     "floors": ("src/f.py", "Y = 1\n"),
 }
 

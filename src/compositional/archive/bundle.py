@@ -18,6 +18,7 @@ from typing import Any
 from compositional import files
 from compositional.plugins import declarations
 from compositional.records import integrity, provenance, surroundings
+from compositional.records.order import in_order, order_of
 
 FORMAT = 1
 FOLDER = "archived"
@@ -132,10 +133,16 @@ def manifest(
         "figures": figures,
         "source": sources(),
         "config": config,
+        "order": order_of(config),
         "environment": provenance.environment(lock),
         "raw": data,
         **listed(results, records),
     }
+
+
+def _configuration(built: dict[str, Any]) -> bytes:
+    """The configuration of a manifest with its keys in their order, which a manifest's own have not."""
+    return (json.dumps(in_order(built["config"], built["order"]), indent=2) + "\n").encode()
 
 
 def is_kept(name: str) -> bool:
@@ -166,7 +173,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     members |= {
         MANIFEST: files.json_bytes(built),
         f"{FOLDER}/source.json": files.json_bytes(built["source"]),
-        f"{FOLDER}/config.json": files.json_bytes(built["config"]),
+        f"{FOLDER}/config.json": _configuration(built),
     }
     members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in built["artifacts"] if is_kept(name)}
     members |= {f"{FOLDER}/results/{name}": lasting_bytes(results / name) for name in built["records"]}

@@ -16,6 +16,7 @@ from compositional.archive import bundle
 from compositional.planning.recipes import Job, Recipes, job
 from compositional.records import provenance
 from compositional.records.fingerprint import code
+from compositional.records.order import order_of
 from compositional.records.places import record_of, record_of_run
 from compositional.runs import Run, figure_runs
 
@@ -61,6 +62,7 @@ class Archived:
             "stage": "manifest",
             "figures": self.figures,
             "config": known.portable,
+            "order": order_of(known.portable),  # some figures show panels in it
             "raw": sorted(set(raw)),
             "sources": digest_of_sources(),
             "code": code("archive.bundle"),
