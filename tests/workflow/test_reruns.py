@@ -456,7 +456,7 @@ def test_calls_at_once_do_not_disturb_each_other(built):
 
 
 def test_a_build_that_is_told_less_or_more(built):
-    """--until, --batch, -R, --no-hooks, --groups."""
+    """--until, --batch, -R, --no-hooks, --groups, --retries."""
     built.configure(learning_rate=0.004)
     train = next(name for name, _ in rules(built.call(SMALL, "-n")) if name.startswith("train"))
     assert [name for name, _ in rules(built.call(SMALL, "--until", train))] == [train]
@@ -470,7 +470,9 @@ def test_a_build_that_is_told_less_or_more(built):
     before = built.numbers()
     built.configure(learning_rate=0.004)
     assert built.exactly(SMALL) == ({}, set())
-    # Forced by hand: done again, with the same bytes, and nothing trained.
+    # Forced by hand: done again, with the same bytes, and nothing trained; what is missing below it is made.
+    for path in (built.folder / "results").glob("*s/small*"):
+        path.unlink()
     output = built.call(SMALL, "-R", train)
     assert "Training 2 runs" in output
     assert built.numbers() == before
@@ -478,6 +480,32 @@ def test_a_build_that_is_told_less_or_more(built):
     pair = [name for name, _ in rules(built.call(SMALL, "-n")) if name.startswith(("train", "evaluate"))]
     built.call(SMALL, "--groups", *(f"{name}=together" for name in pair))
     assert built.exactly(SMALL) == ({}, set())
+    # A job that fails once, as a node does: its entry of the store can't be read as a folder.
+    built.configure(learning_rate=0.001)
+    shutil.rmtree(built.folder / "results/store")
+    (built.folder / "results/store").write_text("in the way")
+    output = built.call(SMALL, "--retries", "1", succeeds=False)
+    assert "Trying to restart job" in output
+    (built.folder / "results/store").unlink()
+    assert built.exactly(SMALL, options=("--retries", "1"))[0] == PACK | {"aggregate": 1, "plot": 1}
+
+
+def test_no_table_is_made_of_runs_of_different_devices(built):
+    """It names them; and a device that is asked for trains again what is of another one."""
+    built.overlay(overlay() | {"device": "auto"})
+    path = built.folder / RUN / "run.json"
+    record = json.loads(path.read_text()) | {"device": "cuda"}
+    record.pop("self")
+    files.write_json(path, record | {"self": files.digest(record)})
+    for made in (built.folder / "results").glob("*s/small*"):
+        made.unlink()
+    output = built.call(SMALL, succeeds=False)
+    named = [run.removeprefix("results/runs/") for run in (OTHER, RUN)]
+    assert f"runs were trained on different devices: on cpu {named[0]}; on cuda {named[1]}. No table is made of both" in output
+    assert not (built.folder / "results/tables/small.csv").exists()
+    built.configure()
+    assert built.exactly(SMALL)[0] == PACK | {"aggregate": 1, "plot": 1}
+    assert "device cuda -> cpu" in built.said
 
 
 def test_the_results_may_be_elsewhere(base, tmp_path):
