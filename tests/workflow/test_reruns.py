@@ -287,7 +287,7 @@ def test_a_split_made_by_other_code_with_equal_content_trains_nothing(built):
 
 
 def other_version(built: Built, library: str) -> str:
-    """A folder for PYTHONPATH in which a library has another version."""
+    """A folder for Python to search in which a library has another version."""
     about = built.folder / f"versions/{library}-99.0.dist-info/METADATA"
     about.parent.mkdir(parents=True)
     about.write_text(f"Metadata-Version: 2.1\nName: {library}\nVersion: 99.0\n")
@@ -297,7 +297,7 @@ def other_version(built: Built, library: str) -> str:
 def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_first(built):
     path = other_version(built, "torch")
     before = built.tree()
-    jobs, trained = built.exactly(f"{RUN}/metrics.csv", PYTHONPATH=path)
+    jobs, trained = built.exactly(f"{RUN}/metrics.csv", PYTHONPATH=path, COMPOSITIONAL_PYTHONPATH=path)
     # Splits are drawn with it, too.
     assert (jobs, trained) == ({"split": 1, "train": 1, "evaluate": 1}, {RUN.removeprefix("results/runs/")})
     assert 'torch "2.' in built.said

@@ -58,7 +58,7 @@ class Archived:
         records, known = self._records(), self.configuration
         tasks = [Path(record).name.removesuffix(provenance.SUFFIX) for record in records if record.startswith("splits/")]
         raw = [f"results/raw/{known.dataset(task)}/{name}" for task in tasks for name in known.raw_files(task)]
-        recipe = {
+        recipe: dict[str, Any] = {
             "stage": "manifest",
             "figures": self.figures,
             "config": known.portable,

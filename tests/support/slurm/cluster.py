@@ -262,10 +262,13 @@ class Cluster:
                 daemon.kill()
                 daemon.wait()
         # Without cgroups Slurm loses sight of a process whose parent ended before it: of a Snakemake that a signal left waiting.
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            with suppress(OSError):  # it has ended, or is someone else's
-                if f"{self.folder}/".encode() in path.read_bytes():
-                    os.kill(int(path.parent.name), signal.SIGKILL)
+        # Twice: of one that has just been started there is nothing to read for a moment.
+        for pause in (0.5, 0):
+            for path in Path("/proc").glob("[0-9]*/environ"):
+                with suppress(OSError):  # it has ended, or is someone else's
+                    if f"{self.folder}/".encode() in path.read_bytes():
+                        os.kill(int(path.parent.name), signal.SIGKILL)
+            time.sleep(pause)
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
             CONFIGURATION.unlink()
         os.environ.pop("SLURM_CONF", None)
