@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from compositional.figures.shared import protocols, style
+from compositional.figures.shared import paired, protocols, style
 from compositional.figures.shared.protocols import PLAIN
 from compositional.tables.shared.reading import read_table
 
@@ -123,16 +123,11 @@ class Cell:
     reference: bool
 
     @property
-    def half(self) -> float:
-        """Half width of the gain's 95 % interval; infinite where one seed says nothing of the spread."""
-        return style.interval(self.gain.to_numpy()) if len(self.gain) > 1 else float("inf")
-
-    @property
     def helps(self) -> str:
         """What the interval says."""
-        if self.gain.mean() - self.half > 0:
-            return "helps"
-        return "harms" if self.gain.mean() + self.half < 0 else "open"
+        if not paired.differs(self.gain):
+            return "open"
+        return "helps" if self.gain.mean() > 0 else "harms"
 
 
 def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | None:

@@ -90,7 +90,7 @@ def made_from(name, content, inputs, outputs, outdated, reasons):
         for line in [line for line in reasons if line not in SAID]:
             SAID.add(line)
             print(line, file=sys.stderr)
-    elif all(map(os.path.exists, outputs)) or not by_hand:
+    elif not by_hand or all(map(os.path.exists, outputs)):
         return [ancient(path) for path in inputs]
     return inputs
 

@@ -83,7 +83,7 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     gain = change.accuracy.dropna()
     if len(gain) < 2:
         verdict = "one seed says nothing of a spread"
-    elif paired.differs(gain) and gain.mean() > 0:
+    elif paired.helps(gain):
         verdict = "helps"
     else:
         verdict = "does not help beyond the seeds' spread"

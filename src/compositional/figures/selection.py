@@ -198,8 +198,7 @@ def _verdicts(task: _Task) -> list[str]:
         return task.test("oracle", found["oracle"]).mean() - task.test(protocol, found[protocol]).mean()
 
     def gained(name: str) -> bool:
-        gain = task.gain("oracle", task.choices[name]["oracle"])
-        return paired.differs(gain) and gain.mean() > 0
+        return paired.helps(task.gain("oracle", task.choices[name]["oracle"]))
 
     helpful = [name for name in task.choices if name != _ANY and gained(name)]
     far = [name for name in helpful if lost(name, "compositional") > _NEAR + 1e-9]

@@ -112,7 +112,7 @@ class Archived:
     def _manifest_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
         known = json.loads(path.read_text(encoding="utf-8"))
         now = bundle.listed(self.results, [self.results / record for record in recipe["of"]])
-        now |= {"figures": recipe["figures"], "config": recipe["config"], "environment": provenance.environment(Path(LOCK))}
+        now |= {key: recipe[key] for key in ("figures", "config", "order")} | {"environment": provenance.environment(Path(LOCK))}
         return {key: known[key] for key in now} == now and files.digest(known["source"]) == recipe["sources"]
 
     def _archive_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:

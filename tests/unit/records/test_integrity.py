@@ -7,6 +7,7 @@ import os
 import subprocess
 
 import pytest
+from support.commit import forget
 
 from compositional import files
 from compositional.archive import bundle
@@ -75,11 +76,6 @@ def test_a_failed_job_leaves_no_record(tmp_path):
     with pytest.raises(OSError, match="full"), provenance.recording(tmp_path / "r.json", [], {"code": {"fingerprint": "c"}}):
         raise OSError("disk full")
     assert list(tmp_path.iterdir()) == []
-
-
-def forget() -> None:
-    provenance.source.cache_clear()
-    provenance._asked.cache_clear()
 
 
 def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from support.commit import forget
 from support.project import ROOT
 
 from compositional import files
@@ -152,11 +153,6 @@ def repository(tmp_path, monkeypatch):
     forget()
     yield root
     forget()
-
-
-def forget() -> None:
-    provenance.source.cache_clear()
-    provenance._asked.cache_clear()
 
 
 def test_neither_settings_of_git_nor_what_a_hook_exports_change_what_records_say(repository, tmp_path, monkeypatch):

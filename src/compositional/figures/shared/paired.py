@@ -24,3 +24,8 @@ def differs(gain: pd.Series) -> bool:
     """Whether the 95 % interval of the mean gain (Student's t) leaves out 0."""
     known = gain.dropna().to_numpy()
     return len(known) > 1 and bool(abs(known.mean()) > style.interval(known))
+
+
+def helps(gain: pd.Series) -> bool:
+    """Whether that interval lies above 0."""
+    return differs(gain) and gain.mean() > 0
