@@ -81,7 +81,7 @@ ROWS = (
         "pairs of digits, CNN",
         IMAGES,
         ("selection", "ablation"),
-        ("digits_concat_refit", "digits_concat"),
+        ("digits_concat_refit", "digits_concat", "digits_concat_select_pairs"),
         "cnn",
         "digits_concat_select_pairs",
     ),
