@@ -1,0 +1,160 @@
+"""Accuracy against the number of test-like commands in training: how many of them is a regularizer worth?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import paired, style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "methods": {
+        "type": "object",
+        "names": "methods",
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+        },
+        "default": {},
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
+    },
+}
+_COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"  # references of the task
+_LINES = ("-", "--", ":")  # by model; colors tell regularizers
+_RISE = (8, 32)  # between these numbers of commands plain networks are expected to rise
+
+
+def dose(curve: pd.Series, accuracy: float) -> float:
+    """Where a curve first reaches an accuracy, between two numbers of commands n straight in log(1 + n); inf: nowhere.
+
+    curve: accuracies by number of commands, ascending.
+    """
+    reached = np.flatnonzero(curve.to_numpy() >= accuracy)
+    if not len(reached):
+        return np.inf
+    first = int(reached[0])
+    if first == 0:
+        return float(curve.index[0])
+    between = curve.iloc[first - 1 : first + 1]
+    return float(np.expm1(np.interp(accuracy, between.to_numpy(), np.log1p(between.index.to_numpy(dtype=float)))))
+
+
+def _placed(table: pd.DataFrame) -> pd.DataFrame:
+    """Test accuracy of every run with its task's references as columns.
+
+    Raises:
+        ValueError: there is a task without them.
+    """
+    rows = style.accuracies(table, "test")
+    known = (
+        table[table.split == "reference"]
+        .drop_duplicates(["task", "metric"])
+        .pivot(index="task", columns="metric", values="value")
+    )
+    if missing := sorted(set(rows.task) - set(known.index)):
+        raise ValueError(f"exposure_dose: {missing[0]!r} does not say how many commands it shows; use tasks of scan_exposure")
+    return rows.join(known[[_COMMANDS, _DRAW, _BITS]], on="task").astype({_COMMANDS: int, _DRAW: int})
+
+
+def _curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of one method: a row per draw, a column per number of commands; means where a draw has several seeds."""
+    return rows.pivot_table(index=_DRAW, columns=_COMMANDS, values="value")
+
+
+def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
+    """In words: how many commands bring plain networks to this share of what the method has without any, draw by draw."""
+    draws = [draw for draw in ours.index if draw in plain.index and np.isfinite(ours.loc[draw, 0])]
+    found = np.array([dose(plain.loc[draw].dropna(), share * ours.loc[draw, 0]) for draw in draws])
+    beyond, largest = int(np.isinf(found).sum()), plain.columns.max()
+    if beyond == len(found):
+        return f"more than {largest} in all {len(found)} draws"
+    middle = np.median(found)
+    text = f"more than {largest}" if np.isinf(middle) else f"{middle:.1f}"
+    within = found[np.isfinite(found)]
+    text += f" (median of {len(found)} draws, from {within.min():.1f} to "
+    return text + (f"{within.max():.1f})" if not beyond else f"more than {largest}, in {beyond} of them)")
+
+
+def _caption(methods: dict[str, pd.DataFrame]) -> str:
+    """Numbers and verdicts, all from the table."""
+    everything = pd.concat(methods.values())
+    lines = [
+        "How many composed commands of jump is a regularizer worth? Left: accuracy on composed commands of jump that no training "
+        "set of the draw has, against how many others training shows. Every draw is a dot with its own commands and "
+        "initialization; within a draw, every number takes the first of one order of all commands. Lines are means with 95 % "
+        "intervals (Student's t over draws, from three on, drawn only as far as 0 and 1). Jump alone and the shown commands are "
+        "equally frequent and together a tenth of the training rows at every number, as in the published files; the draws are "
+        "ours. Right: the same runs of plain networks against the entropy of the verb in composed training commands, of at most "
+        "2 bits. Lambda is that of the study's other figures; no checkpoint is chosen.",
+        "",
+    ]
+    for label, rows in methods.items():
+        curves = _curves(rows)
+        shown = ", ".join(f"{count}: {style.mean(curves[count])}" for count in curves)
+        lost = int(rows.value.isna().sum())
+        lines.append(f"* {label} ({len(curves)} draws{f', {lost} runs diverged' if lost else ''}): {shown}")
+        model, regularizer = rows.model.iloc[0], rows.regularizer.iloc[0]
+        if regularizer != "none":
+            plain = _curves(everything[(everything.model == model) & (everything.regularizer == "none")])
+            lines.append(f"  - commands that bring the plain network to the same accuracy: {_worth(curves, plain, 1.0)}")
+            lines.append(f"  - to nine tenths of it: {_worth(curves, plain, 0.9)}")
+        elif set(_RISE) <= set(curves):
+            gain = curves[_RISE[1]] - curves[_RISE[0]]
+            holds = style.verdict(paired.helps(gain))
+            lines.append(f"  - rises from {_RISE[0]} to {_RISE[1]} commands: {holds} ({style.summary(gain, '+', of='draw')})")
+    bits = everything.groupby(_COMMANDS)[_BITS].mean()
+    lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]
+    return "\n".join(lines)
+
+
+def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: str) -> None:
+    """One method: every draw a dot, mean and interval a line; place: its number, by which its dots move aside."""
+    aside = 1 + 0.06 * place
+
+    def beside(counts: pd.Series | np.ndarray) -> np.ndarray:
+        return np.expm1(np.log1p(np.asarray(counts, dtype=float)) + np.log(aside))
+
+    axes.scatter(beside(rows[_COMMANDS]), rows.value, s=12, color=shade, alpha=0.45, linewidths=0, zorder=3)
+    groups = rows.dropna(subset="value").groupby(_COMMANDS).value
+    means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
+    shown: dict[str, Any] = {
+        "color": shade,
+        "linestyle": line,
+        "linewidth": 1.4,
+        "marker": "o",
+        "markersize": 3.5,
+        "capsize": 2,
+        "elinewidth": 0.8,
+    }
+    axes.errorbar(beside(means.index.to_numpy()), means, style.inside(means, half), label=label, **shown)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    methods = {label: rows for label, rows in style.methods(_placed(table), options["methods"]).items() if len(rows)}
+    models = list(dict.fromkeys(rows.model.iloc[0] for rows in methods.values()))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.6), sharey=True, width_ratios=[1.5, 1], layout="constrained")
+    for place, (label, rows) in enumerate(methods.items()):
+        shade, line = style.color(rows.regularizer.iloc[0]), _LINES[models.index(rows.model.iloc[0]) % len(_LINES)]
+        _line(left, rows, place, label, shade, line)
+        if rows.regularizer.iloc[0] == "none":
+            means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
+            right.scatter(rows[_BITS], rows.value, s=12, color=shade, alpha=0.45, linewidths=0)
+            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2)
+    counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
+    left.set_xscale("function", functions=(np.log1p, np.expm1))
+    left.set_xticks(counts, [str(count) for count in counts])
+    left.xaxis.minorticks_off()
+    left.set(xlabel="composed commands of jump in training", ylabel="accuracy, other composed commands", ylim=(-0.03, 1.04))
+    right.set(xlabel="entropy of the verb in training, bits")
+    for axes in (left, right):
+        axes.grid(color="0.93")
+        axes.set_axisbelow(True)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", fontsize=8, ncols=len(methods))
+    return figure, _caption(methods)

@@ -1,0 +1,68 @@
+"""The figure of doses: distances in commands come from the curves."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from compositional.figures import exposure_dose
+from compositional.plugins import defaults
+
+COMMANDS = (0, 8, 32)
+PLAIN = {0: (0.0, 0.1), 8: (0.4, 0.5), 32: (1.0, 0.9)}  # by number of commands, an accuracy per draw
+NOISY = {0: (0.8, 0.8)}
+
+
+def table(plain=PLAIN, noisy=NOISY) -> pd.DataFrame:
+    rows = []
+    for regularizer, strength, given in (("none", 0.0, plain), ("entropy", 0.1, noisy)):
+        for commands, values in given.items():
+            for draw, value in enumerate(values):
+                run = (f"task{commands}_{draw}", "cnn", regularizer, strength, 0)
+                rows.append((*run, "test", "accuracy", value))
+                told = {"composed commands": commands, "draw": draw, "bits of the verb": 1.5 + commands / 100}
+                rows += [(*run, "reference", metric, known) for metric, known in told.items()]
+    return pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
+
+
+def caption(found: pd.DataFrame) -> str:
+    figure, text = exposure_dose.draw(found, defaults("figures.exposure_dose"))
+    plt.close(figure)
+    return text
+
+
+def test_a_distance_lies_where_the_curve_first_reaches_the_accuracy():
+    curve = pd.Series([0.0, 0.5, 0.4, 1.0], index=[0, 3, 7, 15])
+    assert exposure_dose.dose(curve, 0.0) == 0
+    assert exposure_dose.dose(curve, 0.5) == pytest.approx(3)
+    assert exposure_dose.dose(curve, 0.25) == pytest.approx(1)  # halfway from log 1 to log 4
+    assert exposure_dose.dose(curve, 0.7) == pytest.approx(np.expm1((np.log(8) + np.log(16)) / 2))
+    assert exposure_dose.dose(curve, 1.1) == np.inf
+
+
+def test_the_caption_states_distances_draw_by_draw():
+    text = caption(table())
+    # Draw 0 passes 0.8 two thirds of the way from 8 to 32, draw 1 three quarters; in log(1 + n).
+    low, high = (np.expm1(np.log(9) + share * np.log(33 / 9)) for share in (2 / 3, 3 / 4))
+    assert f"same accuracy: {(low + high) / 2:.1f} (median of 2 draws, from {low:.1f} to {high:.1f})" in text
+    assert "cnn (2 draws): 0: 0.050, 8: 0.450, 32: 0.950" in text
+    assert "rises from 8 to 32 commands: DOES NOT HOLD (+0.500 ± 1.271)" in text  # 12.706 * 0.1 / sqrt 2 * sqrt 2
+    assert "Entropy of the verb, bits: 0: 1.500, 8: 1.580, 32: 1.820." in text
+
+
+def test_an_accuracy_that_no_number_of_commands_reaches_is_said_to_be_beyond():
+    assert "same accuracy: more than 32 in all 2 draws" in caption(table(noisy={0: (1.0, 1.0)}, plain=PLAIN | {32: (0.9, 0.9)}))
+    some = caption(table(noisy={0: (0.95, 0.95)}))
+    assert "more than 32 (median of 2 draws, from 28.6 to more than 32, in 1 of them)" in some
+
+
+def test_a_clear_rise_holds():
+    assert "rises from 8 to 32 commands: holds" in caption(table(plain=PLAIN | {8: (0.4, 0.5), 32: (0.9, 0.99)}))
+
+
+def test_a_task_without_a_number_of_commands_is_refused():
+    rows = table()
+    with pytest.raises(ValueError, match="'task0_0' does not say how many commands it shows; use tasks of scan_exposure"):
+        exposure_dose.draw(rows[rows.task.ne("task0_0") | rows.split.ne("reference")], defaults("figures.exposure_dose"))
