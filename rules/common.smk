@@ -116,6 +116,8 @@ def of_one(job, outdated):
         one = job(wildcards)
         why = outdated(one)
         reasons = [f"made again: {one.title}: {why}"] if why else []
+        if why:
+            of_snakemake("dag.forcefiles").update(RECIPES.altered(one))
         return made_from(one.name, one.content, one.inputs, [f"results/{one.record}"], why is not None, reasons)
 
     return inputs

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections import Counter
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -25,6 +26,7 @@ from compositional.tasks.shared import side_by_side
 from compositional.training.problem import Problem
 
 torch.set_num_threads(1)
+numba.config.DISABLE_JIT = 0  # as compositional.notebook does it
 # With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
 # tests), its plugin would keep every start of Snakemake waiting for nine seconds.
 os.environ["SLURM_CONF"] = os.devnull

@@ -7,8 +7,11 @@ import os
 import shutil
 
 import pytest
+from support import raw
 from support.project import Project
 
+from compositional import files
+from compositional.plugins import declarations
 from compositional.records import provenance
 
 pytestmark = pytest.mark.workflow
@@ -127,3 +130,26 @@ def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_cal
     assert path.read_bytes() == before
     # Below what is forced, Snakemake alone would not miss them.
     assert project.read(missing[0], FIGURE) == kept
+
+
+def test_a_raw_file_that_is_damaged_is_fetched_anew_in_one_call_and_said_so(tmp_path, monkeypatch):
+    """Though the split that was made of it is there; one that is merely gone is missed by nobody."""
+    (tmp_path / "project").mkdir()
+    project, mirror = Project(tmp_path / "project"), tmp_path / "mirror/geoquery"
+    raw.write("geoquery", mirror)
+    ((name, entry),) = declarations("datasets.geoquery")["FILES"].items()
+    source = project.folder / "src/compositional/datasets/geoquery.py"
+    source.write_text(source.read_text().replace(entry["sha256"], files.sha256(mirror / name)))
+    monkeypatch.setenv("COMPOSITIONAL_MIRROR", str(mirror.parent))
+    split, path = "results/splits/geoquery_query", project.folder / "results/raw/geoquery" / name
+    project.snakemake(split)
+    kept = [path.read_bytes(), *project.read(f"{split}/task.json", f"{split}/train/data-00000-of-00001.arrow")]
+    damage(path)
+    output = project.snakemake(split)
+    assert f"made again: split geoquery_query: raw/geoquery/{name} is no longer what it was made of" in output
+    assert f"Fetching geoquery/{name}" in output
+    assert [path.read_bytes(), *project.read(f"{split}/task.json", f"{split}/train/data-00000-of-00001.arrow")] == kept
+    path.unlink()
+    assert project.jobs(split) == {}
+    shutil.rmtree(project.folder / split)
+    assert project.jobs(split) == {"download": 1, "split": 1}

@@ -52,6 +52,24 @@ def test_a_run_trained_in_a_notebook_is_the_workflow_s(project, tmp_path, path, 
         assert pairs[0] == pairs[1]
 
 
+TRAIN = """
+import sys
+sys.settrace(lambda *event: None)  # as tools that measure coverage do
+import compositional
+run = compositional.train("scan_jump", "primitive_attention", "entropy", 0.1, overlays=sys.argv[1:2], results=sys.argv[2])
+run.history.to_csv(sys.stdout, index=False)
+"""
+
+
+def test_tools_that_watch_python_change_no_run(project):
+    """NUMBA_DISABLE_JIT, set to look into functions of one's own, and a trace of every call."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", TRAIN, TINY, project.folder / "results"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (project.folder / SENTENCES / "history.csv").read_text()
+
+
 def test_the_notebook_of_the_docs_runs_and_says_what_it_said(tmp_path):
     cells = [cell for cell in json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
     assert all(cell["execution_count"] for cell in cells)

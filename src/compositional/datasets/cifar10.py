@@ -19,31 +19,37 @@ _RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 FILES = {
     "data_batch_1.bin": {
         "sha256": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        "bytes": 30_730_000,
         "mirror": "cifar10/data_batch_1.bin.xz",
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     },
     "data_batch_2.bin": {
         "sha256": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        "bytes": 30_730_000,
         "mirror": "cifar10/data_batch_2.bin.xz",
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     },
     "data_batch_3.bin": {
         "sha256": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        "bytes": 30_730_000,
         "mirror": "cifar10/data_batch_3.bin.xz",
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     },
     "data_batch_4.bin": {
         "sha256": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        "bytes": 30_730_000,
         "mirror": "cifar10/data_batch_4.bin.xz",
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     },
     "data_batch_5.bin": {
         "sha256": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        "bytes": 30_730_000,
         "mirror": "cifar10/data_batch_5.bin.xz",
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     },
     "test_batch_first1000.bin": {
         "sha256": "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5",
+        "bytes": 3_073_000,
         "mirror": "cifar10/test_batch_first1000.bin.xz",
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     },
@@ -57,7 +63,7 @@ def extract(name: str, payload: bytes) -> bytes:
         stream = archive.extractfile(f"cifar-10-batches-bin/{whole}")
         if stream is None:
             raise ValueError(f"cifar-10-batches-bin/{whole} is no file of the archive")
-        content = stream.read()
+        content = stream.read(10_000 * _RECORD + 1)  # no more, whatever the archive says
     return content if whole == name else content[: 1000 * _RECORD]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 FILES = {
     "geography-logic.txt": {
         "sha256": "a2f0843204a2937f62940015868d99acd8f6c17b659144846a752b71feb20024",
+        "bytes": 285_492,
         "mirror": "geoquery/geography-logic.txt",
         "url": "https://raw.githubusercontent.com/jkkummerfeld/text2sql-data/5050bad2309a93636ea4788d3660c9202bf11e0e"
         "/data/non-sql-data/geography-logic.txt",

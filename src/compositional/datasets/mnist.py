@@ -13,21 +13,25 @@ HUB = "ylecun/mnist"
 FILES = {
     "train-images-idx3-ubyte": {
         "sha256": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "bytes": 47_040_016,
         "mirror": "mnist/train-images-idx3-ubyte.gz",
         "url": "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz",
     },
     "train-labels-idx1-ubyte": {
         "sha256": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "bytes": 60_008,
         "mirror": "mnist/train-labels-idx1-ubyte.gz",
         "url": "https://ossci-datasets.s3.amazonaws.com/mnist/train-labels-idx1-ubyte.gz",
     },
     "t10k-images-idx3-ubyte": {
         "sha256": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "bytes": 7_840_016,
         "mirror": "mnist/t10k-images-idx3-ubyte.gz",
         "url": "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-images-idx3-ubyte.gz",
     },
     "t10k-labels-idx1-ubyte": {
         "sha256": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        "bytes": 10_008,
         "mirror": "mnist/t10k-labels-idx1-ubyte.gz",
         "url": "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-labels-idx1-ubyte.gz",
     },

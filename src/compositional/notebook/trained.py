@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
 import torch
@@ -26,6 +27,9 @@ from compositional.runs import Run
 from compositional.stages.shared.trained_runs import read_problem
 from compositional.tables.shared.reading import read_table
 from compositional.training.problem import Problem
+
+# Who sets NUMBA_DISABLE_JIT wants to look into functions of their own. `layers.compiled` needs the compiler, and so do the bits.
+numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
 
 
 @dataclass(repr=False)

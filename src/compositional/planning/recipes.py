@@ -220,6 +220,12 @@ class Recipes:
         """As `outdated`, of what a job makes."""
         return self.outdated(job.record)
 
+    def altered(self, job: Job) -> list[str]:
+        """Raw files that are no longer what was published, and what a result was made of: they are fetched anew."""
+        inputs = (self.record(job.record) or {"inputs": {}})["inputs"]
+        raw = {name: digest for name, digest in inputs.items() if name.startswith("raw/") and _published(*name.split("/")[1:])}
+        return [f"results/{name}" for name, digest in raw.items() if self._now(name, job.record) not in (None, digest)]
+
     def _now(self, name: str, record: str) -> str | None:
         """Digest of a file, or of a split's content, by the record that stands for it; None if none vouches for it."""
         if name.startswith("raw/"):
@@ -234,7 +240,12 @@ class Recipes:
         return known["files"].get(str(Path(name).relative_to(place.parent)))
 
 
+def _published(dataset: str, name: str) -> str | None:
+    """The published checksum of a download, if there is one."""
+    entry = declarations(f"datasets.{dataset}")["FILES"][name]
+    return entry.get("sha256") or entry.get("git_blob")
+
+
 def content_of(dataset: str, name: str) -> str:
     """What a download must be: its published checksum; where there is none, what the code that fetches it gives."""
-    entry = declarations(f"datasets.{dataset}")["FILES"][name]
-    return entry.get("sha256") or entry.get("git_blob") or code("stages.download", f"datasets.{dataset}")["fingerprint"]
+    return _published(dataset, name) or code("stages.download", f"datasets.{dataset}")["fingerprint"]

@@ -1,11 +1,11 @@
 """Raw files from the first source that has them: a mirror folder, the Hugging Face hub, a URL. Checked, always.
 
-A dataset module lists its canonical files in FILES: {name: {"sha256": of the file as stored here, "mirror": path in a
-mirror folder, "url": address}}. Instead of "sha256", "git_blob" where only that is published; "sha256": None where nothing is
-(task.json then records the checksum that was found); "url": None where there is no address; "when": options of a task without
-which it does not need the file. Sources may hold a file compressed with gzip or xz (by its ending). For the hub, the module
-has a function from_hub(name) that rebuilds the canonical bytes; where the address gives an archive, extract(name, payload)
-takes the file out of it.
+A dataset module lists its canonical files in FILES: {name: {"sha256" and "bytes": of the file as stored here, "mirror": path in
+a mirror folder, "url": address}}. Instead of "sha256", "git_blob" where only that is published; "sha256": None where nothing is
+(task.json then records the checksum that was found); no "bytes" where the size is not known; "url": None where there is no
+address; "when": options of a task without which it does not need the file. Sources may hold a file compressed with gzip or xz (by
+its ending). For the hub, the module has a function from_hub(name) that rebuilds the canonical bytes; where the address gives an
+archive, extract(name, payload) takes the file out of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compositional.datasets import Dataset
 MIRROR_VARIABLE = "COMPOSITIONAL_MIRROR"
 TIMEOUT_SECONDS = 60  # without a byte
 LONGEST_SECONDS = 6 * 3600  # of one file
-LARGEST_BYTES = 4 * 2**30  # of a file, packed or not; the largest that any dataset here has is below 1 GiB
+LARGEST_BYTES = 4 * 2**30  # of an archive, and of a file whose size is not declared; the largest here is below 1 GiB
 ATTEMPTS, PAUSE_SECONDS = 3, 2.0
 
 
@@ -37,31 +37,38 @@ def _described(dataset: str) -> Dataset:
     return plugins.load(Dataset, f"datasets.{dataset}")
 
 
-def _unpack(payload: bytes, name: str) -> bytes:
+def _largest(entry: dict, stored: str = "") -> int:
+    """How many bytes a file may have, where it is stored under the name `stored`: compressed, noise grows a little."""
+    size = entry.get("bytes", LARGEST_BYTES)
+    return size + size // 100 + 1000 if stored.endswith((".gz", ".xz")) else size
+
+
+def _unpack(payload: bytes, name: str, largest: int) -> bytes:
     """The file itself, where `name` says that it is compressed."""
     try:
         if name.endswith(".gz"):
             with gzip.GzipFile(fileobj=io.BytesIO(payload)) as packed:
-                payload = packed.read(LARGEST_BYTES + 1)
+                payload = packed.read(largest + 1)
         elif name.endswith(".xz"):
             with lzma.LZMAFile(io.BytesIO(payload)) as stream:
-                payload = stream.read(LARGEST_BYTES + 1)
+                payload = stream.read(largest + 1)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise ValueError(f"damaged or cut off: {error}") from error
-    _check_size(len(payload))
+    _check_size(len(payload), largest)
     return payload
 
 
-def _check_size(size: int) -> None:
-    if size > LARGEST_BYTES:
-        raise ValueError(f"too large: more than {LARGEST_BYTES} bytes")
+def _check_size(size: int, largest: int) -> None:
+    if size > largest:
+        raise ValueError(f"too large: more than {largest} bytes")
 
 
 def _from_mirror(entry: dict, mirror: str | None) -> bytes:
     if not mirror:
         raise LookupError(f"no mirror folder configured (key mirror, or environment variable {MIRROR_VARIABLE})")
     path = Path(mirror).expanduser().absolute() / entry["mirror"]
-    return _unpack(path.read_bytes(), path.name)
+    _check_size(path.stat().st_size, _largest(entry, path.name))
+    return _unpack(path.read_bytes(), path.name, _largest(entry))
 
 
 def _from_hub(dataset: str, name: str) -> bytes:
@@ -74,35 +81,36 @@ def _from_hub(dataset: str, name: str) -> bytes:
 def _from_url(dataset: str, name: str, entry: dict) -> bytes:
     if entry["url"] is None:
         raise LookupError("there is no address of the file itself")
-    payload = _received(entry["url"])
-    extract = _described(dataset).extract
-    return extract(name, payload) if extract else _unpack(payload, entry["url"])
+    if extract := _described(dataset).extract:
+        return extract(name, _received(entry["url"], LARGEST_BYTES))
+    return _unpack(_received(entry["url"], _largest(entry, entry["url"])), entry["url"], _largest(entry))
 
 
-def _received(url: str, attempts: int = ATTEMPTS) -> bytes:
+def _received(url: str, largest: int, attempts: int = ATTEMPTS) -> bytes:
     """What an address gives, asked again where the network or the server fails."""
     import requests
 
     try:
-        return _asked_once(url)
+        return _asked_once(url, largest)
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError, requests.HTTPError) as error:
         answer = 500 if error.response is None else error.response.status_code
         if attempts == 1 or (answer < 500 and answer != 429):  # what is not there does not come by asking
             raise
     time.sleep(PAUSE_SECONDS)
-    return _received(url, attempts - 1)
+    return _received(url, largest, attempts - 1)
 
 
-def _asked_once(url: str) -> bytes:
+def _asked_once(url: str, largest: int) -> bytes:
     import requests
 
     began, parts, size = time.monotonic(), [], 0
     with requests.get(url, timeout=TIMEOUT_SECONDS, stream=True) as response:
         response.raise_for_status()
+        _check_size(int(response.headers.get("Content-Length", 0)), largest)
         for part in response.iter_content(2**20):
             parts.append(part)
             size += len(part)
-            _check_size(size)
+            _check_size(size, largest)
             if time.monotonic() - began > LONGEST_SECONDS:
                 raise ValueError(f"too slow: {size} bytes in {LONGEST_SECONDS} s")
     return b"".join(parts)

@@ -19,7 +19,8 @@ def test_every_raw_file_has_a_checksum_and_a_place_where_it_is_to_be_had(dataset
     small.entry("datasets", dataset)
     from_hub = load(Dataset, f"datasets.{dataset}").from_hub
     for name, file in declarations(f"datasets.{dataset}")["FILES"].items():
-        assert {"mirror", "url"} <= file.keys() <= {"mirror", "url", "when", *DIGESTS}, name
+        assert {"mirror", "url"} <= file.keys() <= {"mirror", "url", "when", "bytes", *DIGESTS}, name
+        assert file.get("bytes", 1) > 0, name
         (kind,) = file.keys() & DIGESTS.keys()
         # Where nothing is published, the library that gives the file checks it, and task.json records what was had.
         assert file[kind] is None or re.fullmatch(DIGESTS[kind], file[kind]), name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import random
 import struct
 import threading
 from functools import partial
@@ -28,7 +29,7 @@ def no_mirror(monkeypatch):
 @pytest.fixture
 def entry(monkeypatch):
     """MNIST's label file, replaced by five labels."""
-    entry = dict(mnist.FILES[NAME], sha256=hashlib.sha256(PAYLOAD).hexdigest())
+    entry = dict(mnist.FILES[NAME], sha256=hashlib.sha256(PAYLOAD).hexdigest(), bytes=len(PAYLOAD))
     monkeypatch.setitem(mnist.FILES, NAME, entry)
     return entry
 
@@ -99,11 +100,13 @@ def test_hub_rebuilds_the_canonical_bytes(tmp_path, entry, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (gzip.compress(PAYLOAD + b"x"), "wrong content: sha256"),
+        (gzip.compress(PAYLOAD[:-1] + b"x"), "wrong content: sha256"),
         (gzip.compress(PAYLOAD)[:-6], "damaged or cut off"),
         (b"<html>not a file</html>", "damaged or cut off"),
+        (gzip.compress(PAYLOAD + b"x"), "too large"),
+        (gzip.compress(PAYLOAD) + bytes(2000), "too large"),
     ],
-    ids=["other content", "cut off", "another file"],
+    ids=["other content", "cut off", "another file", "larger when unpacked", "larger"],
 )
 def test_wrong_or_cut_off_files_leave_nothing_behind(tmp_path, entry, content, reason):
     mirror = put_in_mirror(tmp_path, content)
@@ -172,6 +175,7 @@ def answers(entry):
 
 
 GOOD = gzip.compress(PAYLOAD)
+NOISE = random.Random(0).randbytes(2**16)
 
 
 @pytest.mark.parametrize(
@@ -196,16 +200,42 @@ def test_what_is_not_there_is_asked_for_once_and_what_fails_a_few_times(tmp_path
 @pytest.mark.parametrize(
     ("answer", "limit", "reason"),
     [
-        ((200, GOOD, None), ("LARGEST_BYTES", len(GOOD) - 1), "too large"),
+        ((200, NOISE, None), ("LARGEST_BYTES", len(NOISE) // 2), "too large"),
         ((200, gzip.compress(bytes(2**20)), None), ("LARGEST_BYTES", 2**16), "too large"),
         ((200, GOOD, None), ("LONGEST_SECONDS", -1), "too slow"),
         ((200, b"", None), ("LARGEST_BYTES", 2**16), "damaged or cut off|wrong content"),
     ],
     ids=["more than allowed", "more than allowed when unpacked", "slow", "empty"],
 )
-def test_size_and_time_of_a_download_have_limits(tmp_path, answers, monkeypatch, answer, limit, reason):
+def test_size_and_time_of_a_download_have_limits(tmp_path, answers, entry, monkeypatch, answer, limit, reason):
     answers[0].append(answer)
+    del entry["bytes"]
     monkeypatch.setattr(download, *limit)
     with pytest.raises(download.DownloadError, match=reason):
         fetch(tmp_path, ["url"])
     assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (200, NOISE, None),
+        (200, b"", 10 * 2**30),  # not a byte of it is waited for
+        (200, gzip.compress(PAYLOAD + b"x"), None),
+        (200, gzip.compress(bytes(2**20)), None),
+    ],
+    ids=["larger", "said to be larger", "larger when unpacked", "much larger when unpacked"],
+)
+def test_a_download_larger_than_declared_is_refused_by_its_size(tmp_path, answers, answer):
+    given, asked = answers
+    given.append(answer)
+    with pytest.raises(download.DownloadError, match=r"url: ValueError: too large: more than \d+ bytes"):
+        fetch(tmp_path, ["url"])
+    assert len(asked) == 1
+    assert left_over(tmp_path) == []
+
+
+def test_noise_that_grows_when_packed_is_not_too_large(tmp_path, answers, entry):
+    entry.update(sha256=hashlib.sha256(NOISE).hexdigest(), bytes=len(NOISE))
+    answers[0].append((200, gzip.compress(NOISE), None))
+    assert fetch(tmp_path, ["url"]) == "url"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
+from support.project import ROOT
 
 from compositional.regularizers import interaction
-from compositional.stages.shared.job import logged
+from compositional.stages.shared.job import OtherThanPlannedError, check, logged
 
 
 def test_an_error_within_a_plug_in_names_its_line(tmp_path, capsys):
@@ -27,3 +32,20 @@ def test_an_error_elsewhere_names_no_plug_in(tmp_path, capsys):
     with pytest.raises(SystemExit), logged(tmp_path / "job.log"):
         raise ValueError("nothing of theirs")
     assert capsys.readouterr().err == f"ValueError: nothing of theirs\n(details in {tmp_path / 'job.log'})\n"
+
+
+def test_a_job_refuses_what_was_planned_with_a_library_that_it_does_not_see(tmp_path):
+    """Folders on PYTHONPATH reach Snakemake's own process, which plans, and no job."""
+    about = tmp_path / "torch-99.0.dist-info/METADATA"
+    about.parent.mkdir()
+    about.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99.0\n")
+    planning = "import json; from compositional.records.fingerprint import code; print(json.dumps(code('models.cnn')))"
+
+    def planned(*folders):
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", *folders)))}
+        done = subprocess.run([sys.executable, "-c", planning], env=environment, capture_output=True, text=True, check=True)
+        return {"recipe": {"code": json.loads(done.stdout), "of": {}}}
+
+    check(planned(), tmp_path)
+    with pytest.raises(OtherThanPlannedError, match=r"planned with other versions of what is here torch 2\."):
+        check(planned(tmp_path), tmp_path)
