@@ -68,6 +68,26 @@ def geoquery(folder: Path) -> None:
     (folder / "geography-logic.txt").write_text(json.dumps(templates), encoding="utf-8")
 
 
+def geoquery_funql(folder: Path) -> None:
+    """Questions of three forms on places of one word or two; cities have a comma after their name."""
+    forms = {
+        "how big is {} ?": "answer ( size ( {} ) )",
+        "what is the longest in {} ?": "answer ( longest ( river ( loc_2 ( {} ) ) ) )",
+    }
+    for split in ("query", "question"):
+        written: dict[str, list] = {"train": [], "val": [], "test": []}
+        for (text, form), (name, kind) in product(forms.items(), _KINDS.items()):
+            term = f"{kind}id ( {name}, _ )" if kind == "city" else f"{kind}id ( {name} )"
+            where = "val" if name == "ohio" else "test" if name == "utah" and split == "question" else "train"
+            written[where].append((text.format(name), form.format(term)))
+        written["train"].append(("which states are there ?", "answer ( state ( all ) )"))
+        if split == "query":
+            written["test"] = [(f"is {name} there ?", f"answer ( state ( stateid ( {name} ) ) )") for name in ("iowa", "utah")]
+        for member, rows in written.items():
+            for side, lines in zip(("src", "tgt"), zip(*rows, strict=True), strict=True):
+                (folder / f"{split}.{side}.{member}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def iwslt(folder: Path) -> None:
     """Sentences drawn from five words of each language."""
     words = {"en": ["walking", "talking", "house", "houses", "walk"], "vi": ["đi_bộ", "nói", "nhà", "những_nhà", "bộ"]}

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from compositional.evaluation import readings
 from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language.vocabulary import END, PAD, START
 from compositional.layers.ragged import ROWS, Layout
@@ -140,8 +141,9 @@ def predictions(
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
     """For each run {(split, metric): value} of what only decoding tells: what the task's "decoding" in task.json asks for.
 
-    {"beam": hypotheses, "bleu": whether sentences are text in subwords}. Metrics: accuracy_beam (exact match by
-    beam search) and bleu (sacrebleu's default, on text put together from its subwords), on every split but the training set.
+    {"beam": hypotheses, "bleu": whether sentences are text in subwords, "brackets": whether they are forms to
+    read as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu (sacrebleu's default, on text put
+    together from its subwords) and "accuracy, brackets repaired", on every split but the training set.
     """
     results: list[dict[tuple[str, str], float]] = [{} for _ in range(next(iter(weights.values())).shape[0])]
     asked = problem.about.get("decoding")
@@ -152,6 +154,9 @@ def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str,
             result[split, "accuracy_beam"] = sum(target == found for _, target, found in rows) / len(rows)
             if asked["bleu"]:
                 result[split, "bleu"] = _bleu(rows)
+            if asked.get("brackets"):
+                right = sum(target == readings.repaired(found) for _, target, found in rows)
+                result[split, "accuracy, brackets repaired"] = right / len(rows)
     return results
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from compositional import files
-from compositional.evaluation import conjunctions, decoding, error_types, metrics, smoothness
+from compositional.evaluation import conjunctions, decoding, error_types, metrics, readings, smoothness
 from compositional.kinds.sequence import SequenceSplit
 from compositional.layers.tap import silent_tap
 from compositional.runs import Run
@@ -101,6 +101,8 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]
         found = results[index] | scores[index]
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
+        if problem.about.get("decoding", {}).get("brackets"):
+            rows.append(("test", *readings.best_recorded(folder / "history.csv")))
         # What stands beside the accuracies: those that need no network, and what the model says of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]
         rows += problem.model.describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)

@@ -25,7 +25,7 @@ def test_every_raw_file_has_a_checksum_and_a_place_where_it_is_to_be_had(dataset
         # Where nothing is published, the library that gives the file checks it, and task.json records what was had.
         assert file[kind] is None or re.fullmatch(DIGESTS[kind], file[kind]), name
         assert file[kind] is not None or from_hub, name
-        assert re.fullmatch(rf"{dataset}/[^/]+", file["mirror"]), name
+        assert re.fullmatch(rf"{dataset}(/[^/]+)+", file["mirror"]), name
         assert file["url"] is None or file["url"].startswith("https://"), name
         assert file["url"] is not None or from_hub, name
 

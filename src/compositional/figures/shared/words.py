@@ -17,6 +17,9 @@ WORDS = {
     # tasks
     "cogs": "COGS",
     "digits_concat": "pairs of digits",
+    "geoquery_funql": "GeoQuery in FunQL: query split",
+    "geoquery_funql_glued": "the same, commas glued",
+    "geoquery_funql_question": "GeoQuery in FunQL: question split",
     "geoquery_query": "GeoQuery: query split",
     "geoquery_question": "GeoQuery: question split",
     "iwslt": "IWSLT'15: English to Vietnamese",

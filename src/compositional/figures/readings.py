@@ -1,0 +1,97 @@
+"""One run read in several ways, beside published numbers: last step, brackets repaired, best point on the test set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import paired, style, words
+
+SOURCE = "metrics.csv"
+PARAMETERS = words.PARAMETERS | {
+    "methods": {
+        "type": "object",
+        "names": "methods",
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+        },
+        "default": {},
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
+    },
+    "published": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+        "default": {},
+        "description": "task -> {system: published accuracy}",
+    },
+}
+_LAST, _REPAIRED, _BEST = "accuracy", "accuracy, brackets repaired", "accuracy, best of "  # and how many points
+_READINGS = {_LAST: "last step", _REPAIRED: "last step, brackets repaired", _BEST: "best point on the test set"}
+_SHADES = {_LAST: "#0072B2", _REPAIRED: "#56B4E9", _BEST: "0.55"}
+
+
+def _reading(metric: str) -> str | None:
+    """Which reading a metric is of."""
+    return _BEST if metric.startswith(_BEST) else metric if metric in _READINGS else None
+
+
+def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
+    """Numbers, all from the table."""
+    counts = sorted(set(rows.metric[rows.reading == _BEST].str.extract(r"(\d+)", expand=False)))
+    lines = [
+        "Exact match on the test set, every run read in three ways. *Last step* is ours: nothing is chosen. *Brackets repaired*: "
+        "missing closing brackets are appended and surplus ones cut off at the end. *Best point on the test set*: the largest of "
+        f"{' or '.join(counts)} accuracies along training, without repair. Published systems of this data score every checkpoint "
+        "on the test set after repair, so their numbers (open diamonds) are to be held against the last two. Dots are seeds, "
+        "bars means with 95 % intervals (Student's t, from three seeds on). Gains are of the last step, over the plain run of "
+        "the same seed." + style.swaps_words(rows, rows),
+        "",
+    ]
+    for task in sorted(set(rows.task)):
+        lines.append(f"* {task}")
+        for label, all_rows in methods.items():
+            own = all_rows[all_rows.task == task]
+            found = {name: own[own.reading == name] for name in _READINGS}
+            shown = "; ".join(f"{_READINGS[name]} {style.summary(part.value)}" for name, part in found.items() if len(part))
+            lines.append(f"  - {label} ({style.seeds(found[_LAST].value)}): {shown}")
+            plain = rows[(rows.task == task) & (rows.model == own.model.iloc[0]) & (rows.regularizer == "none")]
+            if own.regularizer.iloc[0] != "none" and len(plain):
+                gain = style.gains(found[_LAST], plain[plain.reading == _LAST])
+                moves = "moves it" if paired.differs(gain) else "does not move it beyond its interval"
+                lines.append(f"    gain {style.summary(gain, '+')}: {moves}")
+        lines += [f"  - published, {name}: {value:.3f}" for name, value in options["published"].get(task, {}).items()]
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    rows = table[table.split == "test"]
+    rows = rows.assign(reading=rows.metric.map(_reading)).dropna(subset="reading")
+    methods = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}
+    tasks = sorted(set(rows.task))
+    systems = list(dict.fromkeys(name for task in tasks for name in options["published"].get(task, {})))
+    names = [*methods, *(f"{name} (published)" for name in systems)]
+    size = (2.9 * len(tasks) + 0.06 * max(map(len, names)) + 0.5, 0.36 * len(names) + 1.4)
+    figure, panels = plt.subplots(1, len(tasks), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    for axes, task in zip(panels[0], tasks, strict=True):
+        for place, own in enumerate(methods.values()):
+            for index, name in enumerate(_READINGS):
+                values = own[(own.task == task) & (own.reading == name)].value.to_numpy()
+                if len(values):
+                    at = place + 0.24 * (index - 1)
+                    label = _READINGS[name] if place == 0 else None
+                    style.seeds_and_mean(axes, values, at, _SHADES[name], height=0.06, size=7, name=label)
+        for place, name in enumerate(systems, len(methods)):
+            if name in options["published"].get(task, {}):
+                axes.plot(options["published"][task][name], place, "D", color="0.45", markerfacecolor="white")
+        axes.set(title=words.of(task, options), xlabel="exact match, test set", xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5))
+        axes.set_yticks(range(len(names)), names)
+        axes.grid(axis="both", color="0.93")
+        axes.set_axisbelow(True)
+    figure.legend(*style.legend_entries(panels[0]), loc="outside lower center", fontsize=8, ncols=3)
+    return figure, _caption(rows, methods, options)
