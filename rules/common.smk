@@ -60,6 +60,9 @@ if settings.cores is None and settings.nodes is None:
     settings.cores = surroundings.cores()
     of_snakemake("register_resource")("_cores", settings.cores)
 
+# A store in the environment goes before the one in the configuration.
+config["store"] = os.environ.get("COMPOSITIONAL_STORE") or config["store"]
+
 if MAIN:
     try:
         RECIPES = Recipes(Configuration(config, ROOT / "config" / "schema.yaml"))

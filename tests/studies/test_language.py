@@ -119,6 +119,7 @@ def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
         "jobs_per_gpu": 1,
         "sources": ["mirror"],
         "mirror": None,
+        "store": None,
         "pack_size": {"cpu": {"default": 1}, "cuda": {"default": 1}},
     }
     empty |= {"checkpoint_seconds": 1, "models": {}, "regularizers": {}, "studies": {}}

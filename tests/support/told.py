@@ -16,5 +16,5 @@ def told(stage: str, family: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
         "common": {"stage": stage, "family": family, "code": {"fingerprint": "test"}},
         "runs": {run.path: {"run": run.path, "of": {}} for run in runs},
         "files": [name for name in (*provenance.RUN_RECORDS[STAGES[stage]], STAGES[stage]) if name != "predictions.csv"],
-        "job": {"device": "cpu", "jobs_per_gpu": 1, "checkpoint_seconds": 60},
+        "job": {"device": "cpu", "jobs_per_gpu": 1, "checkpoint_seconds": 60, "store": None},
     }

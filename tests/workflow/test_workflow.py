@@ -202,6 +202,7 @@ def test_a_changed_option_reruns_exactly_what_it_touches(built):
         ("checkpoint_seconds", 5),
         ("pack_size", {"cpu": {"default": 1}}),
         ("mirror", "/nowhere"),
+        ("store", "/nowhere"),
     ):
         assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
 

@@ -129,7 +129,7 @@ class Configuration(Entries):
     @property
     def portable(self) -> dict[str, Any]:
         """The configuration as it was given, without what is true of this machine alone: laid over config.yaml it is the same."""
-        return {**self._given, "mirror": None}
+        return {**self._given, "mirror": None, "store": None}
 
     @property
     def figures(self) -> dict[str, dict[str, Any]]:

@@ -97,7 +97,7 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
             "common": recipes.common(stage, family),
             "runs": {run.path: recipes.of_run(stage, run) for run in runs},
             "files": [*made, STAGES[stage]],
-            "job": {key: configuration.config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds")},
+            "job": {key: configuration.config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds", "store")},
         }
     )
 

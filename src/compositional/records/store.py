@@ -2,7 +2,8 @@
 
 A pack job asks the store first and trains only what is missing, so a job that failed, or whose list of runs changed, repeats
 nothing. Both are states of a run, from which today's code writes its files. An entry or a checkpoint is either whole (it matches
-its digest and its name) or counts as absent.
+its digest and its name) or counts as absent. Builds may share a store of finished runs: entries replace each other whole, and two
+that are made of one key are equal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save, save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from compositional import files
@@ -29,26 +30,49 @@ def _digest(text: str, tensors: dict[str, Tensor]) -> str:
     return hashlib.sha256(save(tensors, {"state": text})).hexdigest()
 
 
+def entry_of(folder: Path, key: str) -> Path:
+    """Where a store has a finished run."""
+    return folder / "entries" / key[:2] / f"{key}.safetensors"
+
+
 class Store:
-    """A folder of finished runs (entries/) and of runs in training (checkpoints/)."""
+    """A folder of finished runs (entries/) and of runs in training (checkpoints/).
 
-    def __init__(self, folder: Path) -> None:
+    shared: another such folder, which several builds use. Finished runs are looked for there first, and kept there if it can be
+    written; runs in training are this build's own.
+    """
+
+    def __init__(self, folder: Path, shared: Path | None = None) -> None:
         self.folder = folder
-
-    def _entry(self, key: str) -> Path:
-        return self.folder / "entries" / key[:2] / f"{key}.safetensors"
+        self.folders = [shared, folder] if shared else [folder]
 
     def _checkpoint(self, key: str) -> Path:
         return self.folder / "checkpoints" / f"{key}.safetensors"
 
-    def add(self, key: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Keep a finished run, what JSON holds of it and its tensors, and drop its checkpoint."""
-        _write(self._entry(key), about, tensors)
+    def add(self, key: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> OSError | None:
+        """Keep a finished run, what JSON holds of it and its tensors, and drop its checkpoint.
+
+        Returns:
+            Why it is not in the shared store but in the build's own.
+
+        Raises:
+            OSError: it can be written to neither.
+        """
+        refused = None
+        for folder in self.folders:
+            try:
+                _write(entry_of(folder, key), about, tensors)
+                break
+            except OSError as error:
+                if folder == self.folder:
+                    raise
+                refused = error
         self._checkpoint(key).unlink(missing_ok=True)
+        return refused
 
     def load(self, key: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """A finished run; None if it is not there, or not what was kept."""
-        return _read(self._entry(key))
+        return next((found for folder in self.folders if (found := read(entry_of(folder, key)))), None)
 
     def save_checkpoint(self, key: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Keep a run in training, replacing what was kept before."""
@@ -56,7 +80,7 @@ class Store:
 
     def load_checkpoint(self, key: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """The run as last kept; None if there is none, or it is not what was kept: then it is removed."""
-        found = _read(self._checkpoint(key))
+        found = read(self._checkpoint(key))
         if found is None:
             self._checkpoint(key).unlink(missing_ok=True)
         return found
@@ -65,10 +89,12 @@ class Store:
 def _write(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     text = json.dumps(about)
     with files.replacing(path) as temporary:
-        save_file(tensors, temporary, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)})
+        # save_file would give it a mode of its own: nobody else could read it.
+        temporary.write_bytes(save(tensors, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)}))
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    """What an entry or a checkpoint holds; None if it is not there, or not what was kept."""
     try:
         with safe_open(path, framework="pt") as stored:
             about = stored.metadata()

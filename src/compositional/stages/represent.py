@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -57,4 +57,4 @@ def _write(folder: Path, findings: representations.Findings) -> None:
     lost = np.nan if diverged else 1.0
     kept = {name: np.ascontiguousarray(values * lost) for name, values in findings.activations.items()}
     with files.replacing(folder / "activations.safetensors") as temporary:
-        save_file(kept, temporary)
+        temporary.write_bytes(save(kept))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from compositional import files
 from compositional.evaluation import learning_curves
@@ -41,7 +41,7 @@ def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any],
     weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
     named = {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()}
     with files.replacing(folder / "weights.safetensors") as temporary:
-        save_file(named | buffers(problem, state.seed), temporary)
+        temporary.write_bytes(save(named | buffers(problem, state.seed)))
     files.write_csv(folder / "history.csv", HISTORY_HEADER, state.history)
     described = {
         "status": "done" if state.diverged_at is None else "diverged",
@@ -87,7 +87,8 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     loses no more than `checkpoint_seconds` of training, beside what came since the last record.
     """
     problem = load_problem(content, results, log)
-    kept, steps = Store(results / "store"), problem.settings["steps"]
+    shared, steps = content["job"]["store"], problem.settings["steps"]
+    kept = Store(results / "store", Path(shared).expanduser() if shared else None)
     recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
     shared = {key: content["common"][key] for key in ("family", "code")}
     shared |= {"data": problem.about["content_sha256"], "device": problem.device}
@@ -103,7 +104,9 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
 
     def keep(run: Run, state: State, facts: dict[str, Any]) -> None:
         """In the store, and from there in its folder: without the optimizer's moments."""
-        kept.add(keys[run], {"state": state.described(), "facts": facts}, {"weights": state.tensors["weights"]})
+        about = {"state": state.described(), "facts": facts, "identity": identities[run]}
+        if refused := kept.add(keys[run], about, {"weights": state.tensors["weights"]}):
+            print(f"{run.path} is in {kept.folder}, not in the shared store: {refused}", file=log)
         write(run, state, facts)
 
     missing = []

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import os
+import re
 import resource
+import shutil
+import stat
 from contextlib import contextmanager
 
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save
+from safetensors.torch import save, save_file
 
 from compositional import files
-from compositional.records.store import Store, key_of
+from compositional.plugins import PACKAGE
+from compositional.records.store import Store, entry_of, key_of
 from compositional.stages.shared.job import logged
 from compositional.training.state import State
 
@@ -78,6 +84,109 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
     assert all(torch.equal(loaded.tensors[name], tensors[name]) for name in tensors)
     assert (loaded.seed, loaded.strength, loaded.step, loaded.seconds) == (3, 0.1, 40, 1.5)
     assert store.load_checkpoint("none") is None
+
+
+def kept(store: Store, key: str, seed: int = 0) -> OSError | None:
+    return store.add(key, State(seed, 0.0).described(), {"weights": torch.full((50,), float(seed))})
+
+
+def test_a_shared_store_is_looked_in_first_and_written_first(tmp_path):
+    shared, one, other = (
+        tmp_path / "shared",
+        Store(tmp_path / "one", tmp_path / "shared"),
+        Store(tmp_path / "other", tmp_path / "shared"),
+    )
+    assert kept(one, "key") is None
+    assert other.load("key") is not None
+    assert [path.parent for path in tmp_path.rglob("*.safetensors")] == [shared / "entries" / "ke"]
+    one.save_checkpoint("begun", State(0, 0.0).described(), {"weights": torch.zeros(3)})
+    assert other.load_checkpoint("begun") is None  # runs in training are a build's own
+
+
+def test_without_a_shared_store_nothing_is_different(tmp_path):
+    kept(Store(tmp_path), "key")
+    assert Store(tmp_path, tmp_path / "empty").load("key") is not None
+
+
+def test_a_store_that_can_only_be_read_is_read_and_what_is_new_is_kept_by_the_build(tmp_path):
+    """Files where folders must be: they stop the superuser, too."""
+    shared = tmp_path / "shared"
+    kept(Store(shared), "aaa", 1)
+    (shared / "entries" / "zz").write_text("")
+    store = Store(tmp_path / "own", shared)
+    assert isinstance(kept(store, "zzz"), OSError)
+    assert entry_of(tmp_path / "own", "zzz").is_file()
+    assert store.load("aaa") is not None
+    assert store.load("zzz") is not None
+
+
+def test_a_store_that_vanishes_in_the_middle_loses_nothing(tmp_path):
+    shared = tmp_path / "shared"
+    store = Store(tmp_path / "own", shared)
+    kept(store, "aaa")
+    store.save_checkpoint("bbb", State(0, 0.0).described(), {"weights": torch.zeros(3)})
+    shutil.rmtree(shared)
+    shared.write_text("")  # as a mount point that is no folder any more
+    assert store.load("aaa") is None
+    assert store.load_checkpoint("bbb") is not None
+    assert isinstance(kept(store, "bbb"), OSError)
+    assert store.load("bbb") is not None
+    assert not [*tmp_path.rglob(".*")]
+
+
+def test_a_full_store_is_left_as_it_was(tmp_path):
+    shared, store = tmp_path / "shared", Store(tmp_path / "own", tmp_path / "shared")
+    kept(store, "aaa", 1)
+    before = entry_of(shared, "aaa").read_bytes()
+    with full_disk(), pytest.raises(Exception, match=r"(?i)file too large"):
+        kept(store, "aaa", 2)
+    assert entry_of(shared, "aaa").read_bytes() == before
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["aaa.safetensors"]
+
+
+def write_many(folder) -> None:
+    for turn in range(150):
+        assert kept(Store(folder / "own", folder / "shared"), f"key{turn % 3}") is None
+
+
+def test_builds_that_write_one_store_at_once_see_whole_entries_or_none(tmp_path):
+    fork = multiprocessing.get_context("fork")
+    writers = [fork.Process(target=write_many, args=(tmp_path,)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    seen, store = 0, Store(tmp_path / "reader", tmp_path / "shared")
+    while any(writer.is_alive() for writer in writers):
+        for path in [entry_of(tmp_path / "shared", f"key{number}") for number in range(3)]:
+            if path.exists():
+                assert store.load(path.stem) is not None
+                seen += 1
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert seen
+    assert sorted(path.name for path in (tmp_path / "shared").rglob("*") if path.is_file()) == [
+        f"key{number}.safetensors" for number in range(3)
+    ]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o002, 0o664), (0o027, 0o640)])
+def test_entries_follow_the_umask(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        kept(Store(tmp_path / "own", tmp_path / "shared"), "key")
+    finally:
+        os.umask(before)
+    path = entry_of(tmp_path / "shared", "key")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o777 & ~mask
+
+
+def test_nothing_is_written_by_a_function_that_ignores_the_umask(tmp_path):
+    """safetensors' save_file leaves files that only their owner can read; with save, the bytes are the same."""
+    tensors = {"b": torch.arange(3.0), "a": torch.zeros(2, 2)}
+    save_file(tensors, tmp_path / "file", {"x": "y"})
+    assert (tmp_path / "file").read_bytes() == save(tensors, {"x": "y"})
+    assert not [path for path in PACKAGE.rglob("*.py") if re.search(r"\bimport .*\bsave_file\b", path.read_text())]
 
 
 def test_keys_follow_every_part_of_the_identity():
