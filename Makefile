@@ -6,6 +6,9 @@
 # make test-gpu   only those on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour beside plain PyTorch
 # make archive   results/archive.zip: sources, tables, figures and where they come from, in one file (docs/archive.md)
 # make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and say what agrees
+# make pack-runs FIGURES="ablation" FILE=runs.zip   the finished runs behind figures in one file; unpack-runs FILE=... adds them to a store
+# make check-runs FIGURES="ablation" SAMPLE=5   train a random sample of finished runs again and compare bytes
+# make prune     remove finished runs that no configured run uses, after saying which (docs/archive.md)
 # make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
@@ -20,7 +23,7 @@ VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 
-.PHONY: figure env develop archive reproduce reference report test test-slurm test-ends test-gpu bench-gpu new check format docs verdict lock
+.PHONY: figure env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-gpu bench-gpu new check format docs verdict lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -51,9 +54,23 @@ archive: env
 
 # On a fresh machine: installs the archive's own environment in the new folder. OPTIONS: see workflow/reproduce.py --help
 reproduce:
-	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(OPTIONS)
+	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(if $(RUNS),--runs "$(RUNS)") $(if $(SAMPLE),--sample $(SAMPLE)) $(OPTIONS)
 
+# OPTIONS: such as "--configfile config/paper.yaml", the overlays that the figures were built with.
 FIGURES ?= ablation
+FILE ?= results/runs.zip
+pack-runs: env
+	$(RUN) python workflow/runs.py pack "$(FILE)" --figures $(FIGURES) $(OPTIONS)
+
+unpack-runs: env
+	$(RUN) python workflow/runs.py unpack "$(FILE)" $(OPTIONS)
+
+check-runs: env
+	$(RUN) python workflow/runs.py check --figures $(FIGURES) --sample $(or $(SAMPLE),5) $(OPTIONS)
+
+prune: env
+	$(RUN) python workflow/runs.py prune $(OPTIONS)
+
 reference: env
 	$(RUN) snakemake $(FIGURES:%=results/tables/%.csv)
 	mkdir -p reference

@@ -2,7 +2,8 @@
 
 Needs Python 3.11 and make, no package. The archive's files are checked against its manifest and unpacked, its own pinned
 environment is installed, the archived build is made again from raw data with the archive's own sources, and everything is
-compared. This runs the archive's code, so it asks before: only reproduce archives from people you trust.
+compared. With --runs, trained runs are taken from a file (make pack-runs), and only a random sample of them is trained again.
+This runs the archive's code, so it asks before: only reproduce archives from people you trust.
 
 Exit status: 0 all agrees, 1 something does not, 2 the archive can't be used.
 """
@@ -10,6 +11,7 @@ Exit status: 0 all agrees, 1 something does not, 2 the archive can't be used.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -25,16 +27,25 @@ from compositional.records import surroundings
 MIRROR = "COMPOSITIONAL_MIRROR"
 
 
-def rebuild(folder: Path, python: Path, cores: int) -> None:
-    """Make everything that the archive lists, from raw data; what fails is missing in the comparison."""
+CONFIGURATION = f"{bundle.FOLDER}/config.json"
+
+
+def surrounding(folder: Path, python: Path) -> dict[str, str]:
+    """The environment of what runs in the unpacked archive: with its sources and raw data, and a store of its own."""
     environment = dict(os.environ)
     data = folder / bundle.FOLDER / "data"
     if data.is_dir() and MIRROR not in environment:
         environment[MIRROR] = str(data)
     environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', '')}"
     environment.pop("PYTHONPATH", None)  # the archive's sources, not ours
+    environment["COMPOSITIONAL_STORE"] = ""  # nor runs that are here already
+    return environment
+
+
+def rebuild(folder: Path, python: Path, cores: int) -> None:
+    """Make everything that the archive lists, from raw data; what fails is missing in the comparison."""
     command = [str(python), "-m", "snakemake", "results/manifest.json", "--cores", str(cores), "--keep-going"]
-    done = subprocess.run([*command, "--configfile", f"{bundle.FOLDER}/config.json"], cwd=folder, env=environment, check=False)
+    done = subprocess.run([*command, "--configfile", CONFIGURATION], cwd=folder, env=surrounding(folder, python), check=False)
     if done.returncode:
         print("The rebuild did not succeed; what is missing is shown below.", file=sys.stderr)
 
@@ -58,6 +69,8 @@ def main() -> int:
     parser.add_argument(
         "--environment", choices=["pinned", "current"], default="pinned", help="install the archive's pins, or use this Python"
     )
+    parser.add_argument("--runs", type=Path, help="take trained runs from this file of `make pack-runs`")
+    parser.add_argument("--sample", type=int, default=5, help="how many of these runs to train again (default: 5)")
     parser.add_argument("--cores", type=int, default=surroundings.cores())
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
@@ -80,11 +93,22 @@ def main() -> int:
         if installed.returncode:
             print("The pinned environment could not be installed (make env, see above).", file=sys.stderr)
             return 2
+    checked = 0
+    runs = [str(python), "workflow/runs.py"]
+    if arguments.runs:
+        command = [*runs, "unpack", str(arguments.runs.resolve()), "--configfile", CONFIGURATION]
+        if subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode:
+            return 2
     rebuild(folder, python, arguments.cores)
+    if arguments.runs and arguments.sample:
+        figures = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))["figures"]
+        command = [*runs, "check", "--figures", *figures, "--sample", str(arguments.sample), "--configfile", CONFIGURATION]
+        checked = subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode
     print(flush=True)
     # This program's own comparison, not the archive's.
     command = [str(python), "-m", "compositional.archive.comparison", str(folder)]
-    return subprocess.run(command, env=os.environ | {"PYTHONPATH": str(SOURCES)}, check=False).returncode
+    compared = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(SOURCES)}, check=False).returncode
+    return max(compared, checked)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def _about(built: dict[str, Any]) -> dict[str, Any]:
     return {f"{FOLDER}/source.json": built["source"], f"{FOLDER}/config.json": built["config"]}
 
 
-def _members(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """The members of a zip file of `size` bytes by name, by its directory alone.
 
     Raises:
@@ -101,7 +101,7 @@ def unpack(archive: Path, folder: Path) -> None:
         raise ArchiveError(f"{folder} is not empty")
     try:
         with zipfile.ZipFile(archive) as stored:
-            members = _members(stored, archive.stat().st_size)
+            members = members_of(stored, archive.stat().st_size)
             _check(stored, members)
             with files.replacing_folder(folder) as temporary:
                 for name, entry in members.items():

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from compositional.configuration.configuration import Configuration
+from compositional.configuration.files import read
 from compositional.evaluation import decoding, learning_curves
 from compositional.evaluation.metrics import measure
 from compositional.kinds.sequence import SequenceSplit
@@ -48,7 +48,7 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     config: dict[str, Any] = {}
     files = [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.yaml"))]
     for overlay in (*files, *overlays):
-        own = overlay if isinstance(overlay, dict) else yaml.safe_load(Path(overlay).read_text(encoding="utf-8"))
+        own = overlay if isinstance(overlay, dict) else read(Path(overlay))
         config = _merged(config, own)
     return Configuration(config, folder / "schema.yaml")
 

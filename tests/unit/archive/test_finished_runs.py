@@ -1,0 +1,179 @@
+"""Finished runs in a file: exactly what was kept comes out; anything else is refused and adds nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from compositional import files
+from compositional.archive import finished_runs
+from compositional.archive.bundle import ArchiveError
+from compositional.records.store import Store, entry_of, key_of
+from compositional.training.state import State
+
+FACTS = {"device_name": "d", "versions": {}, "source": {}, "wall_seconds": 1.0, "finished": "then"}
+
+
+def identity(seed: int) -> dict:
+    return {"family": {"task": "t"}, "code": {"fingerprint": "f"}, "lambda": 0.1, "seed": seed, "data": "x", "device": "cpu"}
+
+
+def keep(folder: Path, seed: int, **about) -> Path:
+    """A finished run, as the stage keeps it."""
+    key = key_of(identity(seed))
+    state = State(seed, 0.1, 4, None, {}, [(4, "test", "loss", float("nan"))], 1.5)
+    held = {"state": state.described(), "facts": FACTS, "identity": identity(seed)}
+    Store(folder).add(key, held | about, {"weights": torch.full((20,), float(seed))})
+    return entry_of(folder, key)
+
+
+@pytest.fixture
+def packed(tmp_path) -> Path:
+    """A file of two runs."""
+    paths = [keep(tmp_path / "there", seed) for seed in (0, 1)]
+    finished_runs.pack(tmp_path / "runs.zip", paths, ["ablation"])
+    return tmp_path / "runs.zip"
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as stored:
+        return {name: stored.read(name) for name in stored.namelist()}
+
+
+def rewritten(path: Path, held: dict[str, bytes], right: bool = True) -> Path:
+    """A file of other members; right: with an index that agrees with them."""
+    if right:
+        digests = {name: hashlib.sha256(payload).hexdigest() for name, payload in held.items() if name != finished_runs.INDEX}
+        held = held | {finished_runs.INDEX: files.json_bytes({"format": 1, "figures": [], "entries": digests})}
+    with zipfile.ZipFile(path, "w") as stored:
+        for name, payload in held.items():
+            stored.writestr(name, payload)
+    return path
+
+
+def refused(path: Path, message: str) -> None:
+    store = path.parent / "here"
+    with pytest.raises(ArchiveError, match=message):
+        finished_runs.unpack(path, store)
+    assert [*store.rglob("*")] == []
+    assert {own.name for own in path.parent.iterdir()} <= {"there", "here", "runs.zip"}  # nothing escaped
+
+
+def test_what_was_packed_is_added_once(packed, tmp_path):
+    assert finished_runs.unpack(packed, tmp_path / "here") == (2, 0)
+    found = {path.relative_to(tmp_path / "here"): path.read_bytes() for path in (tmp_path / "here").rglob("*.safetensors")}
+    assert found == {
+        path.relative_to(tmp_path / "there"): path.read_bytes() for path in (tmp_path / "there").rglob("*.safetensors")
+    }
+    assert finished_runs.unpack(packed, tmp_path / "here") == (0, 2)
+    assert not [*(tmp_path / "here").rglob(".*")]
+
+
+def test_equal_runs_give_equal_bytes(packed, tmp_path):
+    finished_runs.pack(tmp_path / "again.zip", reversed([*finished_runs.entries([tmp_path / "there"])]), ["ablation"])
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+def test_what_is_there_is_left_alone_unless_it_is_damaged(packed, tmp_path):
+    for seed in (0, 1):
+        keep(tmp_path / "here", seed, facts=FACTS | {"device_name": "mine"})
+    mine, damaged = (entry_of(tmp_path / "here", key_of(identity(seed))) for seed in (0, 1))
+    damaged.write_bytes(damaged.read_bytes()[:-8])
+    before = mine.read_bytes()
+    assert finished_runs.unpack(packed, tmp_path / "here") == (1, 1)
+    assert mine.read_bytes() == before
+    assert finished_runs.identity_of(damaged) == identity(1)
+
+
+@pytest.mark.parametrize(
+    "name", ["../escaped.safetensors", "/escaped.safetensors", "a/b.safetensors", "notes.txt", f"{'0' * 64}.pkl"]
+)
+def test_a_member_of_another_name_is_refused(packed, name):
+    held = members(packed)
+    refused(rewritten(packed, held | {name: b"x"}), "not to be trusted")
+
+
+def test_a_pickle_under_an_entry_s_name_is_refused_and_not_opened(packed, tmp_path):
+    class Harmful:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "opened",))
+
+    held = members(packed)
+    name = next(name for name in held if name != finished_runs.INDEX)
+    refused(rewritten(packed, held | {name: pickle.dumps(Harmful())}), "is no finished run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda held, first, second: held | {first: held[second]}, "another one than its name says"),
+        (lambda held, first, second: held | {first: held[first][:-4] + b"1234"}, "is no finished run"),
+        (lambda held, first, second: held | {f"{'0' * 64}.safetensors": held[first]}, "another one than its name says"),
+    ],
+)
+def test_a_run_that_does_not_vouch_for_itself_is_refused_although_the_index_agrees(packed, change, message):
+    held = members(packed)
+    first, second = sorted(held.keys() - {finished_runs.INDEX})
+    refused(rewritten(packed, change(held, first, second)), message)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"identity": identity(7)},
+        {"identity": None},
+        {"state": {}},
+        {"state": State(3, 0.1).described()},
+        {"state": State(0, 0.1, history=[(1, "test", "loss", "text")]).described()},
+        {"state": State(0, 0.1).described() | {"more": 1}},
+        {"facts": {}},
+        {"more": 1},
+    ],
+)
+def test_a_run_of_another_form_is_refused(packed, tmp_path, about):
+    path = keep(tmp_path / "there", 0, **about)
+    held = members(packed)
+    refused(rewritten(packed, held | {path.name: path.read_bytes()}), "is no finished run")
+
+
+@pytest.mark.parametrize(
+    "tensors", [{"weights": torch.zeros(2, 2)}, {"weights": torch.zeros(2).double()}, {"others": torch.zeros(2)}]
+)
+def test_weights_of_another_form_are_refused(packed, tmp_path, tensors):
+    path = keep(tmp_path / "there", 0)
+    about, _ = Store(tmp_path / "there").load(path.stem)
+    Store(tmp_path / "there").add(path.stem, about, tensors)
+    refused(rewritten(packed, members(packed) | {path.name: path.read_bytes()}), "is no finished run")
+
+
+def test_an_index_that_is_wrong_is_refused(packed):
+    held = members(packed)
+    index = json.loads(held[finished_runs.INDEX])
+    name = next(iter(index["entries"]))
+    for wrong, message in (
+        ({"entries": index["entries"] | {name: "0" * 64}}, "is not what its runs.json says"),
+        ({"entries": {}}, "is not in both"),
+        ({"entries": index["entries"] | {f"{'0' * 64}.safetensors": ""}}, "is not in both"),
+        ({"format": 2}, "it has format 2"),
+        ({"entries": 3}, "its runs.json is none"),
+    ):
+        other = held | {finished_runs.INDEX: files.json_bytes(index | wrong)}
+        refused(rewritten(packed, other, right=False), message)
+    refused(rewritten(packed, {name: held[name]}, right=False), "has no runs.json")
+    packed.write_bytes(b"no zip")
+    refused(packed, "can't be unpacked")
+
+
+def test_only_runs_that_are_asked_for_are_found(tmp_path):
+    paths = {seed: keep(tmp_path, seed) for seed in (0, 1, 2)}
+    save_file({"weights": torch.zeros(2)}, tmp_path / "entries" / paths[0].parent.name / f"{'0' * 64}.safetensors")
+    wanted = {finished_runs.planned(identity(seed)): seed for seed in (1, 2, 3)}
+    found = finished_runs.entries_of([tmp_path], wanted)
+    assert {wanted[digest]: own for digest, own in found.items()} == {seed: [paths[seed]] for seed in (1, 2)}
