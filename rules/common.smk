@@ -5,11 +5,14 @@ import shlex
 import sys
 from pathlib import Path
 
-ROOT = Path(workflow.basedir)
+# Not workflow.basedir: where this is a module of another workflow, that is the other's folder.
+ROOT = Path(str(workflow.current_basedir)).parent
 SOURCES = ROOT / "src"
 if set(str(ROOT)) & set("{}"):
     sys.exit(f"{ROOT}: Snakemake takes braces in the path of a workflow for wildcards. Move this folder to a path without braces")
 sys.path.insert(0, str(SOURCES))
+
+from snakemake.utils import update_config
 
 from compositional import files
 from compositional.configuration import files as config_files
@@ -40,7 +43,9 @@ def of_snakemake(name):
 
 # The default and the studies; not what an editor hides there while a file is open.
 CONFIG_FILES = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "studies").glob("[!.]*.y*ml"))]
-OVERLAYS = of_snakemake("config_settings.configfiles")
+# Of a module, the configuration is what the other workflow gives it. That one's --configfile is its own.
+AS_MODULE = of_snakemake("modifier.skip_configfile")
+OVERLAYS = [] if AS_MODULE else of_snakemake("config_settings.configfiles")
 # Jobs of packs, on whichever machine, are told all by their recipe files: they need no configuration.
 MAIN = of_snakemake("is_main_process")
 if MAIN:
@@ -49,9 +54,15 @@ if MAIN:
         config_files.check(CONFIG_FILES, [path for path in OVERLAYS if path.is_file()])
     except (ConfigurationError, OSError) as error:
         sys.exit(str(error))
-for path in CONFIG_FILES:
+if AS_MODULE:
+    given, config = config, {}
+    for path in CONFIG_FILES:
+        update_config(config, config_files.read(path))
+    update_config(config, given)
+else:
+    for path in CONFIG_FILES:
 
-    configfile: path
+        configfile: path
 
 
 # Called without --cores, use this machine's; executors that submit jobs elsewhere have --jobs instead.
@@ -131,7 +142,8 @@ def resources_of(pack):
     return {"gpu": 0, "gpu_model": "", "gres": ""} if pack.content["job"]["device"] == "cpu" else {}
 
 
-onstart:
+def begin():
+    """What is written when a build starts, before any job."""
     if MAIN:
         if why := provenance.without_commit():
             print(f"warning: records will name no commit, though there is {ROOT}/.git: {why}", file=sys.stderr)
@@ -144,6 +156,16 @@ onstart:
             progress.announce(Path("results/progress"), packs.work(PACKS["train"], JOBS, WANTED, RECIPES))
         except OSError as error:
             sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
+
+
+onstart:
+    begin()
+
+
+if AS_MODULE:
+    # Snakemake passes over the onstart of a module. One that the other workflow has above the module comes first.
+    theirs = of_snakemake("_onstart")
+    workflow._onstart = lambda log: (theirs(log), begin())
 
 
 wildcard_constraints:

@@ -1,0 +1,79 @@
+"""The workflow from elsewhere: as a module of another one, and by --snakefile and --directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import FIGURE, RUN, Project
+
+pytestmark = pytest.mark.workflow
+GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1]}, "seeds": [0]}
+STUDIES = {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}
+WORKFLOW = """
+configfile: "mine.yaml"
+
+onstart:
+    print("mine begins")
+
+module compositional:
+    snakefile: config["place"] + "/Snakefile"
+    config: config["compositional"]
+
+use rule * from compositional as theirs_*
+
+rule paper:
+    default_target: True
+    input: "results/tables/ablation.csv"
+    output: "paper.txt"
+    shell: "wc -l < {input} > {output}"
+"""
+
+
+def call(folder: Path, *words: str, succeeds: bool = True) -> str:
+    done = subprocess.run([sys.executable, "-m", "snakemake", *words], cwd=folder, capture_output=True, text=True)
+    assert (done.returncode == 0) == succeeds, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.overlay({"studies": STUDIES})
+    return project
+
+
+def test_another_workflow_uses_this_one_as_a_module(project, tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "Snakefile").write_text(WORKFLOW)
+    tiny = yaml.safe_load((project.folder / "tests/support/tiny.yaml").read_text()) | {"studies": STUDIES}
+    mine.joinpath("mine.yaml").write_text(yaml.safe_dump({"place": "../mine/../project", "compositional": tiny, "own": True}))
+    (tmp_path / "project").symlink_to(project.folder)
+    said = call(mine, "--cores", "2")
+    assert "mine begins" in said
+    assert int((mine / "paper.txt").read_text()) > 1
+    assert (mine / RUN / "run.json").is_file()
+    assert "Nothing to be done" in call(mine, "--cores", "2")
+    assert not (project.folder / "results").exists()
+    # What is wrong is said of the module's own keys; an option that changes is seen.
+    (mine / "mine.yaml").write_text(yaml.safe_dump({"place": "../project", "compositional": tiny | {"devise": "cpu"}}))
+    assert "unknown key 'devise'" in call(mine, "-n", succeeds=False)
+    tiny["tasks"]["digits_concat"]["training"]["learning_rate"] = 0.1
+    (mine / "mine.yaml").write_text(yaml.safe_dump({"place": "../project", "compositional": tiny}))
+    assert "learning_rate 0.001 -> 0.1" in call(mine, "-n")
+
+
+def test_snakefile_directory_and_profile_are_found_from_elsewhere(project, tmp_path):
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile" / "config.yaml").write_text("cores: 1\n")
+    place = Path(os.path.relpath(project.folder, tmp_path))
+    overlays = [str(place / name) for name in ("tests/support/tiny.yaml", "overlay.yaml")]
+    words = ["--snakefile", str(place / "Snakefile"), "--directory", "work", "--profile", "profile", "-n", FIGURE]
+    said = call(tmp_path, *words, "--configfile", *overlays)
+    assert "train_digits_concat__cnn__entropy" in said
+    assert not (tmp_path / "results").exists()
