@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from support.project import FIGURE, RUN, Project, numbers_of
 
 from compositional.records.store import Store
@@ -76,6 +77,20 @@ def test_another_clone_takes_runs_from_the_shared_store_by_a_variable(built, sha
     other.snakemake(FIGURE, overlay="overlay.yaml")
     assert moments(other) == moments(built)
     assert other.read(*MADE) == built.read(*MADE)
+
+
+def test_another_configuration_has_results_of_its_own_and_shares_runs(built, shared):
+    """As README builds at paper scale."""
+    before, existing = built.read(*MADE), entries(shared)
+    fewer = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID | {"seeds": [0]}]}}}}}
+    (built.folder / "fewer.yaml").write_text(yaml.safe_dump(fewer | {"store": str(shared)}))
+    built.snakemake("--directory", "fewer", FIGURE, overlay="fewer.yaml")
+    assert built.read(*MADE) == before
+    assert (built.folder / "fewer" / FIGURE).read_bytes() != before[MADE.index(FIGURE)]
+    assert entries(shared) == existing
+    records = [json.loads((folder / RUN / "run.json").read_text()) for folder in (built.folder, built.folder / "fewer")]
+    assert records[0]["finished"] == records[1]["finished"]
+    assert "Nothing to be done" in built.snakemake(FIGURE, overlay="overlay.yaml")
 
 
 def test_a_figure_is_built_from_a_file_of_runs_without_training(built, packed, tmp_path):
