@@ -1,5 +1,5 @@
 # make            set everything up and build the main figure at laptop scale
-# make env        only the environment, .venv
+# make env        only the environment, .venv; with LOCK=envs/requirements.lock, packages whose sha256 is pinned, too
 # make develop    what tests, documentation and formatting need, too, and the hooks that look at each commit (CONTRIBUTING.md)
 # make test       set everything up and run the tests
 # make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
@@ -12,18 +12,21 @@
 # make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
 # make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
+# make test-newest   a tiny build with the newest of everything: what will break, early
 # make new KIND=model NAME=my_model   a minimal working plug-in to start from (docs/extending.md)
 # make check NAME=my_model   the contract tests of the plug-ins with this in their name
 # make format     format, lint and check types
-# make lock       resolve envs/*.in anew into the exact pins of envs/*.txt and environment.yaml
+# make lock       resolve envs/*.in anew into the exact pins of envs/*.txt, environment.yaml and requirements.lock (with hashes)
 # make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
 # make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (option tables, picture of the floors)
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
+# Without hashes any build of these versions will do: PyTorch's for CPUs alone, say. With them, those of the package index.
+LOCK ?= envs/requirements.txt
 
-.PHONY: figure env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-gpu bench-gpu new check format docs verdict lock
+.PHONY: figure env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
 
 # Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
@@ -37,7 +40,7 @@ $(VENV)/.complete: envs/requirements.txt
 	@case "$(CURDIR)" in *[{}]*) echo "Snakemake takes braces in a path for wildcards. Move this folder to a path without braces"; exit 1;; esac
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
@@ -103,6 +106,13 @@ test-ends:
 	. .ends/bin/activate && python -m pytest -q tests/workflow/test_ends.py tests/unit/planning tests/unit/configuration \
 	  tests/unit/records/test_fingerprint.py tests/unit/figures/test_figures.py tests/unit/records/test_store.py tests/unit/archive/test_comparison.py
 
+test-newest:
+	$(PYTHON) -m venv --clear .newest
+	sed -n 's/==.*//p' envs/requirements.in > .newest/requirements.txt
+	sed -n -E 's/^(hypothesis|pytest)==.*/\1/p' envs/development.in >> .newest/requirements.txt
+	.newest/bin/python -m pip install --quiet --disable-pip-version-check -r .newest/requirements.txt
+	. .newest/bin/activate && python -m pytest -q tests/workflow/test_ends.py
+
 new: env
 	@$(RUN) python workflow/new.py "$(KIND)" "$(NAME)"
 
@@ -131,4 +141,7 @@ lock:
 	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/development.in --constraint envs/requirements.txt
 	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' | grep -v -x -F -f envs/requirements.txt > envs/development.txt
 	$(PYTHON) envs/lock.py
+	.lock/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+	.lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --constraint envs/requirements.txt envs/requirements.in --output-file envs/requirements.lock
 	rm -r .lock

@@ -21,6 +21,7 @@ FROM_ELSEWHERE = {  # page of the site: page of the repository
     "configuration.md": "config/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "agents.md": "AGENTS.md",
 }
 PLACE = {source: page for page, source in FROM_ELSEWHERE.items()}
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 
 from compositional.plugins import available, declarations
 
@@ -28,6 +31,40 @@ def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed(name):
     assert asked.items() <= locked.items()
     installed = {package: metadata.version(package).split("+")[0] for package in asked}
     assert installed == asked
+
+
+def test_the_lock_with_hashes_has_the_same_pins():
+    """And beside them what other systems and PyTorch's own builds for CUDA need."""
+    entries = re.split(r"\n(?! )", (ENVS / "requirements.lock").read_text().strip())
+    locked = {}
+    for entry in entries:
+        head, *hashes = (line.strip().rstrip("\\").strip() for line in entry.splitlines())
+        package, version = head.partition(";")[0].strip().split("==")
+        locked[package.lower().replace("_", "-")] = version
+        assert hashes, head
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes), head
+    asked = pins("requirements.txt")
+    assert asked.items() <= locked.items()
+    other = {"httpx2-jsfetch", "pyreadline3", "setuptools"}
+    assert {name for name in locked.keys() - asked.keys() if not name.startswith(("nvidia", "triton", "cuda"))} <= other
+
+
+def test_recipes_of_containers_install_the_lock_with_hashes():
+    for name in ("Dockerfile", "apptainer.def"):
+        text = (ENVS / name).read_text()
+        assert "--requirement envs/requirements.lock" in text
+        assert "python:3.11-slim" in text
+
+
+def test_continuous_integration_calls_what_is_there():
+    jobs = yaml.safe_load((ENVS.parent / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    runs = [re.sub(r"\$\{\{.*?\}\}", "9", step["run"]) for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert jobs.keys() >= {"lint", "build", "test"}
+    for target, rest in re.findall(r"^make (\S+)(.*)", "\n".join(runs), re.MULTILINE):
+        done = subprocess.run(["make", "-n", target, *rest.split()], cwd=ENVS.parent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    for name in re.findall(r"[\w/]+\.(?:yaml|lock)", "\n".join(runs)):
+        assert (ENVS.parent / name).is_file(), name
 
 
 def test_tools_for_development_are_not_in_the_user_s_environment():

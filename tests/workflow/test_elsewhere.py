@@ -69,11 +69,12 @@ def test_another_workflow_uses_this_one_as_a_module(project, tmp_path):
 
 
 def test_snakefile_directory_and_profile_are_found_from_elsewhere(project, tmp_path):
+    """By the Snakefile where catalogs of workflows look for it."""
     (tmp_path / "profile").mkdir()
     (tmp_path / "profile" / "config.yaml").write_text("cores: 1\n")
     place = Path(os.path.relpath(project.folder, tmp_path))
     overlays = [str(place / name) for name in ("tests/support/tiny.yaml", "overlay.yaml")]
-    words = ["--snakefile", str(place / "Snakefile"), "--directory", "work", "--profile", "profile", "-n", FIGURE]
+    words = ["--snakefile", str(place / "workflow" / "Snakefile"), "--directory", "work", "--profile", "profile", "-n", FIGURE]
     said = call(tmp_path, *words, "--configfile", *overlays)
     assert "train_digits_concat__cnn__entropy" in said
     assert not (tmp_path / "results").exists()
