@@ -17,6 +17,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+import fsspec
+
 from compositional import files
 from compositional.archive import finished_runs
 from compositional.archive.bundle import ArchiveError
@@ -54,13 +56,25 @@ def pack(arguments: argparse.Namespace, known: Configuration) -> str:
             f"{len(missing)} of {len(wanted)} runs are not in the store, such as {missing[0]}. Build the figures first: "
             f"snakemake {' '.join(f'results/figures/{name}.pdf' for name in arguments.figures)}"
         )
-    finished_runs.pack(arguments.file, [path for paths in found.values() for path in paths], arguments.figures)
-    return f"{len(wanted)} runs are in {arguments.file} ({arguments.file.stat().st_size / 1e6:.1f} MB)"
+    paths = [path for own in found.values() for path in own]
+    with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
+        remote, place = fsspec.url_to_fs(arguments.file)
+        file = Path(temporary) / "runs.zip" if "://" in arguments.file else Path(arguments.file)
+        finished_runs.pack(file, paths, arguments.figures)
+        size = file.stat().st_size / 1e6
+        if "://" in arguments.file:
+            remote.put_file(str(file), place)
+    return f"{len(wanted)} runs are in {arguments.file} ({size:.1f} MB)"
 
 
 def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
     """Add the runs of a file to the store."""
-    added, there = finished_runs.unpack(arguments.file, stores(known)[0])
+    with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
+        remote, place = fsspec.url_to_fs(arguments.file)
+        file = Path(temporary) / "runs.zip" if "://" in arguments.file else Path(arguments.file)
+        if "://" in arguments.file:
+            remote.get_file(place, str(file))
+        added, there = finished_runs.unpack(file, stores(known)[0])
     return f"every digest is right: {added} runs added to {stores(known)[0]}, {there} were there already"
 
 
@@ -142,8 +156,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     options: dict[Any, dict[str, dict[str, Any]]] = {
-        pack: {"file": {"type": Path}, "--figures": {"nargs": "+", "required": True}},
-        unpack: {"file": {"type": Path}},
+        pack: {"file": {}, "--figures": {"nargs": "+", "required": True}},
+        unpack: {"file": {}},
         check: {"--figures": {"nargs": "+", "required": True}, "--sample": {"type": int, "default": 5}, "--seed": {"type": int}},
         prune: {"--store": {"type": Path, "default": OWN}, "--yes": {"action": "store_true"}},
     }
@@ -156,7 +170,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         print(arguments.function(arguments, configuration(*arguments.configfile)))
-    except (ArchiveError, ConfigurationError, OSError) as error:
+    except (ArchiveError, ConfigurationError, OSError, ImportError) as error:  # a remote may need a package of its own
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -60,7 +60,7 @@ def built(tmp_path_factory, shared) -> Project:
 @pytest.fixture(scope="module")
 def packed(built, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("packed") / "runs.zip"
-    assert "4 runs are in" in runs(built, "pack", str(path), "--figures", "ablation")
+    assert "4 runs are in" in runs(built, "pack", path.as_uri(), "--figures", "ablation")
     return path
 
 
@@ -94,8 +94,9 @@ def test_another_configuration_has_results_of_its_own_and_shares_runs(built, sha
 
 
 def test_a_figure_is_built_from_a_file_of_runs_without_training(built, packed, tmp_path):
+    """By its address, as of a remote."""
     other = clone(tmp_path / "other")
-    assert "every digest is right: 4 runs added" in runs(other, "unpack", str(packed))
+    assert "every digest is right: 4 runs added" in runs(other, "unpack", packed.as_uri())
     other.snakemake(FIGURE, overlay="overlay.yaml")
     assert moments(other) == moments(built)
     assert other.read(*MADE) == built.read(*MADE)
