@@ -158,14 +158,9 @@ def begin():
             sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
 
 
-onstart:
-    begin()
-
-
-if AS_MODULE:
-    # Snakemake passes over the onstart of a module. One that the other workflow has above the module comes first.
-    theirs = of_snakemake("_onstart")
-    workflow._onstart = lambda log: (theirs(log), begin())
+# Not `onstart:`, which Snakemake passes over in a module. One that the other workflow has above the module comes first.
+theirs = of_snakemake("_onstart")
+workflow._onstart = lambda log: (theirs(log), begin())
 
 
 wildcard_constraints:

@@ -121,7 +121,7 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
             wrong += [digest] if verdict != "identical" else []
             print(f"{wanted[digest].path}: {verdict}")
     if wrong:
-        sys.exit(1)
+        sys.exit(f"{len(wrong)} of {len(chosen)} runs that were trained again have other bytes than those in the store")
     return f"{len(chosen)} of {len(found)} runs were trained again: the same bytes"
 
 

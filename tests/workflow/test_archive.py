@@ -27,11 +27,11 @@ RUN = "digits_concat/cnn/entropy/lambda=0.1/seed=0"
 pytestmark = pytest.mark.workflow
 
 
-def reproduce(source: Path, folder: Path, *more: str) -> subprocess.CompletedProcess:
+def reproduce(source: Path, folder: Path) -> subprocess.CompletedProcess:
     """`make reproduce` without a new environment."""
     command = [sys.executable, str(ROOT / "workflow/reproduce.py"), str(source), "--folder", str(folder)]
     environment = {key: value for key, value in os.environ.items() if key != "COMPOSITIONAL_MIRROR"}
-    options = ["--environment", "current", "--cores", "2", "--yes", *more]
+    options = ["--environment", "current", "--cores", "2", "--yes"]
     return subprocess.run([*command, *options], env=environment, capture_output=True, text=True, timeout=400, check=False)
 
 
@@ -213,24 +213,6 @@ def alter_number(folder: Path, by: float) -> None:
     row = table[(table.metric == "loss") & (table.regularizer == "entropy")].index[0]
     table.loc[row, "value"] += by
     table.to_csv(path, index=False, lineterminator="\n")
-
-
-def test_runs_are_taken_from_a_file_and_a_sample_of_them_is_trained_again(archived_project, tmp_path):
-    """With those of them that diverged. That none else was trained, the moments say."""
-    words = ["pack", "runs.zip", "--figures", "ablation", "--configfile", "tests/support/tiny.yaml", "overlay.yaml"]
-    subprocess.run([sys.executable, "workflow/runs.py", *words], cwd=archived_project.folder, check=True)
-    runs = archived_project.folder / "runs.zip"
-    folder = tmp_path / "project"
-    done = reproduce(archived_project.folder / "results/archive.zip", folder, "--runs", str(runs), "--sample", "2")
-    runs.unlink()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "every digest is right: 6 runs added" in done.stdout
-    assert "2 of 6 runs were trained again: the same bytes" in done.stdout
-    own = [*(archived_project.folder / "results/runs").rglob("run.json")]
-    assert len(own) == 6
-    for path in own:
-        there = folder / path.relative_to(archived_project.folder)
-        assert provenance.read(there)["finished"] == provenance.read(path)["finished"]
 
 
 def test_a_tampered_number_is_caught(changeable):

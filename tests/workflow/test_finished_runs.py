@@ -1,46 +1,37 @@
-"""Finished runs are shared, travel and are checked: between clones of the project, with its real workflow."""
+"""Finished runs are shared, travel and are checked: between folders of results, with the real workflow."""
 
 from __future__ import annotations
 
 import json
-import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from support.project import FIGURE, RUN, Project, numbers_of
+from support.project import FIGURE, ROOT, Project, numbers_of
 
 from compositional.records.store import Store
-from compositional.runs import Run
 
 pytestmark = pytest.mark.workflow
-GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1]}, "seeds": [0, 1]}
-OVERLAY = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
-MADE = [*numbers_of(RUN), FIGURE, "results/tables/ablation.csv"]
+GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1]}
+RUNS = [f"digits_concat/cnn/none/lambda=0/seed={seed}" for seed in (0, 1)]
+RUN = f"results/runs/{RUNS[0]}"
+MADE = [*numbers_of(RUN), "results/tables/ablation.csv", FIGURE]
 
 
-def runs(project: Project, *words: str, status: int = 0, configured: bool = True, **variables: str) -> str:
-    """What workflow/runs.py says."""
-    overlays = ["--configfile", "tests/support/tiny.yaml", "overlay.yaml"] if configured else []
-    command = [sys.executable, "workflow/runs.py", *words, *overlays]
-    done = subprocess.run(
-        command, cwd=project.folder, env=os.environ | variables, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+def ablation(**grid) -> dict:
+    return {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID | grid]}}}}}
+
+
+def finished(folder: Path) -> list[str]:
+    """When each run was trained: equal in two folders if one of them has not trained it."""
+    return [json.loads(path.read_text())["finished"] for path in sorted((folder / "results/runs").rglob("run.json"))]
 
 
 def entries(store: Path) -> list[Path]:
     return sorted(store.glob("entries/*/*.safetensors"))
-
-
-def clone(folder: Path) -> Project:
-    folder.mkdir()
-    project = Project(folder)
-    project.overlay(OVERLAY)
-    return project
 
 
 @pytest.fixture(scope="module")
@@ -50,92 +41,113 @@ def shared(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, shared) -> Project:
-    """A clone that keeps its runs in a shared store, by its configuration."""
-    project = clone(tmp_path_factory.mktemp("built") / "clone")
-    project.overlay(OVERLAY | {"store": str(shared)})
-    project.snakemake(FIGURE, overlay="overlay.yaml")
+    """A repository that keeps its runs in a shared store, by its configuration."""
+    project = Project(tmp_path_factory.mktemp("built"))
+    project.overlay(ablation() | {"store": str(shared)})
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]):
+        subprocess.run(["git", *words], cwd=project.folder, check=True)
+    project.snakemake("results/archive.zip", overlay="overlay.yaml")
     return project
 
 
-@pytest.fixture(scope="module")
-def packed(built, tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("packed") / "runs.zip"
-    assert "4 runs are in" in runs(built, "pack", path.as_uri(), "--figures", "ablation")
+@pytest.fixture
+def runs(tmp_path, monkeypatch, capsys):
+    """runs(words) calls workflow/runs.py in an empty folder, with its own store, and returns what it says."""
+    monkeypatch.chdir(tmp_path)
+    Path("overlay.yaml").write_text(yaml.safe_dump(ablation()))
+    main = runpy.run_path(str(ROOT / "workflow" / "runs.py"))["main"]
+
+    def call(*words: str, status: int = 0, overlays: bool = True) -> str:
+        own = ["--configfile", str(ROOT / "tests/support/tiny.yaml"), "overlay.yaml"] if overlays else []
+        monkeypatch.setattr(sys, "argv", ["runs.py", *words, *own])
+        try:
+            ended, why = main(), ""
+        except SystemExit as stop:
+            ended, why = 1, str(stop)
+        said = "".join(capsys.readouterr()) + why
+        assert ended == status, said
+        return said
+
+    return call
+
+
+@pytest.fixture
+def packed(built, shared, runs, monkeypatch, tmp_path) -> Path:
+    """A file of the runs, written to its address, as of a remote."""
+    path = tmp_path / "runs.zip"
+    with monkeypatch.context() as patched:
+        patched.setenv("COMPOSITIONAL_STORE", str(shared))
+        assert "2 runs are in file://" in runs("pack", path.as_uri(), "--figures", "ablation")
     return path
 
 
-def moments(project: Project) -> list[str]:
-    """When each run was trained: equal in two clones if one of them has not trained it."""
-    return [json.loads(path.read_text())["finished"] for path in sorted((project.folder / "results/runs").rglob("run.json"))]
-
-
-def test_another_clone_takes_runs_from_the_shared_store_by_a_variable(built, shared, tmp_path, monkeypatch):
-    assert len(entries(shared)) == 4
+def test_another_configuration_has_results_of_its_own_and_shares_runs(built, shared, monkeypatch):
+    """In a folder of its own, as README builds at paper scale; by the variable that names the store."""
+    existing, before = entries(shared), built.read(*MADE)
+    assert len(existing) == 2
     assert not entries(built.folder / "results/store")
-    other = clone(tmp_path / "other")
     monkeypatch.setenv("COMPOSITIONAL_STORE", str(shared))
-    other.snakemake(FIGURE, overlay="overlay.yaml")
-    assert moments(other) == moments(built)
-    assert other.read(*MADE) == built.read(*MADE)
-
-
-def test_another_configuration_has_results_of_its_own_and_shares_runs(built, shared):
-    """As README builds at paper scale."""
-    before, existing = built.read(*MADE), entries(shared)
-    fewer = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID | {"seeds": [0]}]}}}}}
-    (built.folder / "fewer.yaml").write_text(yaml.safe_dump(fewer | {"store": str(shared)}))
-    built.snakemake("--directory", "fewer", FIGURE, overlay="fewer.yaml")
-    assert built.read(*MADE) == before
-    assert (built.folder / "fewer" / FIGURE).read_bytes() != before[MADE.index(FIGURE)]
+    (built.folder / "fewer.yaml").write_text(yaml.safe_dump(ablation(seeds=[0])))
+    built.snakemake("--directory", "fewer", f"{RUN}/run.json", overlay="fewer.yaml")
+    assert finished(built.folder / "fewer") == finished(built.folder)[:1]
     assert entries(shared) == existing
-    records = [json.loads((folder / RUN / "run.json").read_text()) for folder in (built.folder, built.folder / "fewer")]
-    assert records[0]["finished"] == records[1]["finished"]
-    assert "Nothing to be done" in built.snakemake(FIGURE, overlay="overlay.yaml")
+    assert built.read(*MADE) == before
 
 
-def test_a_figure_is_built_from_a_file_of_runs_without_training(built, packed, tmp_path):
-    """By its address, as of a remote."""
-    other = clone(tmp_path / "other")
-    assert "every digest is right: 4 runs added" in runs(other, "unpack", packed.as_uri())
-    other.snakemake(FIGURE, overlay="overlay.yaml")
-    assert moments(other) == moments(built)
-    assert other.read(*MADE) == built.read(*MADE)
+def test_an_archive_is_reproduced_with_runs_from_a_file(built, packed, tmp_path):
+    """That none was trained but the sample, the moments say."""
+    command = [
+        sys.executable,
+        ROOT / "workflow/reproduce.py",
+        built.folder / "results/archive.zip",
+        "--folder",
+        tmp_path / "there",
+    ]
+    options = ["--runs", packed, "--sample", "1", "--environment", "current", "--cores", "2", "--yes"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every digest is right: 2 runs added" in done.stdout
+    assert "1 of 2 runs were trained again: the same bytes" in done.stdout
+    assert finished(tmp_path / "there") == finished(built.folder)
 
 
-def test_a_sample_is_trained_again_to_the_byte_and_a_forged_run_is_found(packed, tmp_path):
-    other = clone(tmp_path / "other")
-    runs(other, "unpack", str(packed))
-    store = Store(other.folder / "results/store")
-    forged = entries(store.folder)[0]
-    about, tensors = store.load(forged.stem)
+def test_a_run_that_nobody_trained_is_found(packed, runs, tmp_path):
+    """Of the other one of the sample, the bytes are the same."""
+    assert "every digest is right: 2 runs added" in runs("unpack", packed.as_uri())
+    assert "0 runs added to results/store, 2 were there already" in runs("unpack", str(packed))
+    store = Store(tmp_path / "results/store")
+    key = entries(store.folder)[0].stem
+    about, tensors = store.load(key)
     tensors["weights"][0] += 1e-3
-    store.add(forged.stem, about, tensors)
-    said = runs(other, "check", "--figures", "ablation", "--sample", "4", status=1)
-    assert said.count(": identical\n") == 3
-    identity = about["identity"]
-    run = Run(*(identity["family"][key] for key in ("task", "model", "regularizer")), identity["lambda"], identity["seed"])
-    assert f"{run.path}: DIFFERS\n" in said
-    assert "Traceback" not in said
+    store.add(key, about, tensors)
+    said = runs("check", "--figures", "ablation", "--sample", "5", status=1)
+    forged = about["identity"]["seed"]
+    assert f"{RUNS[forged]}: DIFFERS\n" in said
+    assert f"{RUNS[1 - forged]}: identical\n" in said
+    assert "1 of 2 runs that were trained again have other bytes" in said
 
 
-def test_runs_that_are_missing_are_named(packed, tmp_path):
-    other = clone(tmp_path / "other")
-    said = runs(other, "pack", str(tmp_path / "out.zip"), "--figures", "ablation", status=2)
-    assert "4 of 4 runs are not in the store, such as digits_concat/cnn/entropy/lambda=0.1/seed=0. Build the figures" in said
-    packed.with_name("bad.zip").write_bytes(packed.read_bytes()[:-100])
-    assert "bad.zip can't be unpacked" in runs(other, "unpack", str(packed.with_name("bad.zip")), status=2)
-    assert not (tmp_path / "out.zip").exists()
+def test_what_is_missing_or_damaged_is_named(packed, runs, tmp_path):
+    said = runs("pack", "out.zip", "--figures", "ablation", status=2)
+    assert f"2 of 2 runs are not in the store, such as {RUNS[0]}. Build the figures first" in said
+    assert "none of these runs is in the store" in runs("check", "--figures", "ablation", status=2)
+    Path("bad.zip").write_bytes(packed.read_bytes()[:-100])
+    assert "bad.zip can't be unpacked" in runs("unpack", "bad.zip", status=2)
+    assert not Path("out.zip").exists()
+    assert not entries(tmp_path / "results/store")
 
 
-def test_prune_says_what_no_configured_run_uses_and_removes_it_only_if_told(built, shared):
-    before = entries(shared)
-    assert "0 runs are used by no configured run" in runs(built, "prune", "--store", str(shared), "--yes")
-    assert entries(shared) == before
+def test_prune_says_what_no_configured_run_uses_and_removes_it_only_if_told(packed, runs, monkeypatch):
+    runs("unpack", str(packed))
+    before = entries(Path("results/store"))
+    assert "0 runs are used by no configured run" in runs("prune", "--yes")
+    assert entries(Path("results/store")) == before
     # Without the overlay, nothing asks for runs of so few steps.
-    said = runs(built, "prune", "--store", str(shared), configured=False)
-    assert "4 runs are used by no configured run" in said
-    assert said.count("digits_concat/cnn/") == 4
-    assert "Nothing was removed" in said
-    assert entries(shared) == before
-    assert "4 runs removed" in runs(built, "prune", "--store", str(shared), "--yes", configured=False)
-    assert entries(shared) == []
+    for answer in ("no", "yes"):
+        assert entries(Path("results/store")) == before
+        monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)
+        said = runs("prune", overlays=False)
+        assert "2 runs are used by no configured run" in said
+        assert said.count("digits_concat/cnn/none") == 2
+        assert ("Nothing was removed" if answer == "no" else "2 runs removed") in said
+    assert entries(Path("results/store")) == []

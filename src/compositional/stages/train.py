@@ -87,8 +87,8 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     loses no more than `checkpoint_seconds` of training, beside what came since the last record.
     """
     problem = load_problem(content, results, log)
-    shared, steps = content["job"]["store"], problem.settings["steps"]
-    kept = Store(results / "store", Path(shared).expanduser() if shared else None)
+    place, steps = content["job"]["store"], problem.settings["steps"]
+    kept = Store(results / "store", Path(place).expanduser() if place else None)
     recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
     shared = {key: content["common"][key] for key in ("family", "code")}
     shared |= {"data": problem.about["content_sha256"], "device": problem.device}
