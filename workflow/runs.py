@@ -22,41 +22,49 @@ import fsspec
 from compositional import files
 from compositional.archive import finished_runs
 from compositional.archive.bundle import ArchiveError
+from compositional.archive.finished_runs import identity_of
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.messages import ConfigurationError
 from compositional.notebook.training import configuration
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
-from compositional.records.store import entry_of, read
+from compositional.records.entries import entries, plan_of, stores
+from compositional.records.store import read
 from compositional.runs import Run
+from compositional.stages.shared import devices
 
 OWN = Path("results/store")
 
 
-def stores(known: Configuration) -> list[Path]:
+def folders(known: Configuration) -> list[Path]:
     """Where finished runs are looked for, as jobs do."""
-    shared = os.environ.get("COMPOSITIONAL_STORE") or known.config["store"]
-    return [Path(shared).expanduser(), OWN] if shared else [OWN]
+    return stores(os.environ.get("COMPOSITIONAL_STORE") or known.config["store"])
 
 
 def runs_of(known: Configuration, figures: list[str]) -> dict[str, Run]:
-    """The runs that figures need, by what configuration and code say of them; without figures: of all."""
+    """The runs that figures need, by their plans; without figures: of all."""
     recipes = Recipes(known)
     runs = wanted_runs(known, [f"results/tables/{figure}.csv" for figure in figures])
-    identities = {run: recipes.common("train", run.family) | {"lambda": run.strength, "seed": run.seed} for run in runs}
-    return {finished_runs.planned(identity): run for run, identity in identities.items()}
+    return {plan_of(recipes.common("train", run.family) | {"lambda": run.strength, "seed": run.seed}): run for run in runs}
+
+
+def found(known: Configuration, wanted: dict[str, Run]) -> dict[str, list[Path]]:
+    """The entries of runs that are whole, by plan: several, if made on several devices or of several versions of the data."""
+    device = known.config["device"]
+    there = {plan: [path for path in entries(folders(known), plan, device) if identity_of(path)] for plan in wanted}
+    return {plan: paths for plan, paths in there.items() if paths}
 
 
 def pack(arguments: argparse.Namespace, known: Configuration) -> str:
     """Write the runs behind figures into one file."""
     wanted = runs_of(known, arguments.figures)
-    found = finished_runs.entries_of(stores(known), wanted)
-    if missing := sorted(run.path for digest, run in wanted.items() if digest not in found):
+    there = found(known, wanted)
+    if missing := sorted(run.path for plan, run in wanted.items() if plan not in there):
         raise ArchiveError(
             f"{len(missing)} of {len(wanted)} runs are not in the store, such as {missing[0]}. Build the figures first: "
             f"snakemake {' '.join(f'results/figures/{name}.pdf' for name in arguments.figures)}"
         )
-    paths = [path for own in found.values() for path in own]
+    paths = [path for own in there.values() for path in own]
     with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
         remote, place = fsspec.url_to_fs(arguments.file)
         file = Path(temporary) / "runs.zip" if "://" in arguments.file else Path(arguments.file)
@@ -74,8 +82,8 @@ def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
         file = Path(temporary) / "runs.zip" if "://" in arguments.file else Path(arguments.file)
         if "://" in arguments.file:
             remote.get_file(place, str(file))
-        added, there = finished_runs.unpack(file, stores(known)[0])
-    return f"every digest is right: {added} runs added to {stores(known)[0]}, {there} were there already"
+        added, there = finished_runs.unpack(file, folders(known)[0])
+    return f"every digest is right: {added} runs added to {folders(known)[0]}, {there} were there already"
 
 
 def same_numbers(one: Path, other: Path) -> bool:
@@ -107,38 +115,42 @@ def retrain(runs: list[Run], overlays: list[Path], folder: Path) -> None:
 def check(arguments: argparse.Namespace, known: Configuration) -> str:
     """Train a random sample of the runs behind figures again and compare it with the store."""
     wanted = runs_of(known, arguments.figures)
-    found = {digest: paths[0] for digest, paths in finished_runs.entries_of(stores(known), wanted).items()}
-    if not found:
-        raise ArchiveError("none of these runs is in the store: build the figures, or unpack a file of runs, first")
-    chosen = random.Random(arguments.seed).sample(sorted(found), min(arguments.sample, len(found)))
-    wrong = []
+    device = "cuda" if known.config["device"] != "cpu" and devices.visible() else "cpu"
+    own = {plan: [path for path in paths if path.name.startswith(device)] for plan, paths in found(known, wanted).items()}
+    there = {plan: paths[0] for plan, paths in own.items() if paths}
+    if not there:
+        raise ArchiveError(
+            f"none of these runs is in the store, trained on this machine's {device}: build the figures, or unpack a file of runs"
+        )
+    chosen = random.Random(arguments.seed).sample(sorted(there), min(arguments.sample, len(there)))
+    wrong = 0
     with tempfile.TemporaryDirectory(prefix="retrained-") as temporary:
-        retrain([wanted[digest] for digest in chosen], [path.resolve() for path in arguments.configfile], Path(temporary))
-        for digest in chosen:
-            again = entry_of(Path(temporary) / OWN, found[digest].stem)
-            verdict = "identical" if again.exists() and same_numbers(found[digest], again) else "DIFFERS"
-            verdict = verdict if again.exists() else "DIFFERS (other data or another kind of device)"
-            wrong += [digest] if verdict != "identical" else []
-            print(f"{wanted[digest].path}: {verdict}")
+        retrain([wanted[plan] for plan in chosen], [path.resolve() for path in arguments.configfile], Path(temporary))
+        for plan in chosen:
+            again = Path(temporary) / OWN / "entries" / plan / there[plan].name
+            equal = again.exists() and same_numbers(there[plan], again)
+            wrong += not equal
+            verdict = "identical" if equal else "DIFFERS" if again.exists() else "DIFFERS (in its data)"
+            print(f"{wanted[plan].path}: {verdict}")
     if wrong:
-        sys.exit(f"{len(wrong)} of {len(chosen)} runs that were trained again have other bytes than those in the store")
-    return f"{len(chosen)} of {len(found)} runs were trained again: the same bytes"
+        sys.exit(f"{wrong} of {len(chosen)} runs that were trained again have other bytes than those in the store")
+    return f"{len(chosen)} of {len(there)} runs were trained again: the same bytes"
 
 
 def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     """Remove entries that no configured run uses: at laptop scale, at paper scale, or with the overlays that are given."""
     paper = [ROOT / "config" / "paper.yaml", *sorted((ROOT / "config" / "paper").glob("*.yaml"))]
     used = runs_of(known, []) | runs_of(configuration(), []) | runs_of(configuration(*paper), [])
-    identities = {path: finished_runs.identity_of(path) for path in finished_runs.entries([arguments.store])}
-    unknown = sum(identity is None for identity in identities.values())
-    unused = [path for path, identity in identities.items() if identity and finished_runs.planned(identity) not in used]
-    size = sum(path.stat().st_size for path in unused) / 1e6
-    kept = len(identities) - len(unused)
-    about = f", {unknown} of them damaged or older than this command" if unknown else ""
+    every = [*entries([arguments.store])]
+    unused = [path for path in every if path.parent.name not in used]
     for path in unused:
-        family = (finished_runs.identity_of(path) or {})["family"]
-        print(f"{path}: {'/'.join(family[key] for key in ('task', 'model', 'regularizer'))}")
-    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {kept} stay{about}")
+        identity = identity_of(path)
+        family = (
+            [identity["family"][key] for key in ("task", "model", "regularizer")] if identity else ["damaged or of an old form"]
+        )
+        print(f"{path}: {'/'.join(family)}")
+    size, kept = sum(path.stat().st_size for path in unused) / 1e6, len(every) - len(unused)
+    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {kept} stay")
     if unused and not arguments.yes:
         try:
             agreed = input("Remove them? [y/N] ").strip().lower() in ("y", "yes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -81,14 +82,19 @@ def packed(built, shared, runs, monkeypatch, tmp_path) -> Path:
     return path
 
 
-def test_another_configuration_has_results_of_its_own_and_shares_runs(built, shared, monkeypatch):
-    """In a folder of its own, as README builds at paper scale; by the variable that names the store."""
+def test_another_configuration_has_results_of_its_own_and_shares_runs(built, shared, monkeypatch, tmp_path):
+    """In a folder of its own, as README builds at paper scale; by the variable that names the store. Nothing is submitted to a
+    cluster, where sbatch fails here: that a run is there is known when the build is planned."""
     existing, before = entries(shared), built.read(*MADE)
     assert len(existing) == 2
     assert not entries(built.folder / "results/store")
+    (tmp_path / "sbatch").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("COMPOSITIONAL_STORE", str(shared))
     (built.folder / "fewer.yaml").write_text(yaml.safe_dump(ablation(seeds=[0])))
-    built.snakemake("--directory", "fewer", f"{RUN}/run.json", overlay="fewer.yaml")
+    cluster = ["--executor", "slurm", "--jobs", "1"]
+    built.snakemake(*cluster, "--directory", "fewer", f"{RUN}/run.json", overlay="fewer.yaml")
     assert finished(built.folder / "fewer") == finished(built.folder)[:1]
     assert entries(shared) == existing
     assert built.read(*MADE) == before
@@ -115,11 +121,11 @@ def test_a_run_that_nobody_trained_is_found(packed, runs, tmp_path):
     """Of the other one of the sample, the bytes are the same."""
     assert "every digest is right: 2 runs added" in runs("unpack", packed.as_uri())
     assert "0 runs added to results/store, 2 were there already" in runs("unpack", str(packed))
-    store = Store(tmp_path / "results/store")
-    key = entries(store.folder)[0].stem
-    about, tensors = store.load(key)
+    store, path = Store(tmp_path / "results/store"), entries(tmp_path / "results/store")[0]
+    name = f"{path.parent.name}/{path.stem}"
+    about, tensors = store.load(name)
     tensors["weights"][0] += 1e-3
-    store.add(key, about, tensors)
+    store.add(name, about, tensors)
     said = runs("check", "--figures", "ablation", "--sample", "5", status=1)
     forged = about["identity"]["seed"]
     assert f"{RUNS[forged]}: DIFFERS\n" in said

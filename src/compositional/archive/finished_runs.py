@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,48 +22,23 @@ import torch
 from compositional import files
 from compositional.archive.bundle import ArchiveError
 from compositional.archive.unpacking import members_of
-from compositional.records.store import entry_of, key_of, read
+from compositional.records.entries import PLANNED, name_of
+from compositional.records.store import read
 
 FORMAT = 1
 INDEX = "runs.json"
-PLANNED = ("family", "code", "lambda", "seed")  # what configuration and code say of a run's identity, before there is any data
 # What an entry holds as JSON (stages.train, training.state).
 _STATE = {"seed": int, "strength": int | float, "step": int, "diverged_at": int | None, "history": list, "seconds": int | float}
 _FACTS = {"device_name", "versions", "source", "wall_seconds", "finished"}
 
 
-def planned(identity: dict[str, Any]) -> str:
-    """Digest of what configuration and code say of a run's identity."""
-    return files.digest({key: identity[key] for key in PLANNED})
-
-
 def identity_of(path: Path) -> dict[str, Any] | None:
-    """What the run of an entry depends on; None if the entry is damaged, or was kept before entries said so."""
+    """What the run of an entry depends on; None if the entry is damaged, or another one than its name says."""
     found = read(path)
     identity = found[0].get("identity") if found and isinstance(found[0], dict) else None
-    sound = isinstance(identity, dict) and {*PLANNED, "data", "device"} <= identity.keys() and key_of(identity) == path.stem
-    return identity if sound else None
-
-
-def entries(folders: Iterable[Path]) -> Iterator[Path]:
-    """The entries of stores, each run's first alone."""
-    found: dict[str, Path] = {}
-    for folder in folders:
-        for path in sorted((folder / "entries").glob("*/*.safetensors")):
-            if not path.name.startswith("."):
-                found.setdefault(path.name, path)
-    return iter(found.values())
-
-
-def entries_of(folders: Iterable[Path], wanted: Collection[str]) -> dict[str, list[Path]]:
-    """Entries by the `planned` digest of their runs, of which those in `wanted` count; several, if made on several devices or of
-    several versions of the data."""
-    found: dict[str, list[Path]] = {}
-    for path in entries(folders):
-        identity = identity_of(path)
-        if identity and (digest := planned(identity)) in wanted:
-            found.setdefault(digest, []).append(path)
-    return found
+    if not isinstance(identity, dict) or not {*PLANNED, "data", "device"} <= identity.keys():
+        return None
+    return identity if Path(name_of(identity)).name == path.stem else None
 
 
 def pack(destination: Path, paths: Iterable[Path], figures: list[str]) -> None:
@@ -79,9 +54,7 @@ def pack(destination: Path, paths: Iterable[Path], figures: list[str]) -> None:
 
 
 def _is_run(path: Path) -> bool:
-    """Whether an entry is one from which a run's files can be written."""
-    if identity_of(path) is None:
-        return False
+    """Whether an entry with an identity is one from which a run's files can be written."""
     about, tensors = read(path) or ({}, {})
     try:
         state = about["state"]
@@ -114,7 +87,7 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
         raise ArchiveError(f"its {INDEX} is none ({type(error).__name__})") from error
     if version != FORMAT:
         raise ArchiveError(f"it has format {version!r}, this program reads {FORMAT}")
-    if strange := [name for name in members if name != INDEX and not re.fullmatch(r"[0-9a-f]{64}\.safetensors", name)]:
+    if strange := [name for name in members if name != INDEX and not re.fullmatch(r"(cpu|cuda)-[0-9a-f]{64}\.safetensors", name)]:
         raise ArchiveError(f"it holds {strange[0]!a}, which is no entry of a store")
     if differing := sorted(digests.keys() ^ (members.keys() - {INDEX})):
         raise ArchiveError(f"{differing[0]!a} is not in both the file and its {INDEX}")
@@ -134,19 +107,19 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
     try:
         with zipfile.ZipFile(source) as stored, tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as temporary:
             members = members_of(stored, source.stat().st_size)
-            checked = []
+            checked: dict[Path, Path] = {}
             for name, digest in _digests(stored, members).items():
                 payload = stored.read(members[name])
                 if hashlib.sha256(payload).hexdigest() != digest:
                     raise ArchiveError(f"{name!a} is not what its {INDEX} says")
                 path = Path(temporary) / name
                 path.write_bytes(payload)
-                if not _is_run(path):
+                identity = identity_of(path)
+                if identity is None or not _is_run(path):
                     raise ArchiveError(f"{name!a} is no finished run, or another one than its name says")
-                checked.append(path)
+                checked[path] = folder / "entries" / f"{name_of(identity)}.safetensors"
             added = 0
-            for path in checked:
-                place = entry_of(folder, path.stem)
+            for path, place in checked.items():
                 if read(place) is None:
                     place.parent.mkdir(parents=True, exist_ok=True)
                     os.replace(path, place)

@@ -17,6 +17,7 @@ from typing import Any
 from compositional import files
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
+from compositional.records.entries import entries, plan_of, stores
 from compositional.records.places import STAGES, record_of_run
 from compositional.runs import Run, run_folder
 
@@ -71,6 +72,13 @@ class Pack:
     def outputs(self) -> list[str]:
         """The record last: Snakemake gives outputs their times in this order, and what is newer than its record is suspect."""
         return [path for name in self.content["files"] for path in self.files(name)]
+
+    @property
+    def stored(self) -> bool:
+        """Whether a store seems to have all of its runs: then its job only writes files, in seconds and on no device."""
+        shared, told = self.content["common"], self.content["job"]
+        plans = (plan_of(shared | {"lambda": run.strength, "seed": run.seed}) for run in self.runs)
+        return all(any(entries(stores(told["store"]), plan, told["device"])) for plan in plans)
 
     @property
     def steps(self) -> int:

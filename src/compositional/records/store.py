@@ -20,70 +20,63 @@ from torch import Tensor
 from compositional import files
 
 
-def key_of(identity: dict[str, Any]) -> str:
-    """Digest of everything that determines a run's bytes."""
-    return files.digest(identity)
-
-
 def _digest(text: str, tensors: dict[str, Tensor]) -> str:
     """Of all that a file holds: what was altered on disk would be trained on."""
     return hashlib.sha256(save(tensors, {"state": text})).hexdigest()
 
 
-def entry_of(folder: Path, key: str) -> Path:
-    """Where a store has a finished run."""
-    return folder / "entries" / key[:2] / f"{key}.safetensors"
-
-
 class Store:
-    """A folder of finished runs (entries/) and of runs in training (checkpoints/).
+    """Folders of finished runs (entries/), by their names (records.entries), and of runs in training (checkpoints/).
 
-    shared: another such folder, which several builds use. Finished runs are looked for there first, and kept there if it can be
-    written; runs in training are this build's own.
+    Finished runs are looked for in every folder, the first one first, and kept in the first one that can be written. The last
+    folder is the build's own: only there are runs in training.
     """
 
-    def __init__(self, folder: Path, shared: Path | None = None) -> None:
-        self.folder = folder
-        self.folders = [shared, folder] if shared else [folder]
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders
 
-    def _checkpoint(self, key: str) -> Path:
-        return self.folder / "checkpoints" / f"{key}.safetensors"
+    def _checkpoint(self, name: str) -> Path:
+        return self.folders[-1] / "checkpoints" / f"{Path(name).name}.safetensors"
 
-    def add(self, key: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> OSError | None:
+    def add(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> OSError | None:
         """Keep a finished run, what JSON holds of it and its tensors, and drop its checkpoint.
 
         Returns:
-            Why it is not in the shared store but in the build's own.
+            Why it is not in the first folder but in a later one.
 
         Raises:
-            OSError: it can be written to neither.
+            OSError: none can be written.
         """
         refused = None
         for folder in self.folders:
             try:
-                _write(entry_of(folder, key), about, tensors)
+                _write(_entry(folder, name), about, tensors)
                 break
             except OSError as error:
-                if folder == self.folder:
+                if folder == self.folders[-1]:
                     raise
                 refused = error
-        self._checkpoint(key).unlink(missing_ok=True)
+        self._checkpoint(name).unlink(missing_ok=True)
         return refused
 
-    def load(self, key: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    def load(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """A finished run; None if it is not there, or not what was kept."""
-        return next((found for folder in self.folders if (found := read(entry_of(folder, key)))), None)
+        return next((found for folder in self.folders if (found := read(_entry(folder, name)))), None)
 
-    def save_checkpoint(self, key: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    def save_checkpoint(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Keep a run in training, replacing what was kept before."""
-        _write(self._checkpoint(key), about, tensors)
+        _write(self._checkpoint(name), about, tensors)
 
-    def load_checkpoint(self, key: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    def load_checkpoint(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """The run as last kept; None if there is none, or it is not what was kept: then it is removed."""
-        found = read(self._checkpoint(key))
+        found = read(self._checkpoint(name))
         if found is None:
-            self._checkpoint(key).unlink(missing_ok=True)
+            self._checkpoint(name).unlink(missing_ok=True)
         return found
+
+
+def _entry(folder: Path, name: str) -> Path:
+    return folder / "entries" / f"{name}.safetensors"
 
 
 def _write(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:

@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save
 from compositional import files
 from compositional.evaluation import learning_curves
 from compositional.records import integrity, provenance
-from compositional.records.store import Store, key_of
+from compositional.records.entries import entries, name_of, plan_of, stores
+from compositional.records.store import Store
 from compositional.runs import Run
 from compositional.stages.shared import memory
 from compositional.stages.shared.job import recipes_of
@@ -80,54 +81,68 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
+def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"), restore: bool = True) -> None:
     """Train the runs of a pack's recipe file together and write each one's files to its own folder.
 
     A run that the store has, or its folder, is not trained again; its files are written by today's code in any case. A killed job
     loses no more than `checkpoint_seconds` of training, beside what came since the last record.
+
+    restore: where the store seems to have all runs, claim no GPU. If one is missing or damaged after all, a second try trains it.
     """
-    problem = load_problem(content, results, log)
-    place, steps = content["job"]["store"], problem.settings["steps"]
-    kept = Store(results / "store", Path(place).expanduser() if place else None)
+    told, shared = content["job"], {key: content["common"][key] for key in ("family", "code")}
+    folders = stores(told["store"], results)
     recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
-    shared = {key: content["common"][key] for key in ("family", "code")}
-    shared |= {"data": problem.about["content_sha256"], "device": problem.device}
+    planned = {run: shared | {"lambda": run.strength, "seed": run.seed} for run in recipes}
+    restore = restore and all(any(entries(folders, plan_of(of_run), told["device"])) for of_run in planned.values())
+    problem = load_problem(content | {"job": told | {"device": "cpu"}} if restore else content, results, log)
+    # With `auto`, finished runs of any device will do, but not mixed with new ones of this one: no table is made of both.
+    wish = told["device"] if restore else problem.device
+    devices = ["cpu", "cuda"] if wish == "auto" else [wish]
     identities = {
-        run: shared | {"lambda": run.strength, "seed": run.seed} | _buffers_digest(problem, run.seed) for run in recipes
+        run: of_run | {"data": problem.about["content_sha256"], "device": problem.device} | _buffers_digest(problem, run.seed)
+        for run, of_run in planned.items()
     }
-    keys = {run: key_of(identity) for run, identity in identities.items()}
-    folders = {run: results / "runs" / run.path for run in recipes}
+    kept = Store(*folders)
+    places = {run: results / "runs" / run.path for run in recipes}
 
     def write(run: Run, state: State, facts: dict[str, Any]) -> None:
         about = {"run": run.path, "pack": [*content["runs"]], "inputs": data_of(problem)}
-        _write(folders[run], problem, state, identities[run] | about | facts, recipes[run])
+        _write(places[run], problem, state, identities[run] | about | facts, recipes[run])
 
     def keep(run: Run, state: State, facts: dict[str, Any]) -> None:
         """In the store, and from there in its folder: without the optimizer's moments."""
         about = {"state": state.described(), "facts": facts, "identity": identities[run]}
-        if refused := kept.add(keys[run], about, {"weights": state.tensors["weights"]}):
-            print(f"{run.path} is in {kept.folder}, not in the shared store: {refused}", file=log)
+        if refused := kept.add(name_of(identities[run]), about, {"weights": state.tensors["weights"]}):
+            print(f"{run.path} is in {kept.folders[-1]}, not in the shared store: {refused}", file=log)
         write(run, state, facts)
 
-    missing = []
-    for run in recipes:
-        if entry := kept.load(keys[run]):
-            about, tensors = entry
-            write(run, State.restored(about["state"], tensors), about["facts"])
-        elif found := _read(folders[run], problem, identities[run]):
-            keep(run, *found)
-        else:
-            missing.append(run)
+    def take(run: Run) -> bool:
+        """Whether the run was there; then it is in its folder now."""
+        for device in devices:
+            identity = identities[run] | {"device": device}
+            if entry := kept.load(name_of(identity)):
+                identities[run] = identity
+                write(run, State.restored(entry[0]["state"], entry[1]), entry[0]["facts"])
+                return True
+            if found := _read(places[run], problem, identity):
+                identities[run] = identity
+                keep(run, *found)
+                return True
+        return False
+
+    missing = [run for run in recipes if not take(run)]
+    if missing and restore:
+        return perform(content, log, results, restore=False)
 
     def begun(run: Run) -> State:
-        checkpoint = kept.load_checkpoint(keys[run])
+        checkpoint = kept.load_checkpoint(name_of(identities[run]))
         return State.restored(*checkpoint) if checkpoint else fresh_state(problem, run.seed, run.strength)
 
     states = {run: begun(run) for run in missing}
     names = {id(state): run for run, state in states.items()}
     ended = partial(has_ended, settings=problem.settings)
     restored = len(recipes) - len(missing)
-    name = Path(log.name).stem
+    name, steps = Path(log.name).stem, problem.settings["steps"]
     progress = Progress(log, results / "progress", f"train_{name}", steps, list(states.values()), restored, ended)
     unsaved: set[State] = set()
     saved = time.monotonic()
@@ -145,7 +160,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
         if time.monotonic() - saved >= content["job"]["checkpoint_seconds"]:
             # Not the members alone: in a pack wider than the device computes, groups take turns.
             for state in unsaved:
-                kept.save_checkpoint(keys[names[id(state)]], state.described(), state.tensors)
+                kept.save_checkpoint(name_of(identities[names[id(state)]]), state.described(), state.tensors)
             unsaved.clear()
             saved = time.monotonic()
 

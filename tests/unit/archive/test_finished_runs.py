@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from compositional import files
 from compositional.archive import finished_runs
 from compositional.archive.bundle import ArchiveError
-from compositional.records.store import Store, entry_of, key_of
+from compositional.records.entries import entries, name_of
+from compositional.records.store import Store
 from compositional.training.state import State
 
 FACTS = {"device_name": "d", "versions": {}, "source": {}, "wall_seconds": 1.0, "finished": "then"}
@@ -25,13 +25,16 @@ def identity(seed: int) -> dict:
     return {"family": {"task": "t"}, "code": {"fingerprint": "f"}, "lambda": 0.1, "seed": seed, "data": "x", "device": "cpu"}
 
 
+def entry_of(folder: Path, seed: int) -> Path:
+    return folder / "entries" / f"{name_of(identity(seed))}.safetensors"
+
+
 def keep(folder: Path, seed: int, **about) -> Path:
-    """A finished run, as the stage keeps it."""
-    key = key_of(identity(seed))
-    state = State(seed, 0.1, 4, None, {}, [(4, "test", "loss", float("nan"))], 1.5)
+    """A finished run, as the stage keeps it. The first one diverged."""
+    state = State(seed, 0.1, 4, None if seed else 2, {}, [(4, "test", "loss", float("nan"))], 1.5)
     held = {"state": state.described(), "facts": FACTS, "identity": identity(seed)}
-    Store(folder).add(key, held | about, {"weights": torch.full((20,), float(seed))})
-    return entry_of(folder, key)
+    Store(folder).add(name_of(identity(seed)), held | about, {"weights": torch.full((20,), float(seed))})
+    return entry_of(folder, seed)
 
 
 @pytest.fixture
@@ -77,14 +80,14 @@ def test_what_was_packed_is_added_once(packed, tmp_path):
 
 
 def test_equal_runs_give_equal_bytes(packed, tmp_path):
-    finished_runs.pack(tmp_path / "again.zip", reversed([*finished_runs.entries([tmp_path / "there"])]), ["ablation"])
+    finished_runs.pack(tmp_path / "again.zip", reversed([*entries([tmp_path / "there"])]), ["ablation"])
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
 def test_what_is_there_is_left_alone_unless_it_is_damaged(packed, tmp_path):
     for seed in (0, 1):
         keep(tmp_path / "here", seed, facts=FACTS | {"device_name": "mine"})
-    mine, damaged = (entry_of(tmp_path / "here", key_of(identity(seed))) for seed in (0, 1))
+    mine, damaged = (entry_of(tmp_path / "here", seed) for seed in (0, 1))
     damaged.write_bytes(damaged.read_bytes()[:-8])
     before = mine.read_bytes()
     assert finished_runs.unpack(packed, tmp_path / "here") == (1, 1)
@@ -93,7 +96,15 @@ def test_what_is_there_is_left_alone_unless_it_is_damaged(packed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["../escaped.safetensors", "/escaped.safetensors", "a/b.safetensors", "notes.txt", f"{'0' * 64}.pkl"]
+    "name",
+    [
+        "../escaped.safetensors",
+        "/escaped.safetensors",
+        "a/b.safetensors",
+        "notes.txt",
+        f"cpu-{'0' * 64}.pkl",
+        f"tpu-{'0' * 64}.safetensors",
+    ],
 )
 def test_a_member_of_another_name_is_refused(packed, name):
     held = members(packed)
@@ -115,7 +126,7 @@ def test_a_pickle_under_an_entry_s_name_is_refused_and_not_opened(packed, tmp_pa
     [
         (lambda held, first, second: held | {first: held[second]}, "another one than its name says"),
         (lambda held, first, second: held | {first: held[first][:-4] + b"1234"}, "is no finished run"),
-        (lambda held, first, second: held | {f"{'0' * 64}.safetensors": held[first]}, "another one than its name says"),
+        (lambda held, first, second: held | {f"cpu-{'0' * 64}.safetensors": held[first]}, "another one than its name says"),
     ],
 )
 def test_a_run_that_does_not_vouch_for_itself_is_refused_although_the_index_agrees(packed, change, message):
@@ -148,8 +159,8 @@ def test_a_run_of_another_form_is_refused(packed, tmp_path, about):
 )
 def test_weights_of_another_form_are_refused(packed, tmp_path, tensors):
     path = keep(tmp_path / "there", 0)
-    about, _ = Store(tmp_path / "there").load(path.stem)
-    Store(tmp_path / "there").add(path.stem, about, tensors)
+    about, _ = Store(tmp_path / "there").load(name_of(identity(0)))
+    Store(tmp_path / "there").add(name_of(identity(0)), about, tensors)
     refused(rewritten(packed, members(packed) | {path.name: path.read_bytes()}), "is no finished run")
 
 
@@ -160,7 +171,7 @@ def test_an_index_that_is_wrong_is_refused(packed):
     for wrong, message in (
         ({"entries": index["entries"] | {name: "0" * 64}}, "is not what its runs.json says"),
         ({"entries": {}}, "is not in both"),
-        ({"entries": index["entries"] | {f"{'0' * 64}.safetensors": ""}}, "is not in both"),
+        ({"entries": index["entries"] | {f"cpu-{'0' * 64}.safetensors": ""}}, "is not in both"),
         ({"format": 2}, "it has format 2"),
         ({"entries": 3}, "its runs.json is none"),
     ):
@@ -169,11 +180,3 @@ def test_an_index_that_is_wrong_is_refused(packed):
     refused(rewritten(packed, {name: held[name]}, right=False), "has no runs.json")
     packed.write_bytes(b"no zip")
     refused(packed, "can't be unpacked")
-
-
-def test_only_runs_that_are_asked_for_are_found(tmp_path):
-    paths = {seed: keep(tmp_path, seed) for seed in (0, 1, 2)}
-    save_file({"weights": torch.zeros(2)}, tmp_path / "entries" / paths[0].parent.name / f"{'0' * 64}.safetensors")
-    wanted = {finished_runs.planned(identity(seed)): seed for seed in (1, 2, 3)}
-    found = finished_runs.entries_of([tmp_path], wanted)
-    assert {wanted[digest]: own for digest, own in found.items()} == {seed: [paths[seed]] for seed in (1, 2)}

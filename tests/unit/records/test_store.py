@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import multiprocessing
 import os
@@ -9,7 +10,9 @@ import re
 import resource
 import shutil
 import stat
+import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +21,8 @@ from safetensors.torch import save, save_file
 
 from compositional import files
 from compositional.plugins import PACKAGE
-from compositional.records.store import Store, entry_of, key_of
+from compositional.records.entries import entries, name_of
+from compositional.records.store import Store
 from compositional.stages.shared.job import logged
 from compositional.training.state import State
 
@@ -28,7 +32,7 @@ def test_what_is_not_what_was_kept_counts_as_absent(tmp_path, kind):
     store = Store(tmp_path)
     state = State(0, 0.0, tensors={"weights": torch.zeros(100)})
     add, load, folder = {
-        "entry": (store.add, store.load, "entries/ke"),
+        "entry": (store.add, store.load, "entries"),
         "checkpoint": (store.save_checkpoint, store.load_checkpoint, "checkpoints"),
     }[kind]
     assert load("key") is None
@@ -86,43 +90,44 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
     assert store.load_checkpoint("none") is None
 
 
+def entry_of(folder: Path, name: str) -> Path:
+    return folder / "entries" / f"{name}.safetensors"
+
+
 def kept(store: Store, key: str, seed: int = 0) -> OSError | None:
     return store.add(key, State(seed, 0.0).described(), {"weights": torch.full((50,), float(seed))})
 
 
 def test_a_shared_store_is_looked_in_first_and_written_first(tmp_path):
-    shared, one, other = (
-        tmp_path / "shared",
-        Store(tmp_path / "one", tmp_path / "shared"),
-        Store(tmp_path / "other", tmp_path / "shared"),
-    )
+    shared = tmp_path / "shared"
+    one, other = Store(shared, tmp_path / "one"), Store(shared, tmp_path / "other")
     assert kept(one, "key") is None
     assert other.load("key") is not None
-    assert [path.parent for path in tmp_path.rglob("*.safetensors")] == [shared / "entries" / "ke"]
+    assert [path.parent for path in tmp_path.rglob("*.safetensors")] == [shared / "entries"]
     one.save_checkpoint("begun", State(0, 0.0).described(), {"weights": torch.zeros(3)})
     assert other.load_checkpoint("begun") is None  # runs in training are a build's own
 
 
 def test_without_a_shared_store_nothing_is_different(tmp_path):
     kept(Store(tmp_path), "key")
-    assert Store(tmp_path, tmp_path / "empty").load("key") is not None
+    assert Store(tmp_path / "empty", tmp_path).load("key") is not None
 
 
 def test_a_store_that_can_only_be_read_is_read_and_what_is_new_is_kept_by_the_build(tmp_path):
     """Files where folders must be: they stop the superuser, too."""
     shared = tmp_path / "shared"
     kept(Store(shared), "aaa", 1)
-    (shared / "entries" / "zz").write_text("")
-    store = Store(tmp_path / "own", shared)
-    assert isinstance(kept(store, "zzz"), OSError)
-    assert entry_of(tmp_path / "own", "zzz").is_file()
+    (shared / "entries" / "plan").write_text("")
+    store = Store(shared, tmp_path / "own")
+    assert isinstance(kept(store, "plan/cpu-zzz"), OSError)
+    assert entry_of(tmp_path / "own", "plan/cpu-zzz").is_file()
     assert store.load("aaa") is not None
-    assert store.load("zzz") is not None
+    assert store.load("plan/cpu-zzz") is not None
 
 
 def test_a_store_that_vanishes_in_the_middle_loses_nothing(tmp_path):
     shared = tmp_path / "shared"
-    store = Store(tmp_path / "own", shared)
+    store = Store(shared, tmp_path / "own")
     kept(store, "aaa")
     store.save_checkpoint("bbb", State(0, 0.0).described(), {"weights": torch.zeros(3)})
     shutil.rmtree(shared)
@@ -134,19 +139,41 @@ def test_a_store_that_vanishes_in_the_middle_loses_nothing(tmp_path):
     assert not [*tmp_path.rglob(".*")]
 
 
-def test_a_full_store_is_left_as_it_was(tmp_path):
-    shared, store = tmp_path / "shared", Store(tmp_path / "own", tmp_path / "shared")
+def test_a_full_disk_leaves_what_was_there(tmp_path):
+    shared, store = tmp_path / "shared", Store(tmp_path / "shared", tmp_path / "own")
     kept(store, "aaa", 1)
     before = entry_of(shared, "aaa").read_bytes()
-    with full_disk(), pytest.raises(Exception, match=r"(?i)file too large"):
+    with full_disk(), pytest.raises(OSError, match="File too large"):
         kept(store, "aaa", 2)
     assert entry_of(shared, "aaa").read_bytes() == before
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["aaa.safetensors"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+def test_a_store_on_another_file_system_that_gets_full(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", shared], check=True)
+    try:
+        assert shared.stat().st_dev != tmp_path.stat().st_dev
+        store = Store(shared, tmp_path / "own")
+        refused = [
+            store.add(f"plan/cpu-{seed}", State(seed, 0.0).described(), {"weights": torch.full((5000,), float(seed))})
+            for seed in range(5)
+        ]
+        assert [error and error.errno for error in refused] == [None, None, None, errno.ENOSPC, errno.ENOSPC]
+        assert {path.name for path in shared.rglob("*") if path.is_file()} == {f"cpu-{seed}.safetensors" for seed in range(3)}
+        assert [path.name for path in entries([tmp_path / "own"])] == [f"cpu-{seed}.safetensors" for seed in (3, 4)]
+        for seed in range(5):
+            about, tensors = store.load(f"plan/cpu-{seed}")
+            assert (about["seed"], tensors["weights"].unique().tolist()) == (seed, [seed])
+    finally:
+        subprocess.run(["umount", shared], check=True)
+
+
 def write_many(folder) -> None:
     for turn in range(150):
-        assert kept(Store(folder / "own", folder / "shared"), f"key{turn % 3}") is None
+        assert kept(Store(folder / "shared", folder / "own"), f"key{turn % 3}") is None
 
 
 def test_builds_that_write_one_store_at_once_see_whole_entries_or_none(tmp_path):
@@ -154,7 +181,7 @@ def test_builds_that_write_one_store_at_once_see_whole_entries_or_none(tmp_path)
     writers = [fork.Process(target=write_many, args=(tmp_path,)) for _ in range(2)]
     for writer in writers:
         writer.start()
-    seen, store = 0, Store(tmp_path / "reader", tmp_path / "shared")
+    seen, store = 0, Store(tmp_path / "shared", tmp_path / "reader")
     while any(writer.is_alive() for writer in writers):
         for path in [entry_of(tmp_path / "shared", f"key{number}") for number in range(3)]:
             if path.exists():
@@ -173,7 +200,7 @@ def test_builds_that_write_one_store_at_once_see_whole_entries_or_none(tmp_path)
 def test_entries_follow_the_umask(tmp_path, mask, mode):
     before = os.umask(mask)
     try:
-        kept(Store(tmp_path / "own", tmp_path / "shared"), "key")
+        kept(Store(tmp_path / "shared", tmp_path / "own"), "key")
     finally:
         os.umask(before)
     path = entry_of(tmp_path / "shared", "key")
@@ -189,15 +216,34 @@ def test_nothing_is_written_by_a_function_that_ignores_the_umask(tmp_path):
     assert not [path for path in PACKAGE.rglob("*.py") if re.search(r"\bimport .*\bsave_file\b", path.read_text())]
 
 
-def test_keys_follow_every_part_of_the_identity():
-    identity = {"code": "a", "family": {"model": "m"}, "seed": 0}
-    assert key_of(identity) == key_of({"seed": 0, "family": {"model": "m"}, "code": "a"})
-    assert len({key_of(identity), key_of(identity | {"seed": 1}), key_of(identity | {"code": "b"})}) == 3
+IDENTITY = {"code": "a", "family": {"model": "é"}, "lambda": 0.1, "seed": 0, "data": "d", "device": "cpu"}
 
 
-def test_a_key_is_the_digest_of_sorted_json():
-    """From other text, keys would be others, and every run in the store would be trained again."""
-    assert key_of({"b": [0.1, None], "a": "é"}) == hashlib.sha256(b'{"a": "\\u00e9", "b": [0.1, null]}').hexdigest()
+def test_names_follow_every_part_of_the_identity():
+    assert name_of(IDENTITY) == name_of(dict(reversed(IDENTITY.items())))
+    changes = [{"seed": 1}, {"lambda": 1.0}, {"code": "b"}, {"family": {}}, {"data": "e"}, {"device": "cuda"}, {"buffers": "f"}]
+    names = [name_of(IDENTITY | change) for change in ({}, *changes)]
+    assert len({*names}) == len(names)
+    # What is known before there is data, or a device, says where to look.
+    assert len({name.partition("/")[0] for name in names}) == 5
+
+
+def test_a_name_holds_digests_of_sorted_json():
+    """From other text, names would be others, and every run in the store would be trained again."""
+    plan = b'{"code": "a", "family": {"model": "\\u00e9"}, "lambda": 0.1, "seed": 0}'
+    whole = b'{"code": "a", "data": "d", "device": "cpu", "family": {"model": "\\u00e9"}, "lambda": 0.1, "seed": 0}'
+    assert name_of(IDENTITY) == f"{hashlib.sha256(plan).hexdigest()}/cpu-{hashlib.sha256(whole).hexdigest()}"
+
+
+def test_entries_are_found_by_plan_and_device_each_once(tmp_path):
+    one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
+    for store, name in ((one, "plan/cpu-a"), (other, "plan/cpu-a"), (other, "plan/cuda-b"), (other, "more/cpu-c")):
+        kept(store, name)
+    (tmp_path / "one" / "entries" / "plan" / ".cpu-z.safetensors").write_text("not finished")
+    folders = [tmp_path / "one", tmp_path / "other", tmp_path / "none"]
+    found = {where: [path.stem for path in entries(folders, *where)] for where in ((), ("plan",), ("plan", "cuda"), ("x",))}
+    assert found == {(): ["cpu-a", "cpu-c", "cuda-b"], ("plan",): ["cpu-a", "cuda-b"], ("plan", "cuda"): ["cuda-b"], ("x",): []}
+    assert next(entries(folders, "plan", "cpu")).is_relative_to(tmp_path / "one")
 
 
 def write_half_and_fail(target):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,6 +16,8 @@ from compositional import randomness
 from compositional.evaluation import metrics
 from compositional.layers.tap import silent_tap
 from compositional.records import integrity, provenance
+from compositional.records.entries import entries, name_of
+from compositional.records.store import Store
 from compositional.runs import Run
 from compositional.stages import train as stage
 from compositional.training.loop import train_runs
@@ -232,6 +235,38 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
     stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
     assert segments == []
     assert {path: path.stat().st_ino for path in entries} == entries
+
+
+@pytest.mark.parametrize("wish", ["auto", "cuda"])
+def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, tmp_path, wish):
+    case = problem("cnn", steps=4, record_every=4)
+    case.about |= {"content_sha256": "data", "raw_sha256": {}}
+    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(2)]
+    content = told("train", {}, list(map(Run.of_folder, folders)))
+    content["job"] |= {"device": wish}
+    states, asked, store = [fresh_state(case, seed, 0.0) for seed in range(2)], [], Store(tmp_path / "store")
+    facts = provenance.circumstances(1.0) | {"device_name": "H100"}
+    for state in states:
+        identity = {"family": {}, "code": content["common"]["code"], "lambda": 0.0, "seed": state.seed, "data": "data"}
+        about = {"state": state.described(), "facts": facts, "identity": identity | {"device": "cuda"}}
+        store.add(name_of(about["identity"]), about, {"weights": state.tensors["weights"]})
+
+    def load_problem(content, results, log):
+        asked.append(content["job"]["device"])
+        return case
+
+    monkeypatch.setattr(stage, "load_problem", load_problem)
+    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    assert asked == ["cpu"]
+    assert [provenance.vouched(folder / "run.json")["device_name"] for folder in folders] == ["H100", "H100"]
+    # Where one is damaged, all are trained on one device: no table is made of several.
+    for folder in folders:
+        shutil.rmtree(folder)
+    (path, _) = entries([tmp_path / "store"])
+    path.write_bytes(b"damaged")
+    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    assert asked == ["cpu", "cpu", wish]
+    assert [provenance.vouched(folder / "run.json")["device"] for folder in folders] == ["cpu", "cpu"]
 
 
 def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):
