@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
 from compositional import randomness
-from compositional.evaluation import activations, decoding, stimuli
+from compositional.evaluation import activations, decoding, homomorphism, stimuli
 from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.kinds.image import Batch, ImageSplit
 from compositional.kinds.sequence import SequenceSplit
@@ -210,9 +210,10 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         listed = list(dict.fromkeys([*alike, *frequent]))
         words = word_vectors(problem, weights, listed)
     consistent = swap_consistency(problem, weights, types)
+    errors = homomorphism.measure(problem, weights, on_stimuli)
     results = []
     for run in range(runs):
-        measures: dict[str, float] = {}
+        measures = errors[run]
         for name, values in shown.items():
             measures |= _geometry(probe, name, values[run])
         for name, values in words.items():

@@ -15,14 +15,16 @@ Parts of training commands are shown; none is longer than its command. A step co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from compositional.kinds.sequence import Batch, SequenceSplit
-from compositional.language.vocabulary import END, PAD
+from compositional.language.vocabulary import END, PAD, START
+from compositional.layers.ragged import Layout
 from compositional.regularizers import Representation, Step
 
 APPLIES_TO = ("sequence",)
@@ -67,6 +69,7 @@ _KINDS = {"conjunctions": ("whole", "first", "second"), "modifiers": ("first", "
 _RIDGE = 0.01  # times the mean squared norm of an operator's inputs
 _LEAST = 1e-6  # of 1 - H_ii, which rounding can make 0
 _FEWEST = 3  # phrases of a rule
+_HASH = 6364136223846793005  # Knuth's multiplier modulo 2^64 (The Art of Computer Programming 2, 3.3.4)
 
 
 def _asked(parameters: dict) -> tuple[str, ...]:
@@ -96,8 +99,15 @@ def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
     }
 
 
+@cache
+def _without_outputs(inputs: Sequence[int], device: torch.device) -> Layout:
+    """Inputs as they are and outputs of one symbol, since nothing is asked of a part's output. Cached: what is recorded as a CUDA
+    graph must copy nothing from the host."""
+    return Layout([1] * len(inputs), inputs, device)
+
+
 def parts(batch: Batch, tokens: dict[str, Tensor]) -> tuple[dict[str, Batch], dict[str, Tensor]]:
-    """Parts of a batch's commands as batches of its own layout, and each row's rule.
+    """Parts of a batch's commands as batches with outputs of one symbol, and each row's rule.
 
     Returns:
         "first" (up to the conjunction, if there is one), "second" (what follows it, else the command) and "stem" (the first
@@ -117,9 +127,16 @@ def parts(batch: Batch, tokens: dict[str, Tensor]) -> tuple[dict[str, Batch], di
         shifted = inputs.gather(-1, (begin.unsqueeze(-1) + place).clamp(max=inputs.shape[-1] - 1))
         stop = (end - begin).unsqueeze(-1)
         words = torch.where(place < stop, shifted, torch.where(place == stop, END, PAD))
-        return replace(batch, inputs=words, input_mask=place <= stop, input_lengths=end - begin + 1)
+        return replace(unanswered, inputs=words, input_mask=place <= stop, input_lengths=end - begin + 1)
 
     start = torch.zeros_like(end)
+    unanswered = replace(
+        batch,
+        targets=torch.full_like(lengths, END),
+        target_mask=torch.ones_like(lengths, dtype=torch.bool),
+        previous=torch.full_like(lengths, START),
+        layout=_without_outputs(batch.layout.inputs, inputs.device),
+    )
     found = {
         "first": part(start, end),
         "second": part(torch.where(has, at + 1, 0), lengths - 1),
@@ -159,7 +176,8 @@ def left_out(inputs: Tensor, targets: Tensor, member: Tensor) -> Tensor:
 
 def _once(phrases: Tensor, member: Tensor) -> Tensor:
     """Members (R, B) whose phrase, tokens (R, B, S), no earlier member has: one left out must not be predicted from itself."""
-    same = (phrases.unsqueeze(2) == phrases.unsqueeze(1)).all(-1)
+    code = (phrases * phrases.new_full((phrases.shape[-1],), _HASH).cumprod(0)).sum(-1)
+    same = code.unsqueeze(2) == code.unsqueeze(1)
     return member & ~(same.tril(-1) & member.unsqueeze(1)).any(-1)
 
 
@@ -198,7 +216,8 @@ def _error(step: Step, wholes: Tensor, own: list[Tensor], member: Tensor) -> Ten
 def penalty(step: Step[Batch]) -> Tensor:
     """(R,)."""
     found, rules = parts(step.batch, step.prepared)
-    chosen = {kind: _KINDS[kind] for kind in _asked(step.parameters) if len(step.prepared[kind])}
+    needed = 1 if step.parameters["target"] == "norm" else None  # which asks nothing of parts
+    chosen = {kind: _KINDS[kind][:needed] for kind in _asked(step.parameters) if len(step.prepared[kind])}
     # The command itself, "whole", was read in the main pass.
     passes = sorted({name for names in chosen.values() for name in names} - {"whole"})
     shown = {name: step.again(found[name])[1] for name in passes} | {"whole": step.representations}

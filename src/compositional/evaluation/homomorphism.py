@@ -1,0 +1,110 @@
+"""Whether networks represent SCAN's commands by their parts: `compositional.measures.homomorphism` on trained networks.
+
+Rules are a conjunction of two phrases ("and", "after") and a modifier of one ("twice", "thrice"). A phrase is represented by the
+mean over positions of what the network shows when it reads the phrase alone. Operators are fitted on phrases of training
+commands and judged on those that only test commands have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from torch import Tensor
+
+from compositional.datasets import scan
+from compositional.evaluation import stimuli
+from compositional.kinds.sequence import SequenceSplit
+from compositional.measures import homomorphism
+from compositional.measures.compositionality import Measure
+from compositional.training.problem import Problem
+
+CONJUNCTIONS = ("and", "after")
+MODIFIERS = ("twice", "thrice")
+PHRASES = 200  # of a rule, seen and held out each, evenly spaced in alphabetical order
+FEWEST = 5  # seen, and held out, for a rule to count
+Whole = tuple[str, ...]  # a phrase and its parts
+Show = Callable[[Problem, dict[str, Tensor], stimuli.Stimuli], dict[str, np.ndarray]]
+
+
+def derivations(command: str) -> Iterator[tuple[str, Whole]]:
+    """Every (rule, (whole, *parts)) of a command: "walk twice and run" is a whole of "and", its "walk twice" one of "twice"."""
+    words = command.split()
+    halves = [command]
+    if rule := next((word for word in words if word in CONJUNCTIONS), None):
+        place = words.index(rule)
+        halves = [" ".join(words[:place]), " ".join(words[place + 1 :])]
+        yield rule, (command, *halves)
+    for half in halves:
+        stem, _, last = half.rpartition(" ")
+        if last in MODIFIERS:
+            yield last, (half, stem)
+
+
+def _wholes(sentences: list[str]) -> dict[str, set[Whole]]:
+    found: dict[str, set[Whole]] = {rule: set() for rule in (*CONJUNCTIONS, *MODIFIERS)}
+    for sentence in sentences:
+        for rule, whole in derivations(sentence):
+            found[rule].add(whole)
+    return found
+
+
+def _some(wholes: set[Whole]) -> list[Whole]:
+    ordered = sorted(wholes)
+    return [ordered[place] for place in np.linspace(0, len(ordered) - 1, min(len(ordered), PHRASES)).round().astype(int)]
+
+
+def _chosen(problem: Problem) -> dict[str, tuple[list[Whole], list[Whole]]]:
+    """Wholes that training shows, and others of the test set, by rule; of rules that have enough of both."""
+    members = [problem.splits[name] for name in ("train", "test")]
+    shown, others = (_wholes(member.input_sentences()) for member in members if isinstance(member, SequenceSplit))
+    held_out = {rule: wholes - shown[rule] for rule, wholes in others.items()}
+    return {
+        rule: (_some(shown[rule]), _some(held_out[rule]))
+        for rule in shown
+        if min(len(shown[rule]), len(held_out[rule])) >= FEWEST
+    }
+
+
+def _stimuli(problem: Problem, phrases: list[str], runs: int) -> stimuli.Stimuli:
+    train, actions = problem.splits["train"], dict(scan.commands())
+    assert isinstance(train, SequenceSplit)
+    split = SequenceSplit(phrases, [actions[one] for one in phrases], train.source, train.target, problem.device)
+    batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(phrases))]
+    return stimuli.Stimuli(phrases, batches, None, (), np.empty(0))
+
+
+def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[dict[str, float]]:
+    """For every run, by name, the held-out error of every rule and its mean over rules, in every representation but those of
+    words; beside it the error in distribution, and the held-out one of the mean of the parts, for which nothing is fitted.
+
+    Empty for tasks whose inputs are not SCAN's commands, and where no rule has wholes that only the test set has.
+
+    Args:
+        weights: (R, ...) by name. show: every representation of every item of the stimuli, (R, items, D) by name.
+    """
+    runs = next(iter(weights.values())).shape[0]
+    chosen = _chosen(problem) if stimuli.phrases(problem, runs) else {}
+    if not chosen:
+        return [{} for _ in range(runs)]
+    phrases = sorted({phrase for both in chosen.values() for wholes in both for whole in wholes for phrase in whole})
+    places = {phrase: place for place, phrase in enumerate(phrases)}
+    found: list[dict[str, float]] = [{} for _ in range(runs)]
+    for name, shown in show(problem, weights, _stimuli(problem, phrases, runs)).items():
+        if name.startswith("word_embedding"):
+            continue
+        for run in range(runs):
+            errors: list[Measure] = []
+            beside = []
+            for rule, (seen, held_out) in chosen.items():
+                rows = np.array([[places[phrase] for phrase in whole] for whole in (*seen, *held_out)])
+                wholes, parts = shown[run][rows[:, 0]], shown[run][rows[:, 1:]]
+                known, joined = np.arange(len(rows)) < len(seen), parts.reshape(len(rows), -1)
+                errors.append(homomorphism.held_out_error(joined, wholes, known))
+                found[run] |= errors[-1].rows(f"homomorphism_error of {rule} in {name}")
+                inside = homomorphism.seen_error(joined[known], wholes[known])
+                beside.append((inside, homomorphism.relative_error(wholes[~known], parts[~known].mean(1))))
+            found[run] |= Measure.mean(errors).rows(f"homomorphism_error in {name}")
+            for label, value in zip(("in_distribution", "of_mean"), np.mean(beside, 0), strict=True):
+                found[run][f"homomorphism_error_{label} in {name}"] = float(value)
+    return found

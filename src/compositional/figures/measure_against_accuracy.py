@@ -1,0 +1,147 @@
+"""Does a measure of representations go with accuracy on recombinations? A panel per task and model, a point per run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from compositional import randomness
+from compositional.figures.shared import style, words
+
+SOURCE = ("metrics.csv", "representations.csv")
+PARAMETERS = words.PARAMETERS | {
+    "measure": {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": [],
+        "description": "metrics as they are called in the table; a model is shown with the first one that it has",
+    },
+    "title": {"type": "string", "default": "", "description": "what the measure is called on its axis"},
+    "references": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "default": {},
+        "description": "what the caption calls it -> prefix of a measure whose mean stands beside, its representation left out",
+    },
+    "sign": {"enum": [-1, 1], "default": 1, "description": "of the correlation that is claimed"},
+}
+RESAMPLES = 2000
+KEY = ["task", "model", "regularizer", "lambda", "seed"]
+
+
+def _rho(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's rank correlation; NaN where one of the two does not vary."""
+    return float(stats.spearmanr(one, other).statistic) if np.ptp(one) and np.ptp(other) else np.nan
+
+
+def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
+    """Rank correlation of two with a third one held fixed: the partial correlation of their ranks. All are (n,)."""
+    if not np.ptp(given):
+        return _rho(one, other)
+    own, first, second = _rho(one, other), _rho(one, given), _rho(other, given)
+    rest = (1 - first**2) * (1 - second**2)
+    return (own - first * second) / np.sqrt(rest) if rest > 0 else np.nan
+
+
+def interval(rows: pd.DataFrame) -> tuple[float, float]:
+    """95 % interval of the rank correlation of value with accuracy: a percentile bootstrap that draws seeds, each with all of its
+    runs, since runs of one seed start from the same weights. NaN for less than three seeds."""
+    by_seed = [own[["value", "accuracy"]].to_numpy() for _, own in rows.groupby("seed")]
+    if len(by_seed) < 3:
+        return np.nan, np.nan
+    source = randomness.generator(randomness.derive("bootstrap over seeds"))
+    drawn = [
+        np.concatenate([by_seed[place] for place in source.integers(len(by_seed), size=len(by_seed))]) for _ in range(RESAMPLES)
+    ]
+    low, high = np.nanquantile([_rho(*values.T) for values in drawn], [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _runs(table: pd.DataFrame, measure: list[str]) -> pd.DataFrame:
+    """One row per run that has the measure: it, its accuracies and the representation it is measured in."""
+    trained = table[table.split != "initialization"]
+    found = [trained[trained.metric == metric].set_index(KEY)[["value", "metric"]] for metric in measure]
+    rows = pd.concat(found)
+    rows = rows[~rows.index.duplicated()].reset_index()
+    for name, split in (("accuracy", "test"), ("fitted", "in_distribution")):
+        rows = rows.join(style.accuracies(table, split).set_index(KEY).value.rename(name), on=KEY)
+    return rows
+
+
+def _draw(axes: Axes, rows: pd.DataFrame, options: dict[str, Any]) -> None:
+    for name, own in rows.groupby("regularizer"):
+        label = "plain" if name == "none" else words.of(name, options)
+        axes.scatter(own.value, own.accuracy, s=16, color=style.color(name), alpha=0.75, linewidths=0, label=label)
+    axes.set_ylim(-0.04, 1.04)
+    axes.grid(color="0.94")
+    axes.set_axisbelow(True)
+
+
+def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -> str:
+    lines = [
+        f"{options['title'].capitalize()} against accuracy on combinations never seen; every point is a run. rho: Spearman's "
+        "rank correlation over the runs of a panel, with a 95 % interval from a bootstrap that draws seeds with all their runs; "
+        "partial: the same with accuracy in distribution held fixed (that on training examples where a task holds nothing else "
+        "out). Runs that diverged are left out.",
+        "",
+    ]
+    stands = 0
+    for (task, model), own in rows.groupby(["task", "model"]):
+        known = own.dropna(subset=["value", "accuracy"])
+        low, high = interval(known)
+        stands += bool(low > 0 if options["sign"] > 0 else high < 0)
+        rho = _rho(known.value.to_numpy(), known.accuracy.to_numpy())
+        given = partial(*(known[column].to_numpy() for column in ("value", "accuracy", "fitted")))
+        lines.append(
+            f"* {task}, {model} ({len(known)} runs, {known.seed.nunique()} seeds): rho {rho:+.2f} "
+            f"({low:+.2f} to {high:+.2f}), partial {given:+.2f}; {own.metric.iloc[0]}"
+        )
+        lines.append("")
+        cell = table[(table.task == task) & (table.model == model)]
+        suffix = f" in {own.metric.iloc[0].rpartition(' in ')[2]}"
+        for name, group in known.groupby("regularizer"):
+            line = f"  - {'plain' if name == 'none' else name}: {group.value.mean():.3f}, accuracy {group.accuracy.mean():.3f}"
+            for called, prefix in options["references"].items():
+                start, _, kind = prefix.partition("(")
+                wanted = f"{start.strip()}{suffix}" + (f" ({kind}" if kind else "")
+                values = cell[(cell.regularizer == name) & (cell.metric == wanted)].value
+                line += f"; {called} {values.mean():.3f}" if len(values) else ""
+            lines.append(line)
+        lines.append("")
+    cells = rows.groupby(["task", "model"]).ngroups
+    side = "above" if options["sign"] > 0 else "below"
+    lines.append(
+        f"Claim: it goes with accuracy, a rank correlation whose interval lies {side} 0 in most panels: it does in {stands} of "
+        f"{cells}: {style.verdict(stands > cells / 2)}."
+    )
+    return "\n".join(lines)
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS.
+
+    Raises:
+        ValueError: no run has the measure.
+    """
+    if not set(options["measure"]) & set(table.metric):
+        raise ValueError(f"measure_against_accuracy: no run has {' or '.join(map(repr, options['measure'])) or 'a measure'}")
+    rows = _runs(table, options["measure"])
+    tasks, models = rows.task.unique(), rows.model.unique()
+    figure, grid = plt.subplots(
+        len(models), len(tasks), figsize=(2.6 * len(tasks) + 0.4, 2.3 * len(models) + 0.6), squeeze=False, layout="constrained"
+    )
+    for (line, column), axes in np.ndenumerate(grid):
+        own = rows[(rows.task == tasks[column]) & (rows.model == models[line])].dropna(subset=["value", "accuracy"])
+        axes.set_visible(len(own) > 0)
+        if len(own):
+            _draw(axes, own, options)
+            axes.set_title(f"{words.of(tasks[column], options)}\n{words.of(models[line], options)}", fontsize=9)
+            axes.set(xlabel=options["title"], ylabel="accuracy, recombinations")
+    figure.legend(*style.legend_entries(grid.flat), loc="outside lower center", fontsize=8, ncols=4)
+    return figure, _caption(rows, table, options)
