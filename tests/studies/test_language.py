@@ -608,7 +608,21 @@ def meta_sequence_to_sequence_by_hand(w, words, previous, names):
     return linear(w, "output", decided)
 
 
-REFERENCES = [primitive_attention_by_hand, lstm_attention_by_hand, lstm_input_feeding_by_hand]
+def cgps_by_hand(w, words, previous, names):
+    states = both_ways(w, "encoder", w["function_embedding"][words])
+    hidden, outputs = ends_of(states), []
+    cell = attended = torch.zeros_like(hidden)
+    for _ in previous:
+        gates = attended @ w["decoder.input"] + hidden @ w["decoder.recurrent"] + w["decoder.bias"]
+        hidden, cell = stepped(gates, cell)
+        context = (states @ w["key.weight"] @ hidden).softmax(0) @ states
+        attended = torch.cat([hidden, context]) @ w["attended.weight"]
+        shares = linear(w, "position", attended)[: len(words)].softmax(0)  # of the input's positions alone
+        outputs.append(linear(w, "output", shares @ w["primitive_embedding"][words]))
+    return torch.stack(outputs)
+
+
+REFERENCES = [primitive_attention_by_hand, lstm_attention_by_hand, lstm_input_feeding_by_hand, cgps_by_hand]
 REFERENCES += [syntactic_attention_by_hand, meta_sequence_to_sequence_by_hand]
 
 
@@ -633,6 +647,14 @@ def test_recurrent_models_equal_their_equations(problem, reference):
             torch.testing.assert_close(ours[row][:length], expected, atol=1e-6, rtol=1e-6)
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_cgps_refuses_inputs_longer_than_its_positions(problem):
+    case = problem("cgps")
+    _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
+    weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
+    with pytest.raises(ValueError, match="positions: 4 is too few, inputs have up to 10 with their end"):
+        case.model.forward(case.model_parameters | {"positions": 4}, weights, batch, silent_tap)
 
 
 def test_the_transformer_without_positions_equals_pytorch_s_layers(problem):

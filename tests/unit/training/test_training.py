@@ -37,6 +37,7 @@ def assert_independent(case, runs):
     ("model", "options"),
     [
         ("primitive_attention", {"primitive_width": 12, "function_width": 4, "encoder_width": 20}),
+        ("cgps", {"primitive_width": 12, "function_width": 4, "encoder_width": 20, "positions": 11}),
         ("lstm_attention", {"embedding_width": 20, "encoder_width": 12, "copying": True}),
         ("lstm_input_feeding", {"embedding_width": 20, "width": 12}),
         ("syntactic_attention", {"semantic_width": 4, "width": 24}),

@@ -1,0 +1,112 @@
+"""CGPS (Li, Zhao, Wang, Hestness: "Compositional Generalization for Primitive Substitutions", EMNLP 2019), with the attention of
+the authors' repository (yli1/CGPS, commit f25120b).
+
+Two streams as in `primitive_attention`: *what* an output word is comes from one embedding of the input words, *where* to look
+from another, and the decoder sees no output words. Unlike there, where to look is decided in two stages. The decoder attends to
+the encoder's states (Luong, Pham and Manning 2015, scores by projected keys). What it makes of them is the next step's input
+(input feeding) and gives one score for each *position* of the input, whatever the word there. As in the original, forget gates
+begin at 1 and the layers of attention have no bias. Unlike there, the decoder's cell begins with zeros, where it is the encoder's
+last, and weights other than embeddings have the library's usual initialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositional import randomness
+from compositional.kinds.sequence import Batch
+from compositional.layers import Weights
+from compositional.layers.functional import aligned, embedding, linear, padding_bias, reorder
+from compositional.layers.recurrent import cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
+
+KIND = "sequence"
+REPRESENTATIONS = ("word_embedding", "encoder_states")
+PARAMETERS = {
+    "primitive_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 16,
+        "description": "width of the *what* embedding",
+    },
+    "function_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 8,
+        "description": "width of the *where* embedding",
+    },
+    "encoder_width": {
+        "type": "integer",
+        "minimum": 4,
+        "multipleOf": 4,
+        "default": 32,
+        "description": "encoder units per direction; the decoder has twice as many",
+    },
+    "positions": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 16,
+        "description": "positions that can be looked at: at least the words of the longest input, and one for its end",
+    },
+}
+
+
+def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """Weights of one run. Embeddings are uniform in [-1, 1), the scale that the noise of `entropy` is measured against."""
+    words, actions = len(task["source_words"]), len(task["target_words"])
+    primitive, function, width = (parameters[key] for key in ("primitive_width", "function_width", "encoder_width"))
+    weights = {
+        "primitive_embedding": randomness.uniform_tensor(source, (words, primitive), -1, 1),
+        "function_embedding": randomness.uniform_tensor(source, (words, function), -1, 1),
+    }
+    for direction in ("forward", "backward"):
+        weights |= initialize_lstm(source, function, width, f"encoder.{direction}")
+    # Two inputs of the same width: what was attended to, and the state.
+    weights |= initialize_lstm(source, 2 * width, 2 * width, "decoder")
+    for name in ("encoder.forward", "encoder.backward", "decoder"):
+        _, forget, _, _ = weights[f"{name}.bias"].chunk(4)
+        forget += 1
+    weights["key.weight"] = initialize_linear(source, 2 * width, 2 * width, "key")["key.weight"]
+    weights["attended.weight"] = initialize_linear(source, 4 * width, 2 * width, "attended")["attended.weight"]
+    weights |= initialize_linear(source, 2 * width, aligned(parameters["positions"]), "position")
+    return weights | initialize_linear(source, primitive, actions, "output")
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
+    """Logits (R, N, actions) in chunk order; teacher forcing or not makes no difference here.
+
+    Raises:
+        ValueError: an input is longer than `positions`.
+    """
+    mask, layout = batch.input_mask, batch.layout
+    if (longest := mask.shape[2]) > parameters["positions"]:
+        raise ValueError(f"cgps: positions: {parameters['positions']} is too few, inputs have up to {longest} with their end")
+    primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
+    function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
+    states, hidden = encode(weights, function, layout.reading, batch.input_lengths, mask)
+    states = tap("encoder_states", states, mask)
+    keys, blocked = linear(states, weights["key.weight"]), padding_bias(mask, states.dtype).unsqueeze(2)
+
+    carried = torch.cat([weights["decoder.input"], weights["decoder.recurrent"]], 1)
+    bias = weights["decoder.bias"].unsqueeze(1)
+    cell, attended = torch.zeros_like(hidden), torch.zeros_like(hidden)
+    found: list[Tensor] = []
+    for size in layout.writing.sizes:
+        if not found or size < hidden.shape[1]:
+            hidden, cell, attended, keys, states, blocked = (
+                of[:, :size] for of in (hidden, cell, attended, keys, states, blocked)
+            )
+            key, value, block = (of.flatten(0, 1) for of in (keys, states, blocked))
+        hidden, cell = cell_step(torch.baddbmm(bias, torch.cat([attended, hidden], 2), carried), cell)
+        context = torch.bmm(look(hidden, key, block), value).view_as(hidden)
+        attended = linear(torch.cat([hidden, context], 2), weights["attended.weight"])
+        found.append(attended)
+    decided = reorder(torch.cat(found, 1), layout.to_chunks, layout.to_steps)
+    scores = linear(decided, weights["position.weight"], weights["position.bias"])[..., :longest]
+    shares = (scores + padding_bias(mask, scores.dtype)[:, layout.positions[:, 0]]).softmax(2)
+    return linear(looked_at(shares, primitive, layout), weights["output.weight"], weights["output.bias"])

@@ -1,0 +1,58 @@
+"""Correlations and claims of the figure of a measure against accuracy, by hand."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from compositional.figures import measure_against_accuracy
+from compositional.plugins import defaults
+
+OPTIONS = defaults("figures.measure_against_accuracy") | {
+    "measure": ["error in states", "error in penultimate"],
+    "title": "error",
+    "references": {"shuffled": "error (shuffled)"},
+    "sign": -1,
+}
+
+
+def table(sign: float) -> pd.DataFrame:
+    """Three seeds of three lambdas: the error falls (sign -1) or rises with accuracy; 5 when shuffled."""
+    rows = []
+    for seed in range(3):
+        for place, strength in enumerate((0.0, 0.1, 1.0)):
+            key = ("scan_jump", "lstm", "entropy" if strength else "none", strength, seed)
+            accuracy = 0.1 + 0.3 * place + 0.01 * seed
+            for split, metric, value in (
+                ("test", "accuracy", accuracy),
+                ("train", "accuracy", 1.0),
+                ("probe", "error in states", 1 + sign * accuracy),
+                ("probe", "error in states (shuffled)", 5.0),
+            ):
+                rows.append((*key, split, metric, value))
+    return pd.DataFrame(rows, columns=[*measure_against_accuracy.KEY, "split", "metric", "value"])
+
+
+def test_partial_correlation_by_hand():
+    one, given = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])
+    # Spearman's rho of one and given: 1 - 6 * 2 / (4 * 15) = 0.8; of one with itself 1: (1 - 0.64) / (1 - 0.64).
+    assert measure_against_accuracy.partial(one, one, given) == pytest.approx(1)
+    other = np.array([2.0, 1.0, 4.0, 3.0])  # rho with one 0.6, with given 0
+    assert measure_against_accuracy.partial(one, other, given) == pytest.approx(0.6 / np.sqrt(1 - 0.64))
+    assert measure_against_accuracy.partial(one, other, np.ones(4)) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(("sign", "said"), [(-1, "1 of 1: holds"), (1, "0 of 1: DOES NOT HOLD")])
+def test_the_claim_stands_where_the_interval_is_on_its_side_of_zero(sign, said):
+    figure, caption = measure_against_accuracy.draw(table(sign), OPTIONS)
+    plt.close(figure)
+    assert f"(9 runs, 3 seeds): rho {sign:+.2f} ({sign:+.2f} to {sign:+.2f}), partial {sign:+.2f}; error in states" in caption
+    assert said in caption
+    assert f"plain: {1 + sign * 0.11:.3f}, accuracy 0.110; shuffled 5.000" in caption
+
+
+def test_without_the_measure_there_is_no_figure():
+    with pytest.raises(ValueError, match="no run has 'loss of nothing'"):
+        measure_against_accuracy.draw(table(1), OPTIONS | {"measure": ["loss of nothing"]})
