@@ -53,6 +53,21 @@ def cogs(folder: Path) -> None:
         (folder / name).write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
 
 
+def daxy(folder: Path) -> None:
+    """Sentences of three subjects and five adjectives, and two with the new word."""
+    subjects = {"i am": "je suis", "you are": "tu es", "he is": "il est"}
+    adjectives = {"tired": "fatigue", "sick": "malade", "rich": "riche", "brave": "brave", "calm": "calme"}
+    pairs = [(f"{a} {b} .", f"{c} {d} .") for (a, c), (b, d) in product(subjects.items(), adjectives.items())]
+    new = [("you are daxy .", "tu es daxiste ."), ("he is daxy .", "il est daxiste .")]
+    held_out = [("you are brave .", "tu es brave .")]
+    for name, rows in {
+        "train": [pair for pair in pairs if pair not in held_out],
+        "test": new + held_out,
+        "test.daxy": new,
+    }.items():
+        (folder / name).write_text("".join(f"IN: {a} OUT: {b}\n" for a, b in rows), encoding="utf-8")
+
+
 def geoquery(folder: Path) -> None:
     """Questions of two forms on places of one word or two, some of them of no place."""
     forms = {"how big is {}": "( A , ( _size ( B , A ) , _const ( B , {} ) ) )"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -141,7 +142,7 @@ def predictions(
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
     """For each run {(split, metric): value} of what only decoding tells: what the task's "decoding" in task.json asks for.
 
-    {"beam": hypotheses, "bleu": whether sentences are text in subwords, "brackets": whether they are forms to
+    {"beam": hypotheses, "bleu": whether sentences are text, in subwords or in "words", "brackets": whether they are forms to
     read as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu (sacrebleu's default, on text put
     together from its subwords) and "accuracy, brackets repaired", on every split but the training set.
     """
@@ -153,7 +154,7 @@ def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str,
         for result, rows in zip(results, predictions(problem, weights, split, None, asked["beam"]), strict=True):
             result[split, "accuracy_beam"] = sum(target == found for _, target, found in rows) / len(rows)
             if asked["bleu"]:
-                result[split, "bleu"] = _bleu(rows)
+                result[split, "bleu"] = _bleu(rows, asked["bleu"] == "words")
             if asked.get("brackets"):
                 right = sum(target == readings.repaired(found) for _, target, found in rows)
                 result[split, "accuracy, brackets repaired"] = right / len(rows)
@@ -165,12 +166,19 @@ def join_subwords(sentence: str) -> str:
     return sentence.replace(" ", "").replace(WORD_MARK, " ").strip()
 
 
-def _bleu(rows: list[tuple[str, str, str]]) -> float:
-    """Corpus BLEU in percent (Papineni et al. 2002; Post 2018) of rows (input, target, prediction) in subwords.
+def _bleu(rows: list[tuple[str, str, str]], words: bool = False) -> float:
+    """Corpus BLEU in percent (Papineni et al. 2002; Post 2018) of rows (input, target, prediction).
 
-    The data are tokenized already, so sacrebleu tokenizes no further.
+    The data are tokenized already, so sacrebleu tokenizes no further. words: what stands between spaces is a word, not a subword,
+    and all targets of an input are references of each of its rows.
     """
     from sacrebleu.metrics import BLEU
 
-    targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
-    return BLEU(tokenize="none").corpus_score(found, [targets]).score
+    if not words:
+        targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
+        return BLEU(tokenize="none").corpus_score(found, [targets]).score
+    of: dict[str, list[str]] = {}
+    for source, target, _ in rows:
+        of.setdefault(source, []).append(target)
+    references = zip_longest(*(of[source] for source, _, _ in rows))
+    return BLEU(tokenize="none").corpus_score([found for _, _, found in rows], list(references)).score

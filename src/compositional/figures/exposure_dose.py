@@ -98,7 +98,9 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
         curves = _curves(rows)
         shown = ", ".join(f"{count}: {style.mean(curves[count])}" for count in curves)
         lost = int(rows.value.isna().sum())
-        lines.append(f"* {label} ({len(curves)} draws{f', {lost} runs diverged' if lost else ''}): {shown}")
+        lines.append(
+            f"* {label} ({len(curves)} draw{'s' if len(curves) > 1 else ''}{f', {lost} runs diverged' if lost else ''}): {shown}"
+        )
         model, regularizer = rows.model.iloc[0], rows.regularizer.iloc[0]
         if regularizer != "none":
             plain = _curves(everything[(everything.model == model) & (everything.regularizer == "none")])
@@ -115,7 +117,7 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
 
 def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: str) -> None:
     """One method: every draw a dot, mean and interval a line; place: its number, by which its dots move aside."""
-    aside = 1 + 0.06 * place
+    aside = 1 + 0.02 * place
 
     def beside(counts: pd.Series | np.ndarray) -> np.ndarray:
         return np.expm1(np.log1p(np.asarray(counts, dtype=float)) + np.log(aside))

@@ -16,6 +16,7 @@ PARAMETERS = {
 WORDS = {
     # tasks
     "cogs": "COGS",
+    "daxy": "English to French, one new word",
     "digits_concat": "pairs of digits",
     "geoquery_funql": "GeoQuery in FunQL: query split",
     "geoquery_funql_glued": "the same, commas glued",

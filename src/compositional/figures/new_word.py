@@ -1,0 +1,99 @@
+"""A word that training shows in one sentence: in how many others is it right, and how good are ordinary translations?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.stats import binomtest
+
+from compositional.figures.shared import style
+
+SOURCE = "metrics.csv"
+PARAMETERS = {
+    "methods": {
+        "type": "object",
+        "names": "methods",
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+        },
+        "default": {},
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
+    },
+    "published": {
+        "type": ["number", "null"],
+        "minimum": 0,
+        "maximum": 1,
+        "default": None,
+        "description": "share of the sentences that a published network has right, drawn as a line; null: none",
+    },
+}
+_CONTEXT = "accuracy of context/"
+
+
+def _counts(own: pd.DataFrame) -> tuple[int, int]:
+    """How many answers are right, and of how many: every seed answers once a sentence. Diverged runs give none."""
+    answers = own[own.metric.str.startswith(_CONTEXT) & (own.split == "test")].value.dropna()
+    return round(answers.sum()), len(answers)
+
+
+def _ordinary(own: pd.DataFrame, metric: str) -> pd.Series:
+    return own[(own.split == "in_distribution") & (own.metric == metric)].value
+
+
+def _caption(methods: dict[str, pd.DataFrame], published: float | None) -> str:
+    """Numbers, all from the table."""
+    everything = pd.concat(methods.values())
+    lines = [
+        "Translation with one new word, which training shows in one sentence only. Left: share of the other sentences with it "
+        "that are right, exact match of one translation each; every seed is a dot, the bar is over all answers with Wilson's "
+        "95 % interval, which takes answers of one seed as independent. Right: BLEU on ordinary sentences (percent, sacrebleu, "
+        "all translations of a sentence in the set as references), which says whether the network translates at all. No "
+        "checkpoint is chosen." + style.swaps_words(everything, everything),
+        "",
+    ]
+    for label, own in methods.items():
+        right, asked = _counts(own)
+        if not asked:
+            lines.append(f"* {label}: all runs diverged")
+            continue
+        low, high = binomtest(right, asked).proportion_ci(method="wilson")
+        contexts = own[own.metric.str.startswith(_CONTEXT)].groupby("metric", sort=False).value.mean()
+        each = ", ".join(f"{name.removeprefix(_CONTEXT).replace('_', ' ')} {value:.2f}" for name, value in contexts.items())
+        bleu, exact = (style.summary(_ordinary(own, metric)) for metric in ("bleu", "accuracy"))
+        lines.append(
+            f"* {label}: {right} of {asked} right, {right / asked:.3f} [{low:.3f}, {high:.3f}]; ordinary sentences: BLEU {bleu}, "
+            f"exact match {exact}"
+        )
+        lines.append(f"  - by what stands before the word: {each}")
+    return "\n".join(lines + ([f"* published: {published:.3f}"] if published is not None else []))
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    methods = {label: own for label, own in style.methods(table, options["methods"]).items() if len(own)}
+    size = (7.2, 0.34 * len(methods) + 1.2)
+    figure, (left, right) = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained")
+    for place, own in enumerate(methods.values()):
+        shade = style.color(own.regularizer.iloc[0])
+        shares = own[(own.split == "test") & (own.metric == "accuracy")].value.dropna()
+        left.scatter(shares, [place] * len(shares), s=12, color=shade, alpha=0.4, linewidths=0)
+        hits, asked = _counts(own)
+        if asked:
+            low, high = binomtest(hits, asked).proportion_ci(method="wilson")
+            mean = hits / asked
+            spread = [[mean - low], [high - mean]]
+            left.errorbar([mean], [place], xerr=spread, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2)
+        style.seeds_and_mean(right, _ordinary(own, "bleu").to_numpy(), place, shade, largest=100)
+    if options["published"] is not None:
+        left.axvline(options["published"], color="0.45", linestyle=":", linewidth=1)
+    left.set_yticks(range(len(methods)), list(methods))
+    left.set(xlabel="sentences with the new word, share right", xlim=(-0.03, 1.03), ylim=(len(methods) - 0.5, -0.5))
+    right.set(xlabel="BLEU, ordinary sentences", xlim=(0, None))
+    for axes in (left, right):
+        axes.grid(axis="x", color="0.92")
+        axes.set_axisbelow(True)
+    return figure, _caption(methods, options["published"])
