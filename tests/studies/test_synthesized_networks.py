@@ -776,7 +776,9 @@ def test_a_generation_built_again_has_the_same_bytes(built):
     task = "results/splits/raven_evolved_loop0_generation2/task.json"
     run = "results/runs/raven_evolved_loop0_generation2/graph_structured/none/lambda=0/seed=1/weights.safetensors"
     before = built.read(task, run)
-    for path in (built.folder / "results/store/entries").rglob("weights.safetensors"):
+    entries = [*(built.folder / "results/store/entries").rglob("*.safetensors")]
+    assert entries
+    for path in entries:
         path.unlink()
     built.snakemake(LIBRARY, "--force", overlay=overlay)
     built.snakemake("results/splits/raven_evolved_loop0_generation2", "--force", overlay=overlay)
