@@ -1,8 +1,9 @@
-"""CPU time of a dry run of a large grid: python benchmarks/dry_run.py [runs, default 2000]."""
+"""CPU time and memory of a dry run of a large grid: python benchmarks/dry_run.py [runs, default 2000]."""
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,9 @@ def main() -> None:
         after = os.times()
     seconds = after.children_user + after.children_system - before.children_user - before.children_system
     clock = after.elapsed - before.elapsed
-    print(f"{SEEDS * (len(strengths) + 1)} runs resolved in {seconds:.1f} s of CPU time ({clock:.1f} s on the clock)")
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    runs = SEEDS * (len(strengths) + 1)
+    print(f"{runs} runs resolved in {seconds:.1f} s of CPU time ({clock:.1f} s on the clock) and {memory:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 # Shared by all rules, and all that only Snakemake can do. What is made, of what, and what is out of date, says compositional.planning.
 
+import gc
 import os
 import shlex
 import sys
 from pathlib import Path
 
+# What is made while files are parsed and jobs are found stays: to look for garbage in it is a seventh of the time of a dry run.
+gc.disable()
 # Not workflow.basedir: where this is a module of another workflow, that is the other's folder.
 ROOT = Path(str(workflow.current_basedir)).parent
 SOURCES = ROOT / "src"
@@ -77,9 +80,10 @@ config["store"] = os.environ.get("COMPOSITIONAL_STORE") or config["store"]
 if MAIN:
     try:
         RECIPES = Recipes(Configuration(config, ROOT / "config" / "schema.yaml"))
-        WANTED = targets.wanted_runs(RECIPES.configuration, targets.targets(sys.argv))
-        PACKS = {stage: packs.plan(stage, WANTED, RECIPES) for stage in packs.STAGES}
-        REASONS = {stage: packs.reasons(stage, WANTED, RECIPES) for stage in packs.STAGES}
+        wanted = targets.wanted_runs(RECIPES.configuration, targets.targets(sys.argv))
+        WANTED = {stage: packs.needed(stage, wanted, RECIPES.figures) for stage in packs.STAGES}
+        PACKS = {stage: packs.plan(stage, WANTED[stage], RECIPES) for stage in packs.STAGES}
+        REASONS = {stage: packs.reasons(stage, WANTED[stage], RECIPES) for stage in packs.STAGES}
         ARCHIVED = Archived(RECIPES)
     except (ConfigurationError, ValueError, OSError) as error:
         sys.exit(str(error))
@@ -116,7 +120,7 @@ def of_pack(pack):
     stage = pack.content["stage"]
 
     def inputs(wildcards):
-        outdated = any(RECIPES.outdated(record) is not None for run, record in zip(pack.runs, pack.records) if run in WANTED)
+        outdated = any(RECIPES.outdated(record) is not None for run, record in zip(pack.runs, pack.records) if run in WANTED[stage])
         records = [f"results/{record}" for record in pack.records]
         return made_from(pack.name, pack.content, pack.inputs, records, outdated, REASONS[stage].get(pack.family, []))
 
@@ -144,6 +148,7 @@ def resources_of(pack):
 
 def begin():
     """What is written when a build starts, before any job."""
+    gc.enable()
     if MAIN:
         if why := provenance.without_commit():
             print(f"warning: records will name no commit, though there is {ROOT}/.git: {why}", file=sys.stderr)
@@ -153,7 +158,7 @@ def begin():
             for name, content in JOBS.items():
                 if not os.path.exists(f"results/recipes/{name}.json"):
                     files.write_json(Path(f"results/recipes/{name}.json"), content)
-            progress.announce(Path("results/progress"), packs.work(PACKS["train"], JOBS, WANTED, RECIPES))
+            progress.announce(Path("results/progress"), packs.work(PACKS["train"], JOBS, WANTED["train"], RECIPES))
         except OSError as error:
             sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
 

@@ -19,7 +19,7 @@ from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
 from compositional.records.entries import entries, plan_of, stores
 from compositional.records.places import STAGES, record_of_run
-from compositional.runs import Run, run_folder
+from compositional.runs import Run
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Pack:
 
     def files(self, name: str) -> list[str]:
         """The file of this name of every run."""
-        return [str(run_folder("results", run) / name) for run in self.runs]
+        return [f"results/{record_of_run(run, name)}" for run in self.runs]
 
 
 def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
@@ -136,6 +136,13 @@ def _pack_of(record: str, recipes: Recipes) -> list[str] | None:
     """The pack that a run's record names; None if a file is gone."""
     known = recipes.record(record)
     return known["pack"] if known and all((recipes.results / path).exists() for path in recipes.made(record)) else None
+
+
+def needed(stage: str, wanted: dict[Run, frozenset[str]], figures: dict[str, dict]) -> dict[Run, frozenset[str]]:
+    """Those of the wanted runs that a stage works on: what runs represent is measured only where a figure, or a target, asks."""
+    measured = provenance.RUN_RECORDS["representation.json"]
+    ask = {"runs", *(name for name, figure in figures.items() if not set(measured).isdisjoint(figure["sources"]))}
+    return {run: need for run, need in wanted.items() if stage != "represent" or need & ask}
 
 
 def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> list[Pack]:

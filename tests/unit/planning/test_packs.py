@@ -145,3 +145,11 @@ def test_a_lambda_is_that_of_its_path():
     (_, run) = expand(grid)
     assert Run.parse(run.path) == run
     assert run.strength == 0.316227766017
+
+
+def test_what_runs_represent_is_measured_only_where_a_figure_or_a_target_asks(tmp_path):
+    plain, shown, asked = runs([0, 1, 2], [0.1])
+    wanted = {plain: frozenset({"curves"}), shown: frozenset({"curves", "vectors"}), asked: frozenset({"runs"})}
+    figures = {"curves": {"sources": ["history.csv"]}, "vectors": {"sources": ["metrics.csv", "vectors.csv"]}}
+    assert packs.needed("represent", wanted, figures) == {shown: wanted[shown], asked: wanted[asked]}
+    assert packs.needed("evaluate", wanted, figures) == packs.needed("train", wanted, figures) == wanted
