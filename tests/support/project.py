@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +17,26 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FIGURE = "results/figures/ablation.pdf"
 RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
+# To import Snakemake takes half of a call that finds nothing to do. So calls are forks of a process that has imported it, and
+# nothing of this project.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["snakemake.api", "snakemake.cli", "jsonschema"])
+
+
+def _main(words: list[str], folder: Path, environment: dict[str, str], streams: list[str]) -> None:
+    """What `python -m snakemake` does in a folder and an environment."""
+    for number, path in enumerate(streams, start=1):
+        os.dup2(os.open(path, os.O_WRONLY), number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    # As Python begins: no source of this checkout, only of the copy.
+    own = [path for path in sys.path if path and ROOT not in Path(path).parents]
+    sys.path[:] = [str(folder), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *own]
+    from snakemake import cli
+
+    sys.argv = [str(Path(cli.__file__).with_name("__main__.py")), *words]
+    cli.main()
 
 
 class Project:
@@ -35,11 +58,21 @@ class Project:
         files = ["tests/support/tiny.yaml", *([overlay] if overlay else [])]
         return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", *files]
 
-    def snakemake(self, *arguments: str, overlay: str | None = None, succeeds: bool = True) -> str:
+    def call(self, *arguments: str, overlay: str | None = None, **environment: str) -> subprocess.CompletedProcess:
+        """A call, with additions to the environment, that has ended."""
+        _, _, _, *words = self.command(*arguments, overlay=overlay)
+        with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
+            made = (words, self.folder, os.environ | environment, [output.name, errors.name])
+            process = FORKS.Process(target=_main, args=made)
+            process.start()
+            process.join(1800)
+            code = process.exitcode
+            process.kill()
+            return subprocess.CompletedProcess(words, code, output.read(), errors.read())
+
+    def snakemake(self, *arguments: str, overlay: str | None = None, succeeds: bool = True, **environment: str) -> str:
         """Output of a call; fails the test with it if the call does not end as expected."""
-        done = subprocess.run(
-            self.command(*arguments, overlay=overlay), cwd=self.folder, capture_output=True, text=True, timeout=1800, check=False
-        )
+        done = self.call(*arguments, overlay=overlay, **environment)
         output = done.stdout + done.stderr
         assert (done.returncode == 0) == succeeds, output
         return output

@@ -65,19 +65,9 @@ class Built(Project):
     def configure(self, **training) -> None:
         self.overlay(overlay(**training))
 
-    def call(self, *arguments: str, succeeds: bool = True, **environment: str) -> str:
-        done = subprocess.run(
-            self.command(*arguments, overlay="overlay.yaml"),
-            cwd=self.folder,
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        output = done.stdout + done.stderr
-        assert (done.returncode == 0) == succeeds, output
-        return output
+    def told(self, *arguments: str, succeeds: bool = True, **environment: str) -> str:
+        """Output of a call with today's overlay."""
+        return self.snakemake(*arguments, overlay="overlay.yaml", succeeds=succeeds, **environment)
 
     def tree(self, times: bool = True) -> dict[str, tuple]:
         """Every result with its bytes and its time."""
@@ -98,13 +88,13 @@ class Built(Project):
         """The jobs of a call by stage, and the runs that it trained."""
         arguments = [*(targets or self.targets), *options]
         before = self.tree()
-        shown = self.call(*arguments, "-n", **environment)
+        shown = self.told(*arguments, "-n", **environment)
         assert self.tree() == before
         shutil.rmtree(self.folder / "results/logs", ignore_errors=True)
-        done = self.call(*arguments, **environment)
+        done = self.told(*arguments, **environment)
         assert jobs(shown) == jobs(done), f"-n:\n{shown}\nreal:\n{done}"
         if jobs(done):
-            assert jobs(again := self.call(*arguments, "-n", **environment)) == [], again
+            assert jobs(again := self.told(*arguments, "-n", **environment)) == [], again
         logs = [path.read_text() for path in (self.folder / "results/logs/train").glob("*.log")]
         trained = {run for log in logs for run in re.findall(r"^(\S+/seed=\d+) step \d+", log, re.MULTILINE)}
         self.said = shown
@@ -212,64 +202,79 @@ def test_what_changes_no_result_makes_nothing_again(built):
     assert built.numbers()[ARROW] == before[ARROW]
 
 
-@pytest.mark.parametrize("options", [(), ("--persistence-backend", "db")], ids=["files", "db"])
-def test_an_option_changed_and_changed_back(built, options):
-    """Snakemake's own memory, in files or in a database, there or deleted, decides nothing."""
+def test_an_option_changed_and_changed_back(built):
     before = built.numbers()
-    if options and "--persistence-backend" not in built.call("--help"):
-        pytest.skip("this Snakemake has one way to remember")
     built.configure(learning_rate=0.004)
-    assert built.exactly(options=options) == (PACK, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
+    assert built.exactly() == (PACK, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
     assert "made again: 2 runs of digits_concat/cnn/none: learning_rate 0.001 -> 0.004" in built.said
     assert built.numbers() != before
     remove(built, ".snakemake")
     built.configure()
-    assert built.exactly(options=options) == (PACK, set())  # from the store
+    assert built.exactly() == (PACK, set())  # from the store
     assert built.numbers() == before
+
+
+def test_snakemakes_own_memory_decides_nothing(built):
+    """In a database, there or deleted; the test above has it in files."""
+    options = ("--persistence-backend", "db")
+    if options[0] not in built.told("--help"):
+        pytest.skip("this Snakemake has one way to remember")
+    made = {"train": 1, "evaluate": 1, "aggregate": 1, "plot": 1}
     built.configure(learning_rate=0.004)
-    assert built.exactly(options=options) == (PACK, set())
+    assert built.exactly(SMALL, options=options) == (made, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
+    remove(built, ".snakemake")
+    built.configure()
+    assert built.exactly(SMALL, options=options) == (made, set())
+    built.configure(learning_rate=0.004)
+    assert built.exactly(SMALL, options=options) == (made, set())
 
 
 @pytest.mark.parametrize(
-    ("name", "store", "expected", "trained"),
+    ("names", "expected", "trained"),
     [
-        (ARROW, False, {"split": 1} | PACK, set()),
-        (f"{RUN}/weights.safetensors", True, PACK, set()),
-        (f"{RUN}/weights.safetensors", False, PACK, {RUN}),
-        (f"{RUN}/history.csv", False, PACK, {RUN}),
-        (f"{RUN}/run.json", False, PACK, {RUN}),
-        (f"{RUN}/metrics.csv", False, {"evaluate": 1, "aggregate": 2, "plot": 2}, set()),
-        (f"{SCAN}/predictions.csv", False, {"evaluate": 1, "aggregate": 1, "plot": 1}, set()),
-        (f"{RUN}/evaluation.json", False, {"evaluate": 1, "aggregate": 2, "plot": 2}, set()),
-        ("results/tables/small.csv", False, {"aggregate": 1, "plot": 1}, set()),
-        (SMALL, False, {"plot": 1}, set()),
-        ("results/figures/small.provenance.json", False, {"plot": 1}, set()),
+        (
+            [f"{RUN}/weights.safetensors", f"{SIDE}/history.csv", f"{SCAN}/run.json"],
+            {"train": 3, "evaluate": 3, "aggregate": 2, "plot": 2},
+            {RUN, SIDE, SCAN},
+        ),
+        (
+            [ARROW, f"{SIDE}/metrics.csv", f"{SCAN}/predictions.csv"],
+            {"split": 1, "train": 1, "evaluate": 3, "aggregate": 2, "plot": 2},
+            set(),
+        ),
+        ([f"{SIDE}/evaluation.json", "results/tables/small.csv"], {"evaluate": 1, "aggregate": 2, "plot": 2}, set()),
+        ([SMALL, "results/figures/whole.provenance.json"], {"plot": 2}, set()),
     ],
+    ids=["what training makes", "what weights outlive", "what is measured", "figures"],
 )
-def test_what_was_damaged_is_made_again_and_trained_only_where_weights_are_lost(built, name, store, expected, trained):
+def test_what_was_damaged_is_made_again_and_trained_only_where_weights_are_lost(built, names, expected, trained):
+    """Without the store. What is damaged at once is of different families: each is made again for itself."""
     before = built.numbers()
-    damage(built.folder / name)
-    if not store:
-        remove(built, "results/store")
+    remove(built, "results/store")
+    for name in names:
+        damage(built.folder / name)
     assert built.exactly() == (expected, {run.removeprefix("results/runs/") for run in trained})
     assert built.numbers() == before
 
 
-def test_a_record_that_was_edited_does_not_vouch(built):
-    """The store keeps what was so."""
-    edit(built, f"{RUN}/run.json", '"status": "done"', '"status": "diverged"')
+def test_what_the_store_keeps_is_not_trained_again(built):
+    """Weights that were damaged, and a record that was edited, which vouches for nothing."""
+    before = built.numbers()
+    damage(built.folder / f"{RUN}/weights.safetensors")
+    edit(built, f"{OTHER}/run.json", '"status": "done"', '"status": "diverged"')
     assert built.exactly() == (PACK, set())
     assert "made again: 1 runs of digits_concat/cnn/none: no record vouches for what is there" in built.said
-    assert json.loads((built.folder / RUN / "run.json").read_text())["status"] == "done"
+    assert "weights.safetensors was altered or damaged after it was made" in built.said
+    assert json.loads((built.folder / OTHER / "run.json").read_text())["status"] == "done"
+    assert built.numbers() == before
 
 
 def test_code_that_writes_reaches_existing_runs_without_training(built):
     """With the store, and without."""
     remove(built, "results/store")
     edit(built, "src/compositional/stages/train.py", '"raw_sha256": problem', '"more": 1, "raw_sha256": problem')
-    everything = {"train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}
     before = built.numbers()
-    assert built.exactly() == (everything, set())
+    assert built.exactly(SMALL, f"{SIDE}/run.json") == ({"train": 2, "evaluate": 1, "aggregate": 1, "plot": 1}, set())
     assert "made again: 2 runs of digits_concat/cnn/none: the code that writes it" in built.said
     assert json.loads((built.folder / SIDE / "run.json").read_text())["more"] == 1
     edit(built, "src/compositional/stages/train.py", '"more": 1, "raw_sha256": problem', '"more": 2, "raw_sha256": problem')
@@ -315,11 +320,11 @@ def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_fir
     assert built.tree()["results/tables/small.csv"] == before["results/tables/small.csv"]
 
 
-@pytest.mark.parametrize("target", [f"{RUN}/metrics.csv", f"./{RUN}/metrics.csv"])
-def test_a_call_for_one_run_leaves_every_other_file_alone(built, target):
+def test_a_call_for_one_run_leaves_every_other_file_alone(built):
     built.configure(learning_rate=0.004)
-    before = built.tree()
-    assert built.exactly(target) == ({"train": 1, "evaluate": 1}, {RUN.removeprefix("results/runs/")})
+    before, target = built.tree(), f"{RUN}/metrics.csv"
+    assert jobs(built.told(target, "-n")) == jobs(built.told(f"./{target}", "-n"))
+    assert built.exactly(f"./{target}") == ({"train": 1, "evaluate": 1}, {RUN.removeprefix("results/runs/")})
     now = built.tree()
     made = (RUN, "results/store", "results/recipes", "results/logs", "results/benchmarks", "results/progress")
     assert {name: now.get(name) for name in before if not name.startswith(made)} == {
@@ -362,16 +367,11 @@ def test_looking_changes_nothing(built, memory, looks):
     remove(built, "results/splits", *([] if memory else [".snakemake"]))
     before = built.tree()
     for look in looks:
-        command = built.command(*look, overlay="overlay.yaml")
-        done = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=False)
+        done = built.call(*look, overlay="overlay.yaml")
         assert built.tree() == before, look
         assert (done.returncode != 0) == (look[-1].startswith("results/") or look == ["--touch"]), (look, done.stderr)
-    assert (
-        "--touch changes nothing here: whether a result is out of date its record says"
-        in subprocess.run(
-            built.command("--touch", SMALL, overlay="overlay.yaml"), cwd=built.folder, capture_output=True, text=True, check=False
-        ).stderr
-    )
+    said = built.told("--touch", SMALL, succeeds=False)
+    assert "--touch changes nothing here: whether a result is out of date its record says" in said
     overlays = "['tests/support/tiny.yaml', 'overlay.yaml']"
     programs = [
         f"from snakemake.cli import main\ntry: main(['-nc1', '--configfile', *{overlays}])\nexcept SystemExit: pass",
@@ -424,7 +424,7 @@ def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
     assert built.numbers() == before
     # Another call, of the same runs by other options, in between: the first one's evaluation says so.
     built.configure(learning_rate=0.004)
-    built.call(f"{RUN}/run.json")
+    built.told(f"{RUN}/run.json")
     done = remote(built, names[1])
     assert done.returncode
     assert f"made by other options, code or versions than planned: {RUN}/run.json." in done.stderr
@@ -460,14 +460,14 @@ def test_calls_at_once_do_not_disturb_each_other(built):
 def test_a_build_that_is_told_less_or_more(built):
     """--until, --batch, -R, --no-hooks, --groups, --retries."""
     built.configure(learning_rate=0.004)
-    train = next(name for name, _ in rules(built.call(SMALL, "-n")) if name.startswith("train"))
-    assert [name for name, _ in rules(built.call(SMALL, "--until", train))] == [train]
+    train = next(name for name, _ in rules(built.told(SMALL, "-n")) if name.startswith("train"))
+    assert [name for name, _ in rules(built.told(SMALL, "--until", train))] == [train]
     assert built.exactly(SMALL, options=("--batch", "plot=1/1")) == (
         {"evaluate": 1, "aggregate": 1, "plot": 1},
         set(),
     )
     built.configure(learning_rate=0.002)
-    output = built.call(SMALL, "--no-hooks", succeeds=False)
+    output = built.told(SMALL, "--no-hooks", succeeds=False)
     assert "is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks)" in output
     before = built.numbers()
     built.configure(learning_rate=0.004)
@@ -475,18 +475,18 @@ def test_a_build_that_is_told_less_or_more(built):
     # Forced by hand: done again, with the same bytes, and nothing trained; what is missing below it is made.
     for path in (built.folder / "results").glob("*s/small*"):
         path.unlink()
-    output = built.call(SMALL, "-R", train)
+    output = built.told(SMALL, "-R", train)
     assert "Training 2 runs" in output
     assert built.numbers() == before
     built.configure(learning_rate=0.002)
-    pair = [name for name, _ in rules(built.call(SMALL, "-n")) if name.startswith(("train", "evaluate"))]
-    built.call(SMALL, "--groups", *(f"{name}=together" for name in pair))
+    pair = [name for name, _ in rules(built.told(SMALL, "-n")) if name.startswith(("train", "evaluate"))]
+    built.told(SMALL, "--groups", *(f"{name}=together" for name in pair))
     assert built.exactly(SMALL) == ({}, set())
     # A job that fails once, as a node does: its entry of the store can't be read as a folder.
     built.configure(learning_rate=0.001)
     shutil.rmtree(built.folder / "results/store")
     (built.folder / "results/store").write_text("in the way")
-    output = built.call(SMALL, "--retries", "1", succeeds=False)
+    output = built.told(SMALL, "--retries", "1", succeeds=False)
     assert "Trying to restart job" in output
     (built.folder / "results/store").unlink()
     assert built.exactly(SMALL, options=("--retries", "1"))[0] == PACK | {"aggregate": 1, "plot": 1}
@@ -501,7 +501,7 @@ def test_no_table_is_made_of_runs_of_different_devices(built):
     files.write_json(path, record | {"self": files.digest(record)})
     for made in (built.folder / "results").glob("*s/small*"):
         made.unlink()
-    output = built.call(SMALL, succeeds=False)
+    output = built.told(SMALL, succeeds=False)
     named = [run.removeprefix("results/runs/") for run in (OTHER, RUN)]
     assert f"runs were trained on different devices: on cpu {named[0]}; on cuda {named[1]}. No table is made of both" in output
     assert not (built.folder / "results/tables/small.csv").exists()
@@ -513,9 +513,7 @@ def test_no_table_is_made_of_runs_of_different_devices(built):
 def test_the_results_may_be_elsewhere(base, tmp_path):
     results = base.folder / "results"
     shutil.copytree(results, tmp_path / "results")
-    command = base.command(SMALL, "--directory", str(tmp_path), overlay="overlay.yaml")
-    done = subprocess.run(command, cwd=base.folder, capture_output=True, text=True, check=True)
-    assert "Nothing to be done" in done.stdout + done.stderr
+    assert "Nothing to be done" in base.told(SMALL, "--directory", str(tmp_path))
 
 
 def test_predictions_are_asked_for_like_any_other_result(built):
@@ -534,6 +532,6 @@ def test_an_unknown_snakemake_is_refused(built):
     # Of cores it is asked where a call names none.
     for name in sorted({*names} - {"register_resource"}):
         (built.folder / "rules/common.smk").write_text(rules_.replace(f'of_snakemake("{name}")', f'of_snakemake("{name}_gone")'))
-        output = built.call(SMALL, *(["--touch"] if name == "touch" else []), succeeds=False)
+        output = built.told(SMALL, *(["--touch"] if name == "touch" else []), succeeds=False)
         assert f"This Snakemake has no workflow.{name}_gone" in output
         assert built.tree() == before
