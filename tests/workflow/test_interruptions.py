@@ -1,6 +1,6 @@
 """Builds killed at any moment, again and again: the next call goes on to the same bytes.
 
-KILLS=50 python -m pytest tests/test_interruptions.py     so many kills (default 2); SEED=1: other moments
+KILLS=50 python -m pytest tests/workflow/test_interruptions.py     so many kills (default 2); SEED=1: other moments
 """
 
 from __future__ import annotations
