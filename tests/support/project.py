@@ -30,8 +30,8 @@ def _main(words: list[str], folder: Path, environment: dict[str, str], streams: 
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    # As Python begins: no source of this checkout, only of the copy.
-    own = [path for path in sys.path if path and ROOT not in Path(path).parents]
+    # As Python begins: no source of this checkout, only of the copy. The environment may lie in the checkout.
+    own = [path for path in sys.path if path and Path(path) not in (ROOT, ROOT / "src", ROOT / "tests")]
     sys.path[:] = [str(folder), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *own]
     from snakemake import cli
 
