@@ -64,15 +64,19 @@ MUTATIONS = {
         "tests/unit/records/test_integrity.py",
     ),
     "a finished run keeps its checkpoint": (
-        *("records/store.py", "        self._checkpoint(key).unlink(missing_ok=True)\n\n    def load(", "\n    def load("),
+        *(
+            "records/store.py",
+            "        self._checkpoint(name).unlink(missing_ok=True)\n        return refused",
+            "        return refused",
+        ),
         f"{STORE}test_a_finished_run_has_no_checkpoint",
     ),
     "a finished entry is replaced": (
-        *("stages/train.py", "if entry := kept.load(keys[run]):", "if (entry := kept.load(keys[run])) and not entry:"),
+        *("stages/train.py", "if entry := kept.load(name_of(identity)):", "if (entry := None):"),
         KILLED,
     ),
     "an altered entry counts as whole": (
-        *("records/store.py", "save(tensors, {", "save({}, {"),
+        *("records/store.py", 'save(tensors, {"state"', 'save({}, {"state"'),
         f"{STORE}test_what_is_not_what_was_kept_counts_as_absent",
     ),
     "a folder is replaced with old files left in it": (
@@ -132,7 +136,11 @@ MUTATIONS = {
         "tests/unit/tables/test_reading.py",
     ),
     "a download has no limit": (
-        *("stages/download.py", "    if size > LARGEST_BYTES:", "    if False:"),
+        *("stages/download.py", "    if size > largest:", "    if False:"),
+        "tests/unit/stages/test_download.py",
+    ),
+    "a download that is said to be too large begins": (
+        *("stages/download.py", 'response.headers.get("Content-Length", 0)', "0"),
         "tests/unit/stages/test_download.py",
     ),
     "a server that fails is asked once": (
