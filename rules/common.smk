@@ -120,7 +120,9 @@ def of_pack(pack):
     stage = pack.content["stage"]
 
     def inputs(wildcards):
-        outdated = any(RECIPES.outdated(record) is not None for run, record in zip(pack.runs, pack.records) if run in WANTED[stage])
+        outdated = any(
+            RECIPES.outdated(record) is not None for run, record in zip(pack.runs, pack.records) if run in WANTED[stage]
+        )
         records = [f"results/{record}" for record in pack.records]
         return made_from(pack.name, pack.content, pack.inputs, records, outdated, REASONS[stage].get(pack.family, []))
 

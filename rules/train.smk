@@ -13,10 +13,10 @@ for pack in PACKS["train"]:
             f"results/logs/train/{pack.label}.log",
         benchmark:
             f"results/benchmarks/train/{pack.label}.tsv"
-        # Where the store has all of its runs, a job only writes their files.
-        localrule: MAIN and pack.stored
         # Long jobs first, so that no core idles at the end.
         priority: pack.work
+        # Where the store has all of its runs, a job only writes their files.
+        localrule: MAIN and pack.stored
         conda:
             "../envs/environment.yaml"
         threads: 1
