@@ -10,21 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import paired, style
+from compositional.figures.shared import named_runs, paired, style
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
-    "methods": {
-        "type": "object",
-        "names": "methods",
-        "additionalProperties": {
-            "type": "string",
-            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
-        },
-        "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
-    },
-}
+PARAMETERS = named_runs.PARAMETERS
 _COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"  # references of the task
 _LINES = ("-", "--", ":")  # by model; colors tell regularizers
 _RISE = (8, 32)  # between these numbers of commands plain networks are expected to rise

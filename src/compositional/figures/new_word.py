@@ -9,20 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from compositional.figures.shared import style
+from compositional.figures.shared import named_runs, style
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
-    "methods": {
-        "type": "object",
-        "names": "methods",
-        "additionalProperties": {
-            "type": "string",
-            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
-        },
-        "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
-    },
+PARAMETERS = named_runs.PARAMETERS | {
     "published": {
         "type": ["number", "null"],
         "minimum": 0,

@@ -8,28 +8,22 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import paired, style, words
+from compositional.figures.shared import named_runs, paired, style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = words.PARAMETERS | {
-    "methods": {
-        "type": "object",
-        "names": "methods",
-        "additionalProperties": {
-            "type": "string",
-            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+PARAMETERS = (
+    words.PARAMETERS
+    | named_runs.PARAMETERS
+    | {
+        "published": {
+            "type": "object",
+            "names": "tasks",
+            "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+            "default": {},
+            "description": "task -> {system: published accuracy}",
         },
-        "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
-    },
-    "published": {
-        "type": "object",
-        "names": "tasks",
-        "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
-        "default": {},
-        "description": "task -> {system: published accuracy}",
-    },
-}
+    }
+)
 _LAST, _REPAIRED, _BEST = "accuracy", "accuracy, brackets repaired", "accuracy, best of "  # and how many points
 _READINGS = {_LAST: "last step", _REPAIRED: "last step, brackets repaired", _BEST: "best point on the test set"}
 _SHADES = {_LAST: "#0072B2", _REPAIRED: "#56B4E9", _BEST: "0.55"}

@@ -1,0 +1,16 @@
+"""The option `methods` of figures that show some of their runs under names of their own; `style.methods` finds their rows."""
+
+from __future__ import annotations
+
+PARAMETERS = {
+    "methods": {
+        "type": "object",
+        "names": "methods",
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
+        },
+        "default": {},
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
+    },
+}
