@@ -22,31 +22,11 @@ from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
 from compositional.layers.functional import aligned, embedding, linear, padding_bias, reorder
 from compositional.layers.recurrent import cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
+from compositional.models import primitive_attention
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
-PARAMETERS = {
-    "primitive_width": {
-        "type": "integer",
-        "minimum": 4,
-        "multipleOf": 4,
-        "default": 16,
-        "description": "width of the *what* embedding",
-    },
-    "function_width": {
-        "type": "integer",
-        "minimum": 4,
-        "multipleOf": 4,
-        "default": 8,
-        "description": "width of the *where* embedding",
-    },
-    "encoder_width": {
-        "type": "integer",
-        "minimum": 4,
-        "multipleOf": 4,
-        "default": 32,
-        "description": "encoder units per direction; the decoder has twice as many",
-    },
+PARAMETERS = primitive_attention.PARAMETERS | {
     "positions": {
         "type": "integer",
         "minimum": 2,
