@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from torch import Tensor
 
-from compositional.datasets import scan
 from compositional.evaluation import stimuli
 from compositional.kinds.sequence import SequenceSplit
 from compositional.measures import homomorphism
@@ -51,7 +50,7 @@ def _wholes(sentences: list[str]) -> dict[str, set[Whole]]:
 
 def _some(wholes: set[Whole]) -> list[Whole]:
     ordered = sorted(wholes)
-    return [ordered[place] for place in np.linspace(0, len(ordered) - 1, min(len(ordered), PHRASES)).round().astype(int)]
+    return [ordered[place] for place in stimuli.spaced(len(ordered), PHRASES)]
 
 
 def _chosen(problem: Problem) -> dict[str, tuple[list[Whole], list[Whole]]]:
@@ -64,14 +63,6 @@ def _chosen(problem: Problem) -> dict[str, tuple[list[Whole], list[Whole]]]:
         for rule in shown
         if min(len(shown[rule]), len(held_out[rule])) >= FEWEST
     }
-
-
-def _stimuli(problem: Problem, phrases: list[str], runs: int) -> stimuli.Stimuli:
-    train, actions = problem.splits["train"], dict(scan.commands())
-    assert isinstance(train, SequenceSplit)
-    split = SequenceSplit(phrases, [actions[one] for one in phrases], train.source, train.target, problem.device)
-    batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(phrases))]
-    return stimuli.Stimuli(phrases, batches, None, (), np.empty(0))
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[dict[str, float]]:
@@ -89,17 +80,24 @@ def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[di
         return [{} for _ in range(runs)]
     phrases = sorted({phrase for both in chosen.values() for wholes in both for whole in wholes for phrase in whole})
     places = {phrase: place for place, phrase in enumerate(phrases)}
+    # By rule: the places of every whole and of its parts, the seen ones first, and how many these are.
+    rules = {
+        rule: (np.array([[places[phrase] for phrase in whole] for whole in (*seen, *held_out)]), len(seen))
+        for rule, (seen, held_out) in chosen.items()
+    }
     found: list[dict[str, float]] = [{} for _ in range(runs)]
-    for name, shown in show(problem, weights, _stimuli(problem, phrases, runs)).items():
+    train = problem.splits["train"]
+    assert isinstance(train, SequenceSplit)
+    probe = stimuli.Stimuli(phrases, stimuli.of_commands(train, runs, phrases), None, (), np.empty(0))
+    for name, shown in show(problem, weights, probe).items():
         if name.startswith("word_embedding"):
             continue
         for run in range(runs):
             errors: list[Measure] = []
             beside = []
-            for rule, (seen, held_out) in chosen.items():
-                rows = np.array([[places[phrase] for phrase in whole] for whole in (*seen, *held_out)])
+            for rule, (rows, count) in rules.items():
                 wholes, parts = shown[run][rows[:, 0]], shown[run][rows[:, 1:]]
-                known, joined = np.arange(len(rows)) < len(seen), parts.reshape(len(rows), -1)
+                known, joined = np.arange(len(rows)) < count, parts.reshape(len(rows), -1)
                 errors.append(homomorphism.held_out_error(joined, wholes, known))
                 found[run] |= errors[-1].rows(f"homomorphism_error of {rule} in {name}")
                 inside = homomorphism.seen_error(joined[known], wholes[known])

@@ -116,7 +116,7 @@ def _swaps(problem: Problem, types: list[Type]) -> list[Swap]:
         present = [(entry, own) for own in types for entry in own if entry[0] in sentence.split()]
         if present:
             chosen.append((sentence, target, present))
-    places = np.linspace(0, len(chosen) - 1, min(len(chosen), SWAPPED_EXAMPLES)).round().astype(int)
+    places = stimuli.spaced(len(chosen), SWAPPED_EXAMPLES)
     found = []
     for sentence, target, present in (chosen[place] for place in places):
         entry, own = present[source.integers(len(present))]

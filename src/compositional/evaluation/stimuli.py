@@ -58,14 +58,23 @@ def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -
         return None
     factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
     commands = [" ".join(filter(None, words)) for words in product(*values.values())]
-    actions = dict(scan.commands())
     special = 3  # <pad>, <start>, <end>
     occurring = set(train.source.words[special:]) - set(problem.about.get("virtual_words", []))
-    if not set(words_of(commands)) <= occurring <= set(words_of(actions)):
+    if not set(words_of(commands)) <= occurring <= set(words_of(command for command, _ in scan.commands())):
         return None
-    split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, problem.device)
-    batches = [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
-    return Stimuli(commands, batches, factors, tuple(values), np.empty(0))
+    return Stimuli(commands, of_commands(train, runs, commands), factors, tuple(values), np.empty(0))
+
+
+def of_commands(train: SequenceSplit, runs: int, commands: list[str]) -> list[tuple[np.ndarray, Batch]]:
+    """Batches of SCAN's commands, as in `Stimuli`, in the words of a training set."""
+    actions = dict(scan.commands())
+    split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, train.device)
+    return [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
+
+
+def spaced(count: int, most: int) -> np.ndarray:
+    """Places of at most so many of `count` items, evenly spaced."""
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
 def phrases(problem: Problem, runs: int) -> Stimuli | None:

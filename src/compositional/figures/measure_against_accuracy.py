@@ -13,6 +13,7 @@ from scipy import stats
 
 from compositional import randomness
 from compositional.figures.shared import style, words
+from compositional.measures.statistics import RESAMPLES
 
 SOURCE = ("metrics.csv", "representations.csv")
 PARAMETERS = words.PARAMETERS | {
@@ -27,11 +28,10 @@ PARAMETERS = words.PARAMETERS | {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "what the caption calls it -> prefix of a measure whose mean stands beside, its representation left out",
+        "description": "what the caption calls it -> a metric whose mean stands beside, with * for the measure's representation",
     },
     "sign": {"enum": [-1, 1], "default": 1, "description": "of the correlation that is claimed"},
 }
-RESAMPLES = 2000
 KEY = ["task", "model", "regularizer", "lambda", "seed"]
 
 
@@ -104,13 +104,11 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         )
         lines.append("")
         cell = table[(table.task == task) & (table.model == model)]
-        suffix = f" in {own.metric.iloc[0].rpartition(' in ')[2]}"
+        representation = own.metric.iloc[0].rpartition(" in ")[2]
         for name, group in known.groupby("regularizer"):
             line = f"  - {'plain' if name == 'none' else name}: {group.value.mean():.3f}, accuracy {group.accuracy.mean():.3f}"
-            for called, prefix in options["references"].items():
-                start, _, kind = prefix.partition("(")
-                wanted = f"{start.strip()}{suffix}" + (f" ({kind}" if kind else "")
-                values = cell[(cell.regularizer == name) & (cell.metric == wanted)].value
+            for called, metric in options["references"].items():
+                values = cell[(cell.regularizer == name) & (cell.metric == metric.replace("*", representation))].value
                 line += f"; {called} {values.mean():.3f}" if len(values) else ""
             lines.append(line)
         lines.append("")

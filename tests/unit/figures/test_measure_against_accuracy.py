@@ -13,7 +13,7 @@ from compositional.plugins import defaults
 OPTIONS = defaults("figures.measure_against_accuracy") | {
     "measure": ["error in states", "error in penultimate"],
     "title": "error",
-    "references": {"shuffled": "error (shuffled)"},
+    "references": {"shuffled": "error in * (shuffled)"},
     "sign": -1,
 }
 
