@@ -17,7 +17,7 @@ from typing import Any
 from compositional import files
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
-from compositional.records.entries import entries, plan_of, stores
+from compositional.records.entries import stored, stores
 from compositional.records.places import STAGES, record_of_run
 from compositional.runs import Run
 
@@ -77,8 +77,8 @@ class Pack:
     def stored(self) -> bool:
         """Whether a store seems to have all of its runs: then its job only writes files, in seconds and on no device."""
         shared, told = self.content["common"], self.content["job"]
-        plans = (plan_of(shared | {"lambda": run.strength, "seed": run.seed}) for run in self.runs)
-        return all(any(entries(stores(told["store"]), plan, told["device"])) for plan in plans)
+        planned = (shared | {"lambda": run.strength, "seed": run.seed} for run in self.runs)
+        return stored(stores(told["store"]), planned, told["device"])
 
     @property
     def steps(self) -> int:

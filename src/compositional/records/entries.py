@@ -38,3 +38,9 @@ def entries(folders: Iterable[Path], plan: str = "*", device: str = "auto") -> I
         for path in sorted((folder / "entries").glob(pattern)):
             found.setdefault(path.name, path)
     return iter(found.values())
+
+
+def stored(folders: Iterable[Path], planned: Iterable[dict[str, Any]], device: str) -> bool:
+    """Whether stores seem to have all of these runs, by what is known of them before there is any data."""
+    folders = [*folders]
+    return all(any(entries(folders, plan_of(of_run), device)) for of_run in planned)

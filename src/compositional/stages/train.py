@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from compositional import files
 from compositional.evaluation import learning_curves
 from compositional.records import integrity, provenance
-from compositional.records.entries import entries, name_of, plan_of, stores
+from compositional.records.entries import name_of, stored, stores
 from compositional.records.store import Store
 from compositional.runs import Run
 from compositional.stages.shared import memory
@@ -93,7 +93,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     folders = stores(told["store"], results)
     recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
     planned = {run: shared | {"lambda": run.strength, "seed": run.seed} for run in recipes}
-    restore = restore and all(any(entries(folders, plan_of(of_run), told["device"])) for of_run in planned.values())
+    restore = restore and stored(folders, planned.values(), told["device"])
     problem = load_problem(content | {"job": told | {"device": "cpu"}} if restore else content, results, log)
     # With `auto`, finished runs of any device will do, but not mixed with new ones of this one: no table is made of both.
     wish = told["device"] if restore else problem.device
