@@ -44,8 +44,7 @@ def of_snakemake(name):
     return found
 
 
-# The default and the studies; not what an editor hides there while a file is open.
-CONFIG_FILES = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "studies").glob("[!.]*.y*ml"))]
+CONFIG_FILES = config_files.shipped(ROOT / "config")
 # Of a module, the configuration is what the other workflow gives it. That one's --configfile is its own.
 AS_MODULE = of_snakemake("modifier.skip_configfile")
 OVERLAYS = [] if AS_MODULE else of_snakemake("config_settings.configfiles")

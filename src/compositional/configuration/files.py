@@ -129,6 +129,11 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
+def shipped(folder: Path) -> list[Path]:
+    """The default and the studies of a folder of configuration; not what an editor hides there while a file is open."""
+    return [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.y*ml"))]
+
+
 def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
     """Refuse what Snakemake would take in silence.
 

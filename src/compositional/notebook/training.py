@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from compositional.configuration.configuration import Configuration
-from compositional.configuration.files import read
+from compositional.configuration.files import read, shipped
 from compositional.evaluation import decoding, learning_curves
 from compositional.evaluation.metrics import measure
 from compositional.kinds.sequence import SequenceSplit
@@ -46,8 +46,7 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     """
     folder = ROOT / "config"
     config: dict[str, Any] = {}
-    files = [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.yaml"))]
-    for overlay in (*files, *overlays):
+    for overlay in (*shipped(folder), *overlays):
         own = overlay if isinstance(overlay, dict) else read(Path(overlay))
         config = _merged(config, own)
     return Configuration(config, folder / "schema.yaml")

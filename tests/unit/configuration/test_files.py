@@ -127,3 +127,10 @@ def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
     for content in wrong:
         second.write_bytes(content)
         config_files.check([first, second], [])  # left to the schema, which names the key
+
+
+def test_studies_are_files_of_either_suffix_that_no_editor_hides(tmp_path):
+    (tmp_path / "studies").mkdir()
+    for name in ("b.yml", "a.yaml", ".a.yaml.swp", ".#a.yaml", "notes.txt"):
+        (tmp_path / "studies" / name).touch()
+    assert config_files.shipped(tmp_path) == [tmp_path / "config.yaml", tmp_path / "studies/a.yaml", tmp_path / "studies/b.yml"]
