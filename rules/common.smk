@@ -6,8 +6,9 @@ import shlex
 import sys
 from pathlib import Path
 
-# What is made while files are parsed and jobs are found stays: to look for garbage in it is a seventh of the time of a dry run.
-gc.disable()
+# What is made while files are parsed and jobs are found stays: to look for garbage in it often is a seventh of the time of a dry
+# run. Rarely, not never, as this can be another program's process.
+gc.set_threshold(1_000_000)
 # Not workflow.basedir: where this is a module of another workflow, that is the other's folder.
 ROOT = Path(str(workflow.current_basedir)).parent
 SOURCES = ROOT / "src"
@@ -149,7 +150,6 @@ def resources_of(pack):
 
 def begin():
     """What is written when a build starts, before any job."""
-    gc.enable()
     if MAIN:
         if why := provenance.without_commit():
             print(f"warning: records will name no commit, though there is {ROOT}/.git: {why}", file=sys.stderr)
