@@ -223,6 +223,11 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set(xlim=(0, len(TERMS)), ylim=(len(ROWS), 0))
     axes.set_xticks([place + 0.5 for place in range(len(TERMS))], [label for label, _ in TERMS.values()], fontsize=7)
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=8)
+    axes.set_xlabel(
+        "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; bold: "
+        "the interval leaves out 0; dashed: from reference/.\n1 pass or 2: forward passes per step",
+        fontsize=8,
+    )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
     return figure

@@ -278,7 +278,7 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
     figure, caption = per_category.draw(categories, options("per_category", groups=groups))
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     # Groups first; numbers in names in the order of numbers.
-    assert labels == ["structural/cp recursion", "length 9", "length 10", "lexical/active to passive"]
+    assert labels == ["structural: CP recursion", "length 9", "length 10", "lexical: active to passive"]
     expected = "structural/cp_recursion 0.000, length 9 0.400, length 10 0.300, lexical/active_to_passive 0.710"
     assert f"transformer (2 seeds): {expected}" in caption
     assert "transformer + consistency 1 (2 seeds): structural/cp_recursion 0.000, length 9 0.400" in caption

@@ -8,6 +8,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from compositional.figures.shared import words
+
 SOURCE = "metrics.csv"  # of every run: the rows of the table are task, model, regularizer, lambda, seed, split, metric, value
 PARAMETERS = {
     "metric": {"type": "string", "default": "accuracy", "description": "what is shown of the test set"},
@@ -19,6 +21,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = table[(table.split == "test") & (table.metric == options["metric"])]
     means = rows.groupby(["task", "lambda"]).value.mean().unstack("task")
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
-    means.plot(ax=axes, marker="o", xlabel="lambda", ylabel=options["metric"])
+    shown = means.rename(columns=lambda task: words.of(task, options)).rename_axis(columns=None)
+    shown.plot(ax=axes, marker="o", xlabel="lambda", ylabel=options["metric"])
     best = "; ".join(f"{task}: {own.max():.3f} at lambda {own.idxmax():g}" for task, own in means.items())
     return figure, f"{options['metric']} on the test set, means over {rows.seed.nunique()} seeds. Best of {best}."

@@ -17,11 +17,11 @@ import yaml
 
 from compositional.configuration import compatibility
 from compositional.configuration.entries import Entries
-from compositional.configuration.figures import sources, wrong_figures
+from compositional.configuration.figures import options_given, sources, wrong_figures
 from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
 from compositional.configuration.schema import check, declared_by
 from compositional.configuration.series import written_out
-from compositional.plugins import available, defaults
+from compositional.plugins import available
 from compositional.runs import Run
 
 
@@ -138,7 +138,7 @@ class Configuration(Entries):
         for study, content in self.config["studies"].items():
             for name, figure in content["figures"].items():
                 module = figure.get("module", name)
-                options = defaults(f"figures.{module}") | figure.get("options", {})
+                options = options_given(module, figure, self.config.get("figures", {}))
                 found[name] = {
                     "study": study,
                     "grids": figure["grids"],

@@ -9,6 +9,7 @@ import ast
 import json
 from pathlib import Path
 
+from compositional.configuration.figures import shared_options
 from compositional.configuration.schema import declared_by
 from compositional.files import replacing
 from compositional.plugins import available, module_path, parsed
@@ -44,8 +45,7 @@ def _allowed(option: dict) -> str:
     return ", ".join([" or ".join(kinds), *(f"{words} {option[key]}" for key, words in bounds.items() if key in option)])
 
 
-def _table(module: str) -> list[str]:
-    properties = declared_by(module)["PARAMETERS"]
+def _table(properties: dict[str, dict]) -> list[str]:
     if not properties:
         return ["No options.", ""]
     rows = [
@@ -61,11 +61,14 @@ def tables() -> str:
     for section, title in TITLES.items():
         lines += [f"## {title}", ""]
         if section == "training.settings":
-            lines += _table(section)
+            lines += _table(declared_by(section)["PARAMETERS"])
             continue
+        if section == "figures":
+            lines += ["Every figure has these; `figures:` in a configuration gives them to all figures at once.", ""]
+            lines += _table(shared_options())
         for name in available(section):
             summary = (ast.get_docstring(parsed(module_path(f"{section}.{name}"))) or "").split("\n\n")[0]
-            lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(f"{section}.{name}")]
+            lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(declared_by(f"{section}.{name}")["PARAMETERS"])]
     return "\n".join(lines)
 
 

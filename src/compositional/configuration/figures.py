@@ -9,10 +9,27 @@ from compositional.configuration.compatibility import REPRESENTED, impossible, u
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import SECTIONS, options_for
 from compositional.configuration.schema import check, declared_by, options_schema, several
-from compositional.plugins import available, kinds_that
+from compositional.plugins import available, declarations, defaults, kinds_that
 from compositional.runs import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
+
+
+def shared_options() -> dict[str, dict[str, Any]]:
+    """The options that every figure has: words and page."""
+    return declarations("figures.shared.words")["PARAMETERS"] | declarations("figures.shared.page")["PARAMETERS"]
+
+
+def options_of(module: str) -> dict[str, dict[str, Any]]:
+    """The options of a figure module by name."""
+    return shared_options() | declared_by(f"figures.{module}")["PARAMETERS"]
+
+
+def options_given(module: str, figure: dict[str, Any], of_all: dict[str, Any]) -> dict[str, Any]:
+    """A figure's options, complete: the module's defaults, what `of_all` says of all figures, and the figure's own."""
+    own = figure.get("options", {})
+    shared = {name: of_all.get(name, {}) | own.get(name, {}) for name in shared_options()}
+    return defaults(f"figures.{module}") | own | shared
 
 
 def sources(module: str) -> list[str]:
@@ -37,7 +54,7 @@ def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, s
 
 def wrong_figures(entries: Entries) -> list[str]:
     """What is wrong with the figures of all studies, and with the archive's choice of them."""
-    problems, names = [], []
+    problems, names = check(entries.config.get("figures", {}), options_schema(shared_options()), "figures"), []
     for study, content in entries.config["studies"].items():
         names += content["figures"]
         for name, figure in content["figures"].items():
@@ -56,8 +73,7 @@ def wrong_figures(entries: Entries) -> list[str]:
 def _wrong_figure(entries: Entries, where: str, module: str, figure: dict[str, Any]) -> list[str]:
     if module not in (known := available("figures")):
         return [f"{where}: there is no figure module {module!r}{options_for(module, known)}"]
-    options = options_schema(declared_by(f"figures.{module}")["PARAMETERS"])
-    problems = check(figure.get("options", {}), options, f"{where}.options")
+    problems = check(figure.get("options", {}), options_schema(options_of(module)), f"{where}.options")
     for place, grid in zip(figure["places"], figure["grids"], strict=True):
         problems += [f"{where}.grids.{place}{problem}" for problem in _wrong_grid(entries, sources(module), grid)]
     # Grids that are one in the file may have one problem several times.

@@ -23,7 +23,7 @@ class Figure:
     SOURCE: str | tuple[str, ...]
     # Its options, as JSON schema, each with default and description. "names": "tasks" (models, regularizers) in one, or within
     # one, says that it is such a name, or an object whose keys are: they must be known. "names": "methods" says that an object's
-    # values are methods, which the figure's grids must train.
+    # values are methods, which the figure's grids must train. Every figure has `labels` and `style`, too.
     PARAMETERS: dict[str, dict[str, Any]]
     # draw(table, options): the figure and its caption, from its tidy table alone; the same table gives the same bytes.
     draw: Callable[[pd.DataFrame, dict[str, Any]], tuple[Drawing, str]]

@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "ceilings": {
         "type": "object",
         "names": "tasks",
@@ -33,7 +33,6 @@ PARAMETERS = words.PARAMETERS | {
         "description": "task -> {label: published accuracy}, drawn as reference lines",
     },
 }
-_LINES = ("-", "--", ":")  # by model, where a panel has several; colors tell regularizers
 _ANCHORS = ((0, (1, 1)), (0, (1, 4)), (0, (3, 2, 1, 2)))  # published results, by their order
 TITLES = {"test": "recombinations never seen", "in_distribution": "in distribution"}
 
@@ -50,19 +49,27 @@ def _ceilings(table: pd.DataFrame, options: dict[str, Any], task: str) -> dict[s
     return found if len(found) != 1 else {"": next(iter(found.values()))}
 
 
-def _line(axes: Axes, rows: pd.DataFrame, name: str, label: str, line: str, place: float, threshold: float) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, place: float, threshold: float) -> None:
     """One regularizer: every seed a dot, mean and interval a line; diverged runs as crosses at the bottom.
 
     place: how far to move beside lambda, as a share of a decade, so that lines do not hide each other's seeds.
     """
-    shade = style.color(name)
 
     def beside(strengths: pd.Series, share: float) -> pd.Series:
         return strengths * 10**share + (strengths == 0) * threshold * share
 
     axes.scatter(beside(rows["lambda"], place + 0.05), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
     diverged = rows[rows.value.isna()]["lambda"]
-    axes.scatter(beside(diverged, place), np.zeros(len(diverged)), marker="x", s=30, color=shade, clip_on=False, zorder=5)
+    axes.scatter(
+        beside(diverged, place),
+        np.zeros(len(diverged)),
+        marker="x",
+        s=30,
+        color=shade,
+        clip_on=False,
+        zorder=5,
+        **style.named_diverged(diverged),
+    )
     groups = rows.dropna(subset="value").groupby("lambda").value
     means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
     at = beside(means.index.to_series(), place)
@@ -88,11 +95,13 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     models = sorted(set(rows.model))
     lines = sorted(set(zip(rows.model, rows.regularizer, strict=True)), key=lambda pair: (pair[0], pair[1]))
     lines = [pair for pair in lines if pair[1] != "none"] or lines
+    shades = style.distinct_colors(table.regularizer)
     for index, (model, name) in enumerate(lines):
         own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]
         label = words.of_method(name, model, models, options)
-        line = _LINES[models.index(model) % len(_LINES)]
-        _line(axes, own, name, label, line, 0.07 * (index - (len(lines) - 1) / 2), threshold)
+        _line(
+            axes, own, shades[name], label, style.line_of(models.index(model)), 0.07 * (index - (len(lines) - 1) / 2), threshold
+        )
     if split == "test":
         for (model, values), line in zip(_ceilings(table, options, task).items(), cycle(("--", "-.", ":"))):
             label = "ceiling: nothing redundant in training" + (f" ({words.of(model, options)})" if model else "")
@@ -170,12 +179,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for row, split in enumerate(TITLES):
             _panel(grid[row, column], table, task, split, options)
         grid[0, column].set_title(words.of(task, options))
-        grid[1, column].set_xlabel("lambda")
+        for axes in grid[:, column]:
+            axes.set_xlabel("lambda")
         if style.holds_nothing_out(table, task):
-            grid[1, column].set_title("training examples (nothing is held out)", fontsize=8)
+            grid[1, column].set_title("training examples\n(nothing is held out)")
     for row, title in enumerate(TITLES.values()):
-        grid[row, 0].set_ylabel(f"accuracy, {title}")
+        grid[row, 0].set_ylabel(f"accuracy,\n{title}")
     # Below the panels: where lines are many, there is no room that has no data.
-    lines, names = style.legend_entries(grid[0])
-    figure.legend(lines, names, loc="outside lower center", fontsize=7, handlelength=3.5, ncols=4 if len(names) < 5 else 3)
+    page.legend(figure, grid[0], options, style.RUN, style.INTERVAL)
     return figure, _caption(table, tasks, options)

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import bars, paired, style
+from compositional.figures.shared import bars, page, paired, style
 
 SOURCE = "metrics.csv"
 REGULARIZED = True
@@ -167,8 +167,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             groups = {names[name]: _own(own, term) for name, own in rows.items()}
             _panel(axes, groups, {row["lambda"]: row[key] for row in published}, largest)
         grid[0, column].set(title=about["title"], ylim=(0, 1.03))
-        grid[1, column].set_xlabel("lambda")
-    grid[0, 0].set_ylabel("accuracy")
-    grid[1, 0].set_ylabel("R at the end of training")
-    figure.legend(*style.legend_entries(grid.flat), loc="outside lower center", ncols=3)
+        for axes, label in zip(grid[:, column], ("accuracy", "R at the end of training"), strict=True):
+            axes.set(xlabel="lambda", ylabel=label)
+    page.legend(figure, grid.flat, options, style.INTERVAL)
     return figure, _caption(tables, options)

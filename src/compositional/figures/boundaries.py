@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -46,9 +46,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
         axes.contour(scores.columns, scores.index, scores, levels=[0], colors="black", linewidths=1)
     axes.add_patch(Rectangle((0, 0), 1, 1, fill=False, linestyle="--", edgecolor="0.25", linewidth=0.9, clip_on=False))
     share = rows[(rows.split == "test") & (rows.metric == "accuracy")].value.item()
-    axes.set_title(f"{title}: {'diverged' if np.isnan(share) else f'{share:.2f}'}", fontsize=8)
+    axes.set_title(f"{title}: {'diverged' if np.isnan(share) else f'{share:.2f}'}")
     axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal", xlim=(-1, 1), ylim=(-1, 1))
-    axes.tick_params(labelsize=6, length=2)
+    axes.tick_params(labelsize="x-small", length=2)
     axes.label_outer()
 
 
@@ -70,14 +70,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     parts = np.atleast_1d(np.asarray(figure.subfigures(len(models), 1)))
     for subfigure, (model, name) in zip(parts, models.items(), strict=True):
         rows = table[table.model == model]
-        subfigure.suptitle(f"initialization and loss: {name}", fontsize=9)
+        subfigure.suptitle(f"initialization and loss: {name}")
         grid = subfigure.subplots(height, columns, squeeze=False, sharex=True, sharey=True)
         for axes, value in zip(grid.flat, shown, strict=False):
             _panel(axes, rows[rows[along] == value], f"{along} {value}")
         for axes in grid.flat[len(shown) :]:
             axes.set_axis_off()
-        subfigure.supxlabel("X₁, relevant", fontsize=8)
-        subfigure.supylabel("X₂, redundant", fontsize=8)
+        subfigure.supxlabel("X₁, relevant")
+        subfigure.supylabel("X₂, redundant")
         accuracy = rows[rows.metric == "accuracy"].pivot(index=along, columns="split", values="value")
         lines.append(f"* {name}: share of the test quadrant that is right, (training accuracy), by {along}")
         lines += [
@@ -88,4 +88,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if len(ends):
             lost = int((ends < 0.5).sum())
             lines.append(f"  - less than half at the end in {lost} of {len(ends)} seeds: {style.verdict(lost > len(ends) / 2)}")
+    for label, shade in enumerate(CLASSES):
+        figure.axes[0].scatter([], [], marker="s", color=shade, label=f"called Y₁ = {label}")
+    figure.axes[0].plot([], [], "--", color="0.25", linewidth=0.9, label="test quadrant")
+    page.legend(figure, figure.axes[:1], options)
     return figure, "\n".join(lines)

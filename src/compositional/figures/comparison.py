@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
 SOURCE = "metrics.csv"
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "metric": {"type": "string", "default": "accuracy", "description": "what is compared on the test set"},
     "methods": {
         "type": "object",
@@ -152,7 +152,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     tasks = sorted(set(rows.task))
     theirs = list(dict.fromkeys(method for task in tasks for method in options["published"].get(task, {})))
     largest = 1.0 if metric == "accuracy" else np.inf
-    names = [*ours, *(f"{method} (published)" for method in theirs)]
+    shades = style.distinct_colors(rows.regularizer)
+    ours_in_words = [words.of_label(method, rows[rows.method == method], options) for method in ours]
+    names = [*ours_in_words, *(f"{method} (published)" for method in theirs)]
     columns = len(tasks) + options["summarize"]
     figure, panels = plt.subplots(
         1,
@@ -170,7 +172,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     axes,
                     own.value.to_numpy(),
                     place,
-                    style.color(own.regularizer.iloc[0]),
+                    shades[own.regularizer.iloc[0]],
                     largest=largest,
                 )
         for place, method in enumerate(theirs, len(ours)):
@@ -183,7 +185,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     marker="D",
                     markerfacecolor="white",
                     markersize=4.5,
+                    linestyle="",
                     capsize=2,
+                    label="published mean, standard deviation" if "deviation" in given else "published value",
                 )
         axes.set(title=words.of(task, options), xlabel="accuracy, test set" if metric == "accuracy" else metric)
         if metric == "accuracy":
@@ -196,4 +200,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     if options["summarize"]:
         _summary_panel(panels[0, -1], rows, ours)
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
     return figure, _caption(rows, ours, options, style.swaps_words(rows, table))

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -39,6 +39,7 @@ PARAMETERS = {
 }
 EXPECTED = [5]
 LEARNED = 0.02  # a component counts as learned above this share of the largest one
+_RANKS = {1: "largest", 2: "2nd largest", 3: "3rd largest"}
 _SHOWN = 10  # lines per panel, the largest components
 
 
@@ -91,13 +92,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         lines.append(f"* {panel['title']}, {panel['axis']}" + (f": {expected} expected" if panel.get("judged", True) else ""))
         for _, rows in own.groupby("seed"):
             curves = components(rows, panel["quantity"])
-            for component in reversed(curves.columns[:_SHOWN]):
+            for component in curves.columns[:_SHOWN]:
                 width = 1.5 if options["seeds"] == "first" else 0.8
-                axes.plot(curves.index, curves[component], color=shades[component - 1], linewidth=width)
+                label = _RANKS.get(component, f"{component}th largest")
+                axes.plot(curves.index, curves[component], color=shades[component - 1], linewidth=width, label=label)
             lines.append(_describe(rows, curves, panel))
         axes.set(title=panel["title"], xlabel="step", ylabel=panel["axis"], xlim=(0, own.step.max()), ylim=(0, None))
-        axes.title.set_fontsize(9)
         axes.grid(axis="y", color="0.92")
+    page.legend(figure, grid.flat, options)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     return figure, "\n".join(lines)

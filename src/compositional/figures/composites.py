@@ -66,8 +66,9 @@ def _accuracies(axes: Axes, own: pd.DataFrame, metric: str) -> list[str]:
     """Accuracy or loss on every member of the tasks, and what the caption says of it."""
     rows = own[own.metric == metric]
     said = [f"{name} {_stated(_line(axes, rows[rows.split == split], shade, name))}" for split, (shade, name) in _SPLITS.items()]
+    axes.set_xlabel("distance (pixels)")
     if metric == "accuracy":
-        axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+        axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1, label="chance")
         axes.set_ylim(-0.03, 1.04)
     return said
 
@@ -130,8 +131,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         lines += [f"  - {part}" for part in said]
     grid[0, 0].set_ylabel("squared error" if metric == "loss" else "accuracy")
     grid[1, 0].set_ylabel("index, salience")
-    for axes in grid[:, -1]:
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    for row, axes in enumerate(grid[:, -1]):
+        marks = (style.RUN, style.INTERVAL) if row < 2 else ()
+        axes.legend(*style.legend_entries([axes], *marks), loc="center left", bbox_to_anchor=(1, 0.5))
     if shown == 3:
         grid[2, 0].set_ylabel("learned value" if problem == "addition" else "mean |value|")
     return figure, "\n".join(lines)

@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -63,10 +63,10 @@ def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: np.ndarray) -> Non
         at = np.arange(len(TYPES)) - 0.4 + width * (place + 0.5)
         axes.bar(at, values.mean(), width * 0.92, color=shade, label=label)
         if len(values) > 1:
-            axes.scatter(
-                np.tile(at, len(values)), values.to_numpy().ravel(), s=6, color="0.15", linewidths=0, alpha=0.6, zorder=3
-            )
-    axes.set_xticks(range(len(TYPES)), TYPES, fontsize=7, rotation=25, ha="right", rotation_mode="anchor")
+            dots = np.tile(at, len(values)), values.to_numpy().ravel()
+            axes.scatter(*dots, s=6, color="0.15", linewidths=0, alpha=0.6, zorder=3, label=style.RUN)
+    axes.set_xticks(range(len(TYPES)), TYPES, fontsize="small", rotation=25, ha="right", rotation_mode="anchor")
+    axes.set_ylabel("mean |value|")
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)
 
@@ -116,9 +116,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             )
         names = {"train": "training", "validation": "new images", "test": "new\ncombinations"}
         axes.set_xticks(range(len(splits)), [names[split] for split in splits])
-        axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
-        axes.set_ylim(-0.03, 1.04)
-    grid[0, 0].set_ylabel("mean |value|")
-    grid[1, 0].set_ylabel("accuracy")
-    grid[0, -1].legend(fontsize=7, loc="upper right")
+        axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1, label="chance")
+        axes.set(ylabel="accuracy", ylim=(-0.03, 1.04))
+    page.legend(figure, grid.flat, options)
     return figure, "\n".join(lines)

@@ -49,7 +49,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             panel.set(xticks=[], yticks=[])
             panel.spines[:].set_visible(False)
         name = f"{options['titles'][task]}\n{labels[label]}"
-        axes[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=7)
+        axes[0].set_ylabel(name, rotation=0, ha="right", va="center")
     lines = ["Training examples, a row per task and label, as the networks see them (before normalization).", ""]
     for task, title in options["titles"].items():
         about = json.loads(table[(table.task == task) & table.about.notna()].about.iloc[0])

@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
+from compositional.figures.shared import page, words
+
 SOURCE = "vectors.csv"
 PARAMETERS = {
     "representations": {
@@ -34,8 +36,8 @@ _NAMED = 20  # items are named if a representation has no more than these
 
 def _group(item: str, groups: dict[str, list[str]]) -> str | None:
     for word in item.split():
-        for label, words in groups.items():
-            if word in words:
+        for label, own in groups.items():
+            if word in own:
                 return label
     return None
 
@@ -50,7 +52,7 @@ def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str,
         axes.scatter(points[own, 0], points[own, 1], s=size, color=shade, label=label, alpha=0.8, linewidths=0)
     if len(items) <= _NAMED:
         for item, point in zip(items, points, strict=True):
-            axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize=6.5)
+            axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize="x-small")
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -99,10 +101,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         shares = []
         for axes, key in zip(panels, columns, strict=True):
             strength, regularizer = key
-            head = "plain, lambda 0" if regularizer == "none" else f"{regularizer}, lambda {strength:g}"
+            head = "plain, lambda 0" if regularizer == "none" else f"{words.of(regularizer, options)}, lambda {strength:g}"
             values = spaces[key].to_numpy()
             if not np.isfinite(values).all():
-                axes.set_title(f"{head}\ndiverged", fontsize=8)
+                axes.set_title(f"{head}\ndiverged")
                 shares.append(f"{head}: diverged")
                 continue
             centered = values - values.mean(0)
@@ -110,15 +112,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             total = np.square(centered).sum()
             share = np.square(points).sum() / total if total > 0 else 0.0
             _scatter(axes, points, list(spaces[key].index), options["groups"])
-            axes.set_title(f"{head}\n({share:.0%} of its variance)", fontsize=8)
+            axes.set_title(f"{head}\n({share:.0%} of its variance)")
             axes.set_aspect("equal", adjustable="datalim")
-            axes.tick_params(labelsize=7)
+            axes.tick_params(labelsize="small")
             spread = np.sqrt(total / len(values))
             shares.append(f"{head}: share {share:.3f}, root mean square distance from the center {spread:.3f}")
-        panels[0].set_ylabel(f"{title}\nPC 2 of the plain model", fontsize=8)
+        panels[0].set_ylabel(f"{title}\nPC 2 of the plain model")
+        for axes in panels[1:]:
+            axes.set_ylabel("PC 2 of the plain model")
         lines += [f"* {title}", *(f"  - {share}" for share in shares)]
-    for axes in grid[-1]:
-        axes.set_xlabel("PC 1 of the plain model", fontsize=8)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", fontsize=8)
+    for axes in grid.flat:
+        axes.set_xlabel("PC 1 of the plain model")
+    page.legend(figure, [grid[0, 0]], options)
     return figure, "\n".join(lines)

@@ -10,12 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, paired, style
+from compositional.figures.shared import named_runs, page, paired, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS
 _COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"  # references of the task
-_LINES = ("-", "--", ":")  # by model; colors tell regularizers
 _RISE = (8, 32)  # between these numbers of commands plain networks are expected to rise
 
 
@@ -104,7 +103,7 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: str) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: Any) -> None:
     """One method: every draw a dot, mean and interval a line; place: its number, by which its dots move aside."""
     aside = 1 + 0.02 * place
 
@@ -131,8 +130,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     methods = {label: rows for label, rows in style.methods(_placed(table), options["methods"]).items() if len(rows)}
     models = list(dict.fromkeys(rows.model.iloc[0] for rows in methods.values()))
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.6), sharey=True, width_ratios=[1.5, 1], layout="constrained")
+    shades = style.distinct_colors(rows.regularizer.iloc[0] for rows in methods.values())
     for place, (label, rows) in enumerate(methods.items()):
-        shade, line = style.color(rows.regularizer.iloc[0]), _LINES[models.index(rows.model.iloc[0]) % len(_LINES)]
+        label = words.of_label(label, rows, options)
+        shade, line = shades[rows.regularizer.iloc[0]], style.line_of(models.index(rows.model.iloc[0]))
         _line(left, rows, place, label, shade, line)
         if rows.regularizer.iloc[0] == "none":
             means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
@@ -143,9 +144,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     left.set_xticks(counts, [str(count) for count in counts])
     left.xaxis.minorticks_off()
     left.set(xlabel="composed commands of jump in training", ylabel="accuracy, other composed commands", ylim=(-0.03, 1.04))
-    right.set(xlabel="entropy of the verb in training, bits")
+    right.set(xlabel="entropy of the verb in training, bits (plain networks)")
     for axes in (left, right):
         axes.grid(color="0.93")
         axes.set_axisbelow(True)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", fontsize=8, ncols=len(methods))
+    page.legend(figure, [left], options, style.RUN, style.INTERVAL)
     return figure, _caption(methods)

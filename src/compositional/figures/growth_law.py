@@ -109,9 +109,9 @@ def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict
         reach = np.array([sizes.min(), sizes.max()])
         height = np.exp(np.mean(np.log(rates) - theory * np.log(sizes)))
         axes.plot(reach, height * reach**theory, color="black", linewidth=1, label=f"slope {theory:.3g}")
-        axes.legend(fontsize=7)
+        axes.legend()
     axes.set(xscale="log", yscale="log", xlabel="size of the component")
-    axes.set_title(f"{group['title']}, K = {group['factors']}", fontsize=8)
+    axes.set_title(f"{group['title']}, K = {group['factors']}")
     return exponents
 
 
@@ -134,7 +134,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ]
     summary = right.subplots()
     for factors in sorted({group["factors"] for group in groups}):
-        summary.hlines(2 - 2 / factors, factors - 0.35, factors + 0.35, color="black", linewidth=1)
+        summary.hlines(2 - 2 / factors, factors - 0.35, factors + 0.35, color="black", linewidth=1, label="theory")
     for index, (group, axes) in enumerate(zip(groups, panels.flat, strict=False)):
         exponents = _panel(axes, group, table, options)
         place = group["factors"] + 0.12 * (index / max(len(groups) - 1, 1) - 0.5) * 4
@@ -153,8 +153,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
     for axes in panels.flat[len(groups) :]:
         axes.set_axis_off()
-    for axes in panels[:, 0]:
+    for axes in panels.flat:
         axes.set_ylabel("rate of growth")
     summary.set(xlabel="K", ylabel="fitted exponent", xticks=range(2, max(group["factors"] for group in groups) + 1))
-    summary.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
+    right.legend(*style.legend_entries([summary]), ncols=2, loc="outside lower center")
     return figure, "\n".join(lines)

@@ -43,7 +43,7 @@ def _line(axes: Axes, values: pd.DataFrame, shade: str, line: str, label: str, b
     middle, low, high = (values.quantile(share, axis=1) for share in (0.5, 0.25, 0.75))
     axes.plot(middle.index, middle, line, color=shade, label=label, linewidth=1.4)
     if band:
-        axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0)
+        axes.fill_between(middle.index, low, high, color=shade, alpha=0.15, linewidth=0, label="middle half of the seeds")
 
 
 def _highest(values: pd.Series, digits: int) -> str:
@@ -119,10 +119,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         norms.set_yscale("log")
         norms.set_title(problem)
         ratio.set_ylim(bottom=0)
-        accuracy.set(ylim=(-0.02, 1.02), xlabel="step")
+        accuracy.set_ylim(-0.02, 1.02)
+        for axes in grid[:, column]:
+            axes.set_xlabel("step")
+            axes.tick_params(labelbottom=True)
     for axes, label in zip(grid[:, 0], ("gradient norm", "ratio redundant / relevant", "accuracy"), strict=True):
         axes.set_ylabel(label)
     for axes in grid[:, -1]:
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+        axes.legend(*style.legend_entries([axes]), loc="center left", bbox_to_anchor=(1, 0.5))
     figure.align_ylabels(grid[:, 0])
     return figure, _caption(curves)

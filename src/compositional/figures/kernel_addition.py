@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import item_values, style
+from compositional.figures.shared import item_values, page, style
 from compositional.measures import kernels
 from compositional.tasks.shared import designs
 
@@ -54,7 +54,7 @@ def slope(rows: pd.DataFrame, kernel: str) -> float:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     sets = options["sets"]
-    figure, grid = plt.subplots(1, 1 + len(sets), figsize=(2.7 * (1 + len(sets)) + 1, 2.9), layout="constrained")
+    figure, grid = plt.subplots(1, 1 + len(sets), figsize=(2.7 * (1 + len(sets)) + 1, 3.6), layout="constrained")
     lines = [
         "Left: slope of predictions on new combinations against the salience s of a single component, by number p of trained "
         "items a component; lines are the closed form p s / (1 + (p - 2) s), dots ridge regression. Right: an item's learned "
@@ -67,14 +67,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         rows = table[(table.task == task) & (table.model == options["exact_machine"])]
         names = sorted({metric.partition(" at ")[2] for metric in rows.metric if " at " in metric}, key=float)
         measured = [slope(rows, name) for name in names]
-        grid[0].plot(line, kernels.addition_slope(line, count), color=shade, label=f"p = {count}", linewidth=1.2)
-        grid[0].scatter([float(name) for name in names], measured, color=shade, s=14, zorder=3)
+        grid[0].plot(line, kernels.addition_slope(line, count), color=shade, label=f"p = {count}, closed form", linewidth=1.2)
+        grid[0].scatter(
+            [float(name) for name in names], measured, color=shade, s=14, zorder=3, label=f"p = {count}, ridge regression"
+        )
         exact = [float(kernels.addition_slope(float(name), count)) for name in names]
         apart = max(abs(value - other) for value, other in zip(measured, exact, strict=True))
         shown = ", ".join(f"{value:.3f} at {name}" for name, value in zip(names, measured, strict=True))
         lines.append(f"* p = {count}: slope {shown}; largest distance from the closed form {apart:.1e}")
     grid[0].set(xlabel="salience of a component", ylabel="slope of predictions", title="slope", xlim=(0, 0.51), ylim=(0, 1.03))
-    grid[0].legend(fontsize=7)
     for axes, (task, title) in zip(grid[1:], sets.items(), strict=True):
         rows = table[(table.task == task) & (table.model == options["machine"])]
         values = item_values.by_kernel(rows)
@@ -85,6 +86,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             f"{error[f'squared_error at {kernel}']:.3f} (slope {slope(rows, kernel):.3f}) at s = {kernel}" for kernel in values
         )
         lines.append(f"* {title}: mean squared error on new combinations {shown}")
-    grid[1].set_ylabel("learned value")
-    grid[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    page.legend(figure, grid, options)
     return figure, "\n".join(lines)

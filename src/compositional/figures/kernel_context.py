@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from compositional.figures import conjunction_values
 from compositional.figures.salience_layers import saliences
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -99,7 +99,7 @@ def _paths(axes: Axes, table: pd.DataFrame, networks: dict[str, str]) -> None:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     levels = {number: task for task, number in options["levels"].items()}
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.9), layout="constrained", width_ratios=(1.15, 1))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.8), layout="constrained", width_ratios=(1.15, 1))
     lines = [
         "Support vector machines on context dependence. Left: which of CD-1, CD-2 and CD-3 a representation generalizes on "
         "(accuracy on new combinations exactly 1) by its saliences of single components and of pairs; paths are the layers "
@@ -112,23 +112,21 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for kernel, label in options["representations"].items():
         single, both = (float(part) for part in kernel.split())
         at = single, both - 2 * single
-        left.scatter(*at, color="k", marker="*", s=60, zorder=4)
-        left.annotate(label, at, xytext=(5, 4), textcoords="offset points", fontsize=8)
+        left.scatter(*at, color="k", marker="*", s=60, zorder=4, label="bars on the right")
+        left.annotate(label, at, xytext=(5, 4), textcoords="offset points", fontsize="small")
         reached = own[(own.split == "test") & (own.metric == f"accuracy at {kernel}")].set_index("task").value
         lines.append(
             f"* {label} ({at[0]:.4f}, {at[1]:.4f}): accuracy "
             + ", ".join(f"CD-{number} {reached[task]:.2f}" for number, task in sorted(levels.items()))
         )
     left.set(xlabel="salience of single components", ylabel="salience of pairs", xlim=(0, 0.335), ylim=(-0.005, None))
-    left.legend(fontsize=6.5, loc="upper right")
     groups = {}
     names = {label: kernel for kernel, label in options["representations"].items()}
     for label, level in options["bars"]:
         rows = own[(own.task == levels[level]) & (own.split == "all") & own.metric.str.endswith(f" at {names[label]}")]
         groups[f"{label}, CD-{level}"] = conjunction_values.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
     conjunction_values.bars(right, groups, style.shades(len(groups)))
-    right.set_ylabel("mean |value|")
-    right.legend(fontsize=7)
+    page.legend(figure, (left, right), options)
     lines += [
         f"* values, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in values.mean().items())
         for label, values in groups.items()

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import item_values, style
+from compositional.figures.shared import item_values, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -71,16 +71,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
     mean, half = errors.mean(axis=1), 2 * errors.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
     axes = grid[0, shown]
-    axes.plot(mean.index, mean, color="k", linewidth=1.4)
-    axes.fill_between(mean.index, mean - half, mean + half, color="k", alpha=0.2, linewidth=0)
+    axes.plot(mean.index, mean, color="k", linewidth=1.4, label="mean over sets")
+    axes.fill_between(mean.index, mean - half, mean + half, color="k", alpha=0.2, linewidth=0, label="two standard errors")
     axes.set(xlabel="salience of a component", ylabel="squared error, new", ylim=(0, None), xlim=(0, 0.5))
     for number in range(shown + 1):
         axes = grid[1, number]
-        own = {name: values.loc[name].loc[number] if number < shown else values.loc[name].mean() for name in names}
+        own = {f"salience {name}": values.loc[name].loc[number] if number < shown else values.loc[name].mean() for name in names}
         item_values.draw(axes, own, style.shades(len(names)), size=2.5)
         axes.set(ylim=(-4.4, 4.4), title=f"mean of {errors.shape[1]} sets" if number == shown else f"set {number + 1}")
-    grid[1, 0].set_ylabel("learned value")
-    grid[1, -1].legend(fontsize=6, title="salience", title_fontsize=6, loc="upper left")
+    page.legend(figure, [grid[0, shown], grid[1, -1]], options)
     stated = [value for value in (0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.5) if np.isclose(mean.index, value).any()]
     lines = [
         f"Support vector regression on {errors.shape[1]} dispersed training sets of 18 combinations. Top: four of the sets, "

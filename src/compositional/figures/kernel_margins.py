@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 from compositional.measures import kernels
 
 SOURCE = "metrics.csv"
@@ -33,7 +33,7 @@ PARAMETERS = {
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6), layout="constrained")
     lines = [
         "Left: output times label against the salience of a component, ridge regression (dots, the least over new combinations) "
         "and the closed forms k / (1 - k) and 2 k^2 / (1 - 2 k^2) (lines). Right: accuracy of support vector machines on new "
@@ -48,12 +48,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         rows = table[(table.task == options[problem]) & (table.split == "test") & table.metric.str.startswith("output of ")]
         parts = rows.metric.str.extract(r"output of (?P<first>\d) \d at (?P<kernel>\S+)").astype(float)
         margin = (rows.value * (2 * parts["first"] - 1)).groupby(parts.kernel).agg(["min", "max"])
-        left.plot(line, form(line), color=shade, label=problem.replace("_", " "))
-        left.scatter(margin.index, margin["min"], color=shade, s=12, zorder=3)
+        left.plot(line, form(line), color=shade, label=f"{problem.replace('_', ' ')}, closed form")
+        left.scatter(
+            margin.index, margin["min"], color=shade, s=12, zorder=3, label=f"{problem.replace('_', ' ')}, ridge regression"
+        )
         apart = max(np.abs(margin[edge] - form(margin.index.to_numpy())).max() for edge in margin)
         lines.append(f"* {problem}: {len(margin)} kernels, largest distance from the closed form {apart:.1e}")
     left.set(xlabel="salience of a component", ylabel="output x label", xlim=(0, 0.51), ylim=(0, 1.03))
-    left.legend(fontsize=7)
     sizes = np.linspace(8, 3, len(options["equivalence"]))
     for (task, title), shade, size in zip(options["equivalence"].items(), style.shades(len(sizes)), sizes, strict=True):
         rows = table[(table.task == task) & table.metric.str.startswith("accuracy at ")]
@@ -66,7 +67,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             f"* transitive equivalence, {title}: training {curves['train'].min():.3f} or more, new pairs from "
             f"{curves['test'].min():.3f} to {curves['test'].max():.3f}; largest output on new pairs {new.value.max():.1e}"
         )
-    right.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+    right.axhline(0.5, color="0.6", linestyle=":", linewidth=1, label="chance")
     right.set(xlabel="salience of a component", ylabel="accuracy", xlim=(0, 0.51), ylim=(-0.03, 1.05))
-    right.legend(fontsize=7)
+    page.legend(figure, (left, right), options)
     return figure, "\n".join(lines)

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = "history.csv"
 PARAMETERS: dict = {}
@@ -44,11 +44,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, split: str) -> None:
     shades = dict(zip(strengths, ["black", *style.shades(len(strengths) - 1)], strict=True))
     for strength in strengths:
         own = _curve(rows, strength, split)
-        name = "plain" if strength == 0 else f"{strength:g}"
+        name = "plain, mean" if strength == 0 else f"lambda {strength:g}, mean"
         axes.plot(own.index, own, color=shades[strength], linewidth=0.5, alpha=0.4)
         axes.plot(own.index, own.mean(axis=1), color=shades[strength], linewidth=1.5, label=name)
     if split == "train":
-        axes.axhline(TRAINED, color="0.7", linestyle=":", linewidth=0.8)
+        axes.axhline(TRAINED, color="0.5", linestyle=":", linewidth=0.8, label=f"{TRAINED:g}: trained")
     axes.set_ylim(-0.03, 1.03)
     axes.grid(color="0.94")
 
@@ -82,9 +82,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for panels, ((task, model, name), own) in zip(grid, groups.items(), strict=True):
         for axes, (split, title) in zip(panels, _SPLITS.items(), strict=True):
             _panel(axes, own, split)
-            axes.set_title(f"{task}, {model}: {name}" if split == "train" else title, fontsize=8)
+            axes.set_title(
+                f"{words.of(task, options)}, {words.of(model, options)}: {words.of(name, options)}" if split == "train" else title
+            )
         panels[0].set_ylabel("accuracy")
-        panels[1].legend(title="lambda", loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
-    for axes in grid[-1]:
+        panels[1].plot([], [], color="0.4", linewidth=0.5, label=style.RUN)
+        panels[1].legend(*style.legend_entries(panels), loc="center left", bbox_to_anchor=(1, 0.5))
+    for axes in grid.flat:
         axes.set_xlabel("step")
     return figure, _caption(groups)

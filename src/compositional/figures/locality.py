@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -101,9 +102,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             f"{strength:g}; at least 0.05 without, clearly (30 %) less with the regularizer, and higher at the end: {verdict}"
         )
     axes.plot([], [], ":", color="0.4", linewidth=1, label="training set")
+    if published:
+        axes.plot([], [], "o", markersize=8, markerfacecolor="none", color="0.4", label="published")
+    axes.errorbar([np.nan], [np.nan], [0], color="0.4", linestyle="", capsize=2, label="standard deviation over seeds")
     axes.axhline(_CHANCE, color="0.6", linewidth=0.8, linestyle="--", label="chance")
     axes.set(xlabel=options["axis"], ylabel="accuracy", ylim=(0.4, 1.02), xticks=sorted(set(test.place)))
-    axes.set_title(options["problem"], fontsize=9)
+    axes.set_title(options["problem"])
     axes.grid(axis="y", color="0.92")
-    figure.legend(loc="outside right center")
+    page.legend(figure, [axes], options)
     return figure, "\n".join(lines)

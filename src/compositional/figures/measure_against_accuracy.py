@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from compositional import randomness
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 from compositional.measures.statistics import RESAMPLES
 
 SOURCE = ("metrics.csv", "representations.csv")
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "measure": {
         "type": "array",
         "items": {"type": "string"},
@@ -75,9 +75,10 @@ def _runs(table: pd.DataFrame, measure: list[str]) -> pd.DataFrame:
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, options: dict[str, Any]) -> None:
+    shades = style.distinct_colors(rows.regularizer)
     for name, own in rows.groupby("regularizer"):
-        label = "plain" if name == "none" else words.of(name, options)
-        axes.scatter(own.value, own.accuracy, s=16, color=style.color(name), alpha=0.75, linewidths=0, label=label)
+        label = f"{style.RUN}, {words.of(name, options)}"
+        axes.scatter(own.value, own.accuracy, s=16, color=shades[name], alpha=0.75, linewidths=0, label=label)
     axes.set_ylim(-0.04, 1.04)
     axes.grid(color="0.94")
     axes.set_axisbelow(True)
@@ -139,7 +140,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_visible(len(own) > 0)
         if len(own):
             _draw(axes, own, options)
-            axes.set_title(f"{words.of(tasks[column], options)}\n{words.of(models[line], options)}", fontsize=9)
+            axes.set_title(f"{words.of(tasks[column], options)}\n{words.of(models[line], options)}")
             axes.set(xlabel=options["title"], ylabel="accuracy, recombinations")
-    figure.legend(*style.legend_entries(grid.flat), loc="outside lower center", fontsize=8, ncols=4)
+    page.legend(figure, grid.flat, options)
     return figure, _caption(rows, table, options)

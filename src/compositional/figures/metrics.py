@@ -7,13 +7,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 
 SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "measures": {
         "type": "object",
         "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
@@ -28,7 +31,6 @@ PARAMETERS = words.PARAMETERS | {
     },
 }
 KEY = ["task", "model", "regularizer", "lambda", "seed"]
-_MARKERS = "os^Dv"
 _COLUMNS = 4  # measures side by side
 # What "shuffled" is of measures that shuffle no inputs.
 _NULLS = {
@@ -63,15 +65,27 @@ def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
 
 def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str], options: dict[str, Any]) -> None:
     threshold = style.lambda_axis(axes, rows["lambda"], linscale=1, ticks=4)
+    shades = style.distinct_colors(rows.regularizer)
     for model, own in rows.groupby("model"):
-        marker = _MARKERS[models.index(model) % len(_MARKERS)]
+        marker = style.marker_of(models.index(model))
         for name in sorted(set(own.regularizer) - {"none"}) or ["none"]:
             line = own[own.regularizer.isin(["none", name])]
-            shade = style.color(name)
+            shade = shades[name]
             axes.scatter(line["lambda"], line.value, s=9, color=shade, marker=marker, alpha=0.4, linewidths=0)
             lost = line["lambda"][line.value.isna()]
             bottom = axes.get_xaxis_transform()
-            axes.scatter(lost, 0 * lost, transform=bottom, marker="x", s=20, color=shade, linewidths=1, clip_on=False, zorder=5)
+            axes.scatter(
+                lost,
+                0 * lost,
+                transform=bottom,
+                marker="x",
+                s=20,
+                color=shade,
+                linewidths=1,
+                clip_on=False,
+                zorder=5,
+                **style.named_diverged(lost),
+            )
             means = line.groupby("lambda").value.mean()
             null = line.groupby("lambda")[["low", "high", "shuffled"]].mean().dropna()
             axes.fill_between(null.index, null.low, null.high, color=shade, alpha=0.12, linewidth=0, zorder=0)
@@ -79,18 +93,19 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str], options: 
             label = words.of_method(name, model, models, options)
             axes.plot(means.index, means, color=shade, marker=marker, markersize=3.5, linewidth=1.2, label=label)
     axes.set_xlim(left=-0.5 * threshold)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize="small")
 
 
 def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
     axes.scatter(rows.accuracy, rows.shuffled, s=10, color="0.8", marker="_", linewidths=1, zorder=0)
+    shades = style.distinct_colors(rows.regularizer)
     for (model, name), own in rows.groupby(["model", "regularizer"]):
-        marker = _MARKERS[models.index(model) % len(_MARKERS)]
-        axes.scatter(own.accuracy, own.value, s=14, color=style.color(name), marker=marker, alpha=0.7, linewidths=0)
+        marker = style.marker_of(models.index(model))
+        axes.scatter(own.accuracy, own.value, s=14, color=shades[name], marker=marker, alpha=0.7, linewidths=0)
     axes.set_xlim(-0.03, 1.03)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize="small")
     rhos = ["undefined" if np.isnan(rho) else f"{rho:+.2f}" for rho in (_correlation(own) for _, own in rows.groupby("model"))]
-    axes.set_title(f"rho {' / '.join(rhos)}", fontsize=8, loc="right")
+    axes.set_title(f"rho {' / '.join(rhos)}", loc="right")
 
 
 def _correlation(rows: pd.DataFrame) -> float:
@@ -169,9 +184,17 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             if title in options["logarithmic"]:
                 axes.set_yscale("log")
         bottom.set_ylim(top.get_ylim())
-        top.set_title(title, fontsize=10)
-        top.set_xlabel("lambda", fontsize=8)
-        bottom.set_xlabel("accuracy, recombinations", fontsize=8)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=4)
+        top.set_title(title)
+        top.set_xlabel("lambda")
+        bottom.set_xlabel("accuracy, recombinations")
+        for axes in (top, bottom):
+            axes.set_ylabel(title)
+    marks: list[Artist] = [Line2D([], [], linestyle="", marker="o", markersize=4, color="k", label="a plain run (lower panels)")]
+    if any(rows.shuffled.notna().any() for rows in measures.values()):
+        marks += [
+            Line2D([], [], linestyle=":", linewidth=1, color="0.4", label="shuffled: mean"),
+            Patch(facecolor="0.4", alpha=0.2, label="shuffled: 95 % of the values"),
+            Line2D([], [], linestyle="", marker="_", color="0.7", label="shuffled: a run (lower panels)"),
+        ]
+    page.legend(figure, grid.flat, options, *marks, style.RUN)
     return figure, _caption(measures, style.swaps_words(pd.concat(measures.values()), table))

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import item_values, style
+from compositional.figures.shared import item_values, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -92,8 +92,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             )
         item_values.draw(axes, learned, [shades[label] for label in learned])
         axes.set(title=title, ylim=(-4.4, 4.4))
-    grid[0, 0].set_ylabel("learned value")
-    grid[0, -1].legend(fontsize=7, loc="upper left", title=options["along"], title_fontsize=7)
+    for axes in grid[0, len(sets) :]:
+        axes.set_axis_off()
+    grid[0, len(sets) - 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), title=options["along"])
     names = [label for model, label in models.items() if model in set(table.model)]
     for axes, quantity in zip(
         grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
@@ -109,5 +110,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set(ylabel=quantity, xlabel=options["along"])
         axes.set_xticks(range(len(names)), names)
         axes.grid(axis="y", color="0.92")
-    grid[1, 0].legend(fontsize=7)
+    grid[1, 2].plot([], [], "o", color="0.4", fillstyle="none", markersize=5, label="before training")
+    page.legend(figure, grid[1], options)
     return figure, "\n".join(lines)

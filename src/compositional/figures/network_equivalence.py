@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -76,9 +76,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     course = ""
                 said.append(f"{name} {style.summary(curve.iloc[-1])} at step {done.index[-1]}{course}")
             lines.append(f"* {panel['title']}, {label} ({style.seeds(curve.iloc[-1])}): {', '.join(said)}")
-            axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
+            axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1, label="chance")
             axes.set(title=f"{panel['title']}\n{label}", xlim=(0, min(options["last_step"], own.step.max())), ylim=(-0.03, 1.05))
             axes.set_xlabel("step")
         row[0].set_ylabel("accuracy")
-    grid[0, 0].legend(fontsize=7, loc="lower right")
+    grid[0, 0].plot([], [], color="0.4", linewidth=0.5, label=style.RUN)
+    page.legend(figure, grid.flat, options)
     return figure, "\n".join(lines)

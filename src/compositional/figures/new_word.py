@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from compositional.figures.shared import named_runs, style
+from compositional.figures.shared import named_runs, page, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -65,10 +65,11 @@ def _caption(methods: dict[str, pd.DataFrame], published: float | None) -> str:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
     methods = {label: own for label, own in style.methods(table, options["methods"]).items() if len(own)}
-    size = (7.2, 0.34 * len(methods) + 1.2)
+    size = (7.2, 0.34 * len(methods) + 1.5)
     figure, (left, right) = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained")
+    shades = style.distinct_colors(own.regularizer.iloc[0] for own in methods.values())
     for place, own in enumerate(methods.values()):
-        shade = style.color(own.regularizer.iloc[0])
+        shade = shades[own.regularizer.iloc[0]]
         shares = own[(own.split == "test") & (own.metric == "accuracy")].value.dropna()
         left.scatter(shares, [place] * len(shares), s=12, color=shade, alpha=0.4, linewidths=0)
         hits, asked = _counts(own)
@@ -79,11 +80,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             left.errorbar([mean], [place], xerr=spread, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2)
         style.seeds_and_mean(right, _ordinary(own, "bleu").to_numpy(), place, shade, largest=100)
     if options["published"] is not None:
-        left.axvline(options["published"], color="0.45", linestyle=":", linewidth=1)
-    left.set_yticks(range(len(methods)), list(methods))
+        left.axvline(options["published"], color="0.45", linestyle=":", linewidth=1, label="published")
+    left.set_yticks(range(len(methods)), [words.of_label(label, own, options) for label, own in methods.items()])
     left.set(xlabel="sentences with the new word, share right", xlim=(-0.03, 1.03), ylim=(len(methods) - 0.5, -0.5))
     right.set(xlabel="BLEU, ordinary sentences", xlim=(0, None))
     for axes in (left, right):
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
+    page.legend(figure, (left, right), options, style.RUN, style.INTERVAL)
     return figure, _caption(methods, options["published"])

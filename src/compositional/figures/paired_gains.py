@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import paired, style, words
+from compositional.figures.shared import page, paired, style, words
 
 SOURCE = "metrics.csv"
 REGULARIZED = True
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "tasks": {
         "type": "object",
         "names": "tasks",
@@ -92,15 +92,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, panels = plt.subplots(
         1, len(tasks), figsize=(2.9 * len(tasks) + 1.6, 0.36 * len(lines) + 1.5), sharey=True, squeeze=False, layout="constrained"
     )
+    shades = style.distinct_colors({term.partition("_")[0] for term, _ in lines})
     for axes, (task, title) in zip(panels[0], tasks.items(), strict=True):
-        for split, name in _SPLITS.items():
+        for split in _SPLITS:
             gains = paired.gains(table[table.task == task], split)
             filled, beside = split == "test", -0.16 if split == "test" else 0.16
             for place, (term, strength) in enumerate(lines):
                 known = _of(gains, term, strength).dropna().to_numpy()
                 if not len(known):
                     continue
-                shade = style.color(term.partition("_")[0])
+                shade = shades[term.partition("_")[0]]
                 axes.scatter(known, np.full(len(known), place + beside), s=7, color=shade, alpha=0.35, linewidths=0)
                 axes.errorbar(
                     known.mean(),
@@ -112,15 +113,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     markerfacecolor=shade if filled else "white",
                     capsize=2,
                     elinewidth=1,
-                    label=name,
                 )
-        axes.axvline(0, color="0.5", linewidth=0.8, zorder=0)
+        axes.axvline(0, color="0.3", linewidth=0.8, zorder=0, label="the plain run of the same seed")
         axes.set(title=title, xlabel="gain in accuracy")
-        axes.title.set_fontsize(9)
-        axes.set_yticks(range(len(lines)), [f"{words.of(term, options)} {strength:g}" for term, strength in lines])
+        axes.set_yticks(range(len(lines)), [f"{words.of(term, options)}, lambda {strength:g}" for term, strength in lines])
         axes.grid(axis="x", color="0.93")
         axes.set_axisbelow(True)
     panels[0, 0].set_ylim(len(lines) - 0.5, -0.5)
-    handles, names = style.legend_entries(panels[0])
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    for split, name in _SPLITS.items():  # gray: they are of every color
+        face = "0.4" if split == "test" else "white"
+        panels[0, 0].plot([], [], "o", color="0.4", markerfacecolor=face, markersize=5, label=f"mean, {name}")
+    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
     return figure, _caption(table, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,10 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "methods": {
         "type": "object",
         "names": "methods",
@@ -53,6 +54,18 @@ def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[st
     return [name for block in blocks for name in block], list(np.cumsum([len(block) for block in blocks])[:-1])
 
 
+def _labels(names: list[str], begins: list[int], options: dict[str, Any]) -> list[str]:
+    """Words for categories; what a block's have in common stands before its first one alone."""
+    found = [words.of_category(name, options) for name in names]
+    for begin in begins:
+        parent, has_parts, _ = names[begin].partition("/")
+        if has_parts:
+            found[begin] = f"{words.of_category(parent, options)}: {found[begin]}"
+        elif any(name.startswith(f"{parent}/") for name in names):
+            found[begin] = f"{found[begin]}: all"
+    return [textwrap.fill(label, 44) for label in found]
+
+
 def _counts(rows: pd.DataFrame) -> str:
     """How many seeds of a method there are, for the legend; "3 to 5 seeds" where tasks differ."""
     counts = rows.groupby("task").seed.nunique()
@@ -74,23 +87,24 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
     shades = dict(zip(parts, style.shades(len(parts), 0, 0.8), strict=True))
-    height = max(len(names) for names, _ in placed.values()) * (0.055 * len(parts) + 0.12) + 1.4
-    longest = max(len(name) for names, _ in placed.values() for name in names)
-    width = max(4.6, 2.8 + 0.085 * longest)  # names take their room from the figure, not from the bars
-    figure, panels = plt.subplots(1, len(tasks), figsize=(width * len(tasks), height), squeeze=False, layout="constrained")
+    # Below each other, on one page: names are long.
+    heights = [len(names) * (0.034 * len(parts) + 0.11) + 0.7 for names, _ in placed.values()]
+    figure, panels = plt.subplots(
+        len(tasks), 1, figsize=(6.5, sum(heights) + 0.5), height_ratios=heights, squeeze=False, layout="constrained"
+    )
     lines = [
         "Accuracy on the members of test by category. Dots are seeds, bars means with 95 % intervals (Student's "
         "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
         "over seeds." + style.swaps_words(pd.concat(parts.values()), table),
         "",
     ]
-    for axes, task in zip(panels[0], tasks, strict=True):
+    for axes, task in zip(panels[:, 0], tasks, strict=True):
         names, begins = placed[task]
         lines.append(f"* {task}")
         for index, (method, all_rows) in enumerate(parts.items()):
             own = all_rows[all_rows.task == task]
             offset = 0.8 * ((index + 0.5) / len(parts) - 0.5)
-            name: str | None = f"{method} ({_counts(all_rows)})"
+            name: str | None = f"{words.of_label(method, all_rows, options)} ({_counts(all_rows)})"
             for place, category in enumerate(names):
                 values = own[own.category == category].value.to_numpy()
                 if len(values):
@@ -103,9 +117,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for begin in begins:
             axes.axhline(begin - 0.5, color="0.6", linewidth=0.8)
         axes.set(title=words.of(task, options), xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")
-        axes.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
+        axes.set_yticks(range(len(names)), _labels(names, [0, *begins], options))
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
-    handles, labels = style.legend_entries(panels[0])
-    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=min(3, len(labels)))
+    page.legend(figure, panels[:, 0], options, style.RUN, style.INTERVAL)
     return figure, "\n".join(lines)

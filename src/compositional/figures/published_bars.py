@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import bars, style
+from compositional.figures.shared import bars, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -139,5 +139,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set(title=title, xlabel=metric, **({"xlim": (0, 1.03)} if metric == "accuracy" else {}))
             axes.grid(axis="x", color="0.93")
             axes.set_axisbelow(True)
-    figure.legend(*style.legend_entries(grid.flat), loc="outside lower center", ncols=1)
+    page.legend(figure, grid.flat, options, style.INTERVAL)
     return figure, _caption(table, options)

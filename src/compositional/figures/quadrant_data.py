@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from compositional.figures.boundaries import coordinates
+from compositional.figures.shared import page
 
 SOURCE = "history.csv"
 PARAMETERS: dict = {}
@@ -34,7 +35,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set(xlabel="X₁, relevant", ylabel="X₂, redundant", xlim=(-1.02, 1.02), ylim=(-1.02, 1.02), aspect="equal")
     axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-    figure.legend(loc="outside right center", fontsize=8)
+    page.legend(figure, [axes], options)
     text = (
         "The toy problem's data, setting A. Components (Y_1, Y_2) are uniform on (0, 0), (0, 1), (1, 0) in training and (1, 1) "
         "in test; X_i = Y_i - U[0, 1). Y_1 is to be predicted: the sign of X_1 determines it alone, and X_2 is redundant, but "

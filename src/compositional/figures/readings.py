@@ -8,22 +8,18 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, paired, style, words
+from compositional.figures.shared import named_runs, page, paired, style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = (
-    words.PARAMETERS
-    | named_runs.PARAMETERS
-    | {
-        "published": {
-            "type": "object",
-            "names": "tasks",
-            "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
-            "default": {},
-            "description": "task -> {system: published accuracy}",
-        },
-    }
-)
+PARAMETERS = named_runs.PARAMETERS | {
+    "published": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+        "default": {},
+        "description": "task -> {system: published accuracy}",
+    },
+}
 _LAST, _REPAIRED, _BEST = "accuracy", "accuracy, brackets repaired", "accuracy, best of "  # and how many points
 _READINGS = {_LAST: "last step", _REPAIRED: "last step, brackets repaired", _BEST: "best point on the test set"}
 _SHADES = {_LAST: "#0072B2", _REPAIRED: "#56B4E9", _BEST: "0.55"}
@@ -69,7 +65,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     methods = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}
     tasks = sorted(set(rows.task))
     systems = list(dict.fromkeys(name for task in tasks for name in options["published"].get(task, {})))
-    names = [*methods, *(f"{name} (published)" for name in systems)]
+    ours = [words.of_label(label, own, options) for label, own in methods.items()]
+    names = [*ours, *(f"{name} (published)" for name in systems)]
     size = (2.9 * len(tasks) + 0.06 * max(map(len, names)) + 0.5, 0.36 * len(names) + 1.4)
     figure, panels = plt.subplots(1, len(tasks), figsize=size, sharey=True, squeeze=False, layout="constrained")
     for axes, task in zip(panels[0], tasks, strict=True):
@@ -82,10 +79,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     style.seeds_and_mean(axes, values, at, _SHADES[name], height=0.06, size=7, name=label)
         for place, name in enumerate(systems, len(methods)):
             if name in options["published"].get(task, {}):
-                axes.plot(options["published"][task][name], place, "D", color="0.45", markerfacecolor="white")
+                axes.plot(
+                    options["published"][task][name], place, "D", color="0.45", markerfacecolor="white", label="published value"
+                )
         axes.set(title=words.of(task, options), xlabel="exact match, test set", xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5))
         axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.93")
         axes.set_axisbelow(True)
-    figure.legend(*style.legend_entries(panels[0]), loc="outside lower center", fontsize=8, ncols=3)
+    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
     return figure, _caption(rows, methods, options)

@@ -15,11 +15,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.figures.shared import paired, style, words
+from compositional.figures.shared import page, paired, style, words
 
 SOURCE = "metrics.csv"
 ONE_MODEL = True
-PARAMETERS = words.PARAMETERS | {
+PARAMETERS = {
     "components": {
         "type": "object",
         "names": "tasks",
@@ -54,20 +54,23 @@ def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str], 
     """One task: every quantity against lambda, then accuracy against the relevant component's salience."""
     *by_lambda, by_salience = panels
     plain = runs[runs.regularizer == "none"]
+    shades = style.distinct_colors(runs.regularizer)
     for name in sorted(set(runs.regularizer) - {"none"}):
         own, regularized = runs[runs.regularizer.isin(["none", name])], runs[runs.regularizer == name]
         for axes, quantity in zip(by_lambda, quantities, strict=True):
             means = own.groupby("lambda")[quantity].mean()
-            axes.scatter(own["lambda"], own[quantity], s=7, color=style.color(name), linewidths=0, alpha=0.6)
-            axes.plot(means.index, means, color=style.color(name), linewidth=1.2, label=words.of(name, options))
-        by_salience.scatter(regularized.relevant, regularized.accuracy, s=10, color=style.color(name), linewidths=0, alpha=0.7)
+            axes.scatter(own["lambda"], own[quantity], s=7, color=shades[name], linewidths=0, alpha=0.6)
+            axes.plot(means.index, means, color=shades[name], linewidth=1.2, label=f"{words.of(name, options)}, mean")
+        by_salience.scatter(regularized.relevant, regularized.accuracy, s=10, color=shades[name], linewidths=0, alpha=0.7)
     for axes, (quantity, label) in zip(by_lambda, quantities.items(), strict=True):
         style.lambda_axis(axes, runs["lambda"])
-        axes.tick_params(axis="x", labelsize=7)
+        axes.tick_params(axis="x", labelsize="small")
         if quantity in ("relevant", "redundant", "conjunction"):
             axes.axhline(0, color="0.8", linewidth=0.8)
         axes.set(xlabel="lambda", ylabel=label)
-    by_salience.scatter(plain.relevant, plain.accuracy, s=14, color=style.COLORS["none"], linewidths=0, zorder=3)
+    by_salience.scatter(
+        plain.relevant, plain.accuracy, s=14, color=style.COLORS["none"], linewidths=0, zorder=3, label="a plain run"
+    )
     by_salience.set(xlabel=quantities["relevant"], ylabel=quantities["accuracy"])
 
 
@@ -120,7 +123,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         first, second, where = options["components"][task]
         rows = table[table.task == task]
         if rows[rows.metric == "diverged"].value.min() == 1:
-            panels[0].set_title(f"{words.of(task, options)}: every run diverged", fontsize=9)
+            panels[0].set_title(f"{words.of(task, options)}: every run diverged")
             lines.append(f"* {task}: every run diverged, so that nothing is drawn")
             continue
         runs = _wide(rows, first, second, where)
@@ -133,8 +136,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         }
         quantities |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
         _panels(panels, runs, quantities, options)
-        panels[0].set_title(f"{words.of(task, options)}, {where}", fontsize=9)
-        panels[0].legend(fontsize=7)
+        panels[0].set_title(f"{words.of(task, options)}, {where}")
         plain = runs[runs.regularizer == "none"]
         lines.append(
             f"* {task}, plain ({len(plain)} seeds), in {where}: accuracy {plain.accuracy.mean():.3f}, salience "
@@ -144,4 +146,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
         for name in sorted(set(runs.regularizer) - {"none"}):
             lines += _numbers(runs, name)
+    page.legend(figure, grid.flat, options, *([style.RUN] if grid.flat[0].lines else []))
     return figure, "\n".join(lines)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import comb
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -78,19 +78,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             curve = rows[(rows.model == model) & (rows[key] == panel)].groupby("layer").value.mean()
             axes.plot(curve.index, curve, color=shade, label=label, linewidth=1.4)
         if by_order:
-            axes.axhline(1 / comb(components, panel), color="0.5", linestyle=":", linewidth=1)
+            axes.axhline(1 / comb(components, panel), color="0.5", linestyle=":", linewidth=1, label="this order alone")
             axes.set_title(f"conjunctions of {panel}" if panel > 1 else "single components")
             axes.set_ylim(0, None)
-        if by_order or panel == panels[-1]:
-            axes.set_xlabel("layer")
+        axes.set_xlabel("layer" if by_order or panel == panels[-1] else "")
         axes.set_xlim(0, rows.layer.max())
         axes.grid(axis="y", color="0.92")
-    first, last = next(iter(places.values())), list(places.values())[-1]
     if by_order:
-        first.set_ylabel("salience")
-        last.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
-    else:
-        figure.legend(*style.legend_entries(places.values()), loc="outside right center", fontsize=8)
+        for axes in places.values():
+            axes.set_ylabel("salience")
+    page.legend(figure, places.values(), options)
     lines = [
         f"Normalized salience against depth in randomly weighted networks of infinite width, {components} components, one-hot "
         "input. "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Callable, Iterable
 from io import StringIO
 from typing import Any
 
@@ -12,10 +13,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from scipy.stats import spearmanr
 
-from compositional.figures.shared import paired, protocols, style
+from compositional.figures.shared import page, paired, protocols, style, words
 from compositional.figures.shared.protocols import COMPOSITIONAL, PLAIN, Choice
 
 SOURCE = "metrics.csv"
@@ -58,14 +58,12 @@ _MARKERS = {
 _ANY = "any"  # one choice over all regularizers
 
 
-def _shade(name: str) -> str:
-    return "0.35" if name == _ANY else style.color(name)
-
-
-def _named(settings: Iterable[protocols.Setting], name: str) -> str:
-    """Settings, each once: of one regularizer its lambdas."""
+def _named(settings: Iterable[protocols.Setting], name: str, called: Callable[[str], str] = str) -> str:
+    """Settings, each once: of one regularizer its lambdas. called: what a regularizer is called."""
     ordered = sorted(set(settings), key=lambda setting: (setting[1], setting[0]))
-    return ", ".join(f"{regularizer} {strength:g}" if name == _ANY else f"{strength:g}" for regularizer, strength in ordered)
+    return ", ".join(
+        f"{called(regularizer)} {strength:g}" if name == _ANY else f"{strength:g}" for regularizer, strength in ordered
+    )
 
 
 class _Task:
@@ -84,6 +82,7 @@ class _Task:
         names = sorted(set(self.runs.index.get_level_values("regularizer")) - {"none"})
         groups = {name: [name] for name in names} | ({_ANY: names} if len(names) > 1 else {})
         self.choices = {group: self._with_refit(protocols.choices(self.runs, own)) for group, own in groups.items()}
+        self.shades = style.distinct_colors({*names, "none"}) | {_ANY: "0.35"}
         longer = style.accuracies(table[table.task == options["longer"].get(task)], "test")
         self.longer = longer[longer.regularizer == "none"].set_index("seed").value
 
@@ -124,12 +123,10 @@ class _Task:
 def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:
     """Every run's test accuracy against a validation accuracy."""
     for name, own in task.runs.groupby(level="regularizer"):
-        axes.scatter(own[column], own.test, s=13, color=style.color(str(name)), alpha=0.65, linewidths=0, zorder=3, label=name)
+        axes.scatter(own[column], own.test, s=13, color=task.shades[name], alpha=0.65, linewidths=0, zorder=3)
     axes.plot([0, 1], [0, 1], color="0.85", linewidth=0.8, zorder=0)
     (everything, count), (learned, few) = (task.rank_correlation(column, learned) for learned in (False, True))
-    axes.set_title(
-        f"Spearman {everything:+.2f} ({count} runs)\n{learned:+.2f} ({few} with {_LEARNED:g} in distribution)", fontsize=8
-    )
+    axes.set_title(f"Spearman {everything:+.2f} ({count} runs)\n{learned:+.2f} ({few} with {_LEARNED:g} in distr.)")
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=label, ylabel="accuracy, test set")
     axes.set_box_aspect(1)
     axes.set_anchor("N")
@@ -142,7 +139,7 @@ def _outcomes(axes: Axes, task: _Task) -> None:
     for name, found in task.choices.items():
         begin = place
         for protocol, choice in found.items():
-            values, shade = task.test(protocol, choice), _shade(name)
+            values, shade = task.test(protocol, choice), task.shades[name]
             marker, filled = _MARKERS[protocol]
             known = values.dropna()
             axes.scatter(known, np.full(len(known), place), s=9, color=shade, alpha=0.35, linewidths=0)
@@ -158,14 +155,20 @@ def _outcomes(axes: Axes, task: _Task) -> None:
                 markerfacecolor=shade if filled else "white",
                 elinewidth=0.8,
             )
-            text = _named(choice.settings.values(), name)
-            axes.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), fontsize=6, va="center", color=shade)
+            chosen = set(choice.settings.values())
+            text = (
+                f"{len(chosen)} settings"
+                if name == _ANY and len(chosen) > 1
+                else _named(chosen, name, lambda one: words.of(one, task.options))
+            )
+            axes.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), fontsize="x-small", va="center", color=shade)
             place += 1
-        ticks.append(((begin + place - 1) / 2, "one choice over all" if name == _ANY else name))
+        label = "one choice over all" if name == _ANY else words.of(name, task.options)
+        ticks.append(((begin + place - 1) / 2, textwrap.fill(label, 14)))
         place += 0.8
-    axes.axvline(task.plain.mean(), color="0.2", linestyle=":", linewidth=1)
+    axes.axvline(task.plain.mean(), color="0.2", linestyle=":", linewidth=1, label="plain, mean")
     if len(task.longer):
-        axes.axvline(task.longer.mean(), color="0.6", linestyle="--", linewidth=1)
+        axes.axvline(task.longer.mean(), color="0.6", linestyle="--", linewidth=1, label="plain, equal compute")
     axes.set_yticks(*zip(*ticks, strict=True))
     axes.set(xlim=(-0.03, 1.03), ylim=(place - 0.3, -1), xlabel="accuracy of the choice, test set")
     axes.grid(axis="x", color="0.94")
@@ -223,7 +226,7 @@ def _verdicts(task: _Task) -> list[str]:
 
 def _caption(tasks: list[_Task]) -> str:
     lines = [
-        "Choosing lambda without the test set. Left and middle: accuracy on combinations of the test set against accuracy in "
+        "Choosing lambda without the test set. Left: accuracy on combinations of the test set against accuracy in "
         "distribution and against compositional validation (combinations never seen either, none of them in the test set), one "
         "point per run. Titles give Spearman's rank correlation, over all runs and over those that learned the task. Right: what "
         "each protocol's choice reaches on the test set, with seeds as dots, means with 95 % intervals (Student's t) and lambda "
@@ -268,21 +271,25 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             "validation_offset"
         )
     tasks = [_Task(table, name, options) for name in names]
-    heights = [max(3.2, 0.115 * sum(len(found) + 0.8 for found in task.choices.values()) + 0.9) for task in tasks]
-    figure = plt.figure(figsize=(11.5, sum(heights) + 0.5), layout="constrained")
-    grid = figure.add_gridspec(len(tasks), 3, height_ratios=heights, width_ratios=[1, 1, 1.3])
-    left = []
+    heights = [max(2.3, 0.055 * sum(len(found) + 0.8 for found in task.choices.values()) + 0.4) for task in tasks]
+    figure = plt.figure(figsize=(7.8, 2 * sum(heights) + 1.2), layout="constrained")
+    grid = figure.add_gridspec(2 * len(tasks), 2, height_ratios=np.repeat(heights, 2), width_ratios=[1, 1.3])
     for row, task in enumerate(tasks):
-        panels = [figure.add_subplot(grid[row, column]) for column in range(3)]
-        _scatter(panels[0], task, "in_distribution", "accuracy in distribution")
-        _scatter(panels[1], task, COMPOSITIONAL, "accuracy, compositional validation")
-        _outcomes(panels[2], task)
-        panels[2].set_title(f"{task.task}: {options['titles'].get(task.task, '')}", fontsize=9)
-        left.append(panels[0])
-    handles, labels = style.legend_entries(left)
+        above, below = (figure.add_subplot(grid[2 * row + place, 0]) for place in range(2))
+        _scatter(above, task, "in_distribution", "accuracy in distribution")
+        _scatter(below, task, COMPOSITIONAL, "accuracy, compositional validation")
+        right = figure.add_subplot(grid[2 * row : 2 * row + 2, 1])
+        _outcomes(right, task)
+        held_out = options["titles"].get(task.task)
+        right.set_title(words.of(task.task, options) + (f"\nvalidation: {held_out}" if held_out else ""))
+        for name, shade in task.shades.items():
+            if name != _ANY:
+                above.scatter([], [], s=13, color=shade, alpha=0.65, linewidths=0, label=words.of(name, options))
+    used = {protocol for task in tasks for found in task.choices.values() for protocol in found}
     for protocol, (marker, filled) in _MARKERS.items():
+        if protocol not in used:
+            continue
         face = "0.3" if filled else "white"
-        handles.append(Line2D([], [], color="0.3", marker=marker, markerfacecolor=face, linestyle="", markersize=5))
-        labels.append(f"{protocol} (right)")
-    figure.legend(handles, labels, loc="outside lower center", fontsize=7, ncols=6)
+        above.plot([], [], marker, color="0.3", markerfacecolor=face, markersize=5, label=f"choice: {protocol}")
+    page.legend(figure, figure.axes, options, style.RUN, style.INTERVAL)
     return figure, _caption(tasks)

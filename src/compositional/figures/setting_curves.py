@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -122,7 +122,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 mean, spread = splits[split].mean(axis=1), splits[split].std(axis=1, ddof=1).fillna(0)
                 shade = style.SETTINGS[setting]
                 axes.plot(mean.index, mean, line, color=shade, label=f"{split}, setting {setting}", linewidth=1.5)
-                axes.fill_between(mean.index, mean - spread, mean + spread, color=shade, alpha=0.15, linewidth=0)
+                axes.fill_between(
+                    mean.index,
+                    mean - spread,
+                    mean + spread,
+                    color=shade,
+                    alpha=0.15,
+                    linewidth=0,
+                    label="standard deviation over seeds",
+                )
         if options["logarithmic"]:
             ticks = [step for step in (0, 25, 100, 500, 2000) if step <= mean.index[-1]]
             axes.set_xscale("symlog", linthresh=25, linscale=0.7)
@@ -131,6 +139,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set(title=words.of(model, options), xlabel="step", xlim=(0, mean.index[-1]), ylim=(-0.02, 1.02))
         axes.grid(axis="y", color="0.92")
     grid[0, 0].set_ylabel("accuracy")
-    figure.suptitle(textwrap.fill(options["problem"], 60), fontsize=9)
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center")
+    figure.suptitle(textwrap.fill(options["problem"], 60))
+    page.legend(figure, grid.flat, options)
     return figure, _caption(curves, options)

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from compositional.figures.shared import style
+from compositional.figures.shared import page
 from compositional.figures.shared import synthesized as tables
 
 SOURCE = "metrics.csv"
@@ -102,7 +102,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     again = _retrained(found)
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
     baseline = found[found.generation == 0]
-    left.scatter(baseline.train, baseline.validation, s=14, color=tables.BASELINE, alpha=0.7, linewidth=0)
+    left.scatter(baseline.train, baseline.validation, s=14, color=tables.BASELINE, alpha=0.7, linewidth=0, label="baseline")
     r = tables.correlation(baseline.train, baseline.validation)
     left.set_title("baseline" if np.isnan(r) else f"baseline, r = {r:.2f}")
     for generation, rows in found[found.generation > 0].groupby("generation"):
@@ -122,8 +122,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in (left, middle):
         tables.draw_references(axes, known)
         axes.set(xlabel="training accuracy", ylabel="validation accuracy")
-    figure.legend(*style.legend_entries((left, middle)), fontsize=7, loc="outside lower center", ncols=5)
-    right.axline((0.65, 0.65), slope=1, color="0.6", linewidth=1)
-    right.scatter(again.validation_before, again.validation, s=14, color=tables.POPULATION, alpha=0.7, linewidth=0)
+    right.axline((0.65, 0.65), slope=1, color="0.6", linewidth=1, label="equal")
+    right.scatter(
+        again.validation_before, again.validation, s=14, color=tables.POPULATION, alpha=0.7, linewidth=0, label="a kept graph"
+    )
     right.set(title="kept graphs", xlabel="validation accuracy when selected", ylabel="validation accuracy, trained again")
+    page.legend(figure, (left, middle, right), options)
     return figure, _caption(found, again)

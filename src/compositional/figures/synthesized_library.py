@@ -39,14 +39,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for name, shade in zip(names, ("#0072B2", "#D55E00"), strict=False):
             curves = grown.pivot(index="generation", columns="loop", values=name)
             axes.plot(curves.index, curves, color=shade, linewidth=0.8, alpha=0.6, marker=".")
-            axes.plot(curves.index, curves.mean(axis=1), color=shade, linewidth=2, label=name)
-        axes.set(title=title, xlabel="generation", xticks=sorted(set(grown.generation)), ylim=(0, None))
-        axes.legend(fontsize=7)
+            axes.plot([], [], color=shade, linewidth=0.8, alpha=0.6, marker=".", label=f"{name}, a loop")
+            axes.plot(curves.index, curves.mean(axis=1), color=shade, linewidth=2, label=f"{name}, mean")
+        axes.set(title=title, xlabel="generation", ylabel="number", xticks=sorted(set(grown.generation)), ylim=(0, None))
+        axes.legend()
     for axes in (grid := lower.subplots(lines, _COLUMNS, squeeze=False)).flat:
         axes.set_axis_off()
     for axes, (name, body) in zip(grid.flat, bodies, strict=False):
         tables.draw_term(axes, body)
-        axes.set_title(name, fontsize=8)
+        axes.set_title(name)
     caption = [
         "Above: inventions in the library, mean size of a generation's programs (an invention counts once) and mass (inventions "
         "expanded), mean nodes and edges of their graphs; thin lines are single loops, thick ones their mean. Below: the "

@@ -37,13 +37,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_axis_off()
     for row, loop in zip(grid, loops, strict=True):
         own = tables.ranked(found[found.loop == loop])
-        row[0].text(-0.02, 0.5, f"loop {loop}", transform=row[0].transAxes, rotation=90, ha="right", va="center", fontsize=8)
+        row[0].text(
+            -0.02, 0.5, f"loop {loop}", transform=row[0].transAxes, rotation=90, ha="right", va="center", fontsize="small"
+        )
         known = tables.library(table, own.task.iloc[0])
         ends = pd.concat([own.head(each), own.tail(each)]).drop_duplicates("seed")
         for axes, member in zip(row, ends.itertuples(), strict=False):
             tables.draw_graph(axes, graphs.run(known, parse(member.program)))
             text = "\n".join(textwrap.wrap(member.program, 30)[:3])
-            axes.set_title(f"{text}\n{member.train:.2f} / {member.validation:.2f}", fontsize=6)
+            axes.set_title(f"{text}\n{member.train:.2f} / {member.validation:.2f}")
             lines.append(
                 f"* loop {loop}: train {member.train:.3f}, validation {member.validation:.3f}, {member.nodes:g} nodes, "
                 f"{member.edges:g} edges: {member.program}"

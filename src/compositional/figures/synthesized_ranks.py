@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
+from compositional.figures.shared import page
 from compositional.figures.shared import synthesized as tables
 
 SOURCE = "metrics.csv"
@@ -117,5 +118,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.axhline(mean, color="#009E73", linestyle="--", linewidth=1, label=f"baseline, mean ({mean:.3f})")
         axes.set(title=f"generation {generation}" if generation else "baseline", xlabel="rank by training accuracy")
     grid[0, 0].set_ylabel("accuracy")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
+    grid[0, 0].plot([], [], ".-", color="0.4", linewidth=0.7, markersize=3, label="a loop")
+    page.legend(figure, grid.flat, options)
     return figure, _caption(found, known, options["kept"])

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style, words
+from compositional.figures.shared import page, style, words
 
 SOURCE = ("metrics.csv", "run.json")
 REGULARIZED = True
-PARAMETERS = words.PARAMETERS
+PARAMETERS: dict = {}
 COLUMNS = {"loss": "loss in distribution", "time": "seconds per step, over the plain run's"}
 _LINEAR = 0.05  # losses are drawn to scale up to here, logarithmically beyond
 _TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
@@ -81,16 +81,17 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     effects = _effects(table)
     problems = sorted(set(zip(effects.task, effects.model, strict=True)))
     figure, grid = plt.subplots(len(problems), 2, figsize=(8.6, 2.9 * len(problems)), squeeze=False, layout="constrained")
+    shades = style.distinct_colors(effects.regularizer)
     for panels, (task, model) in zip(grid, problems, strict=True):
         own = effects[(effects.task == task) & (effects.model == model)]
         for axes, (column, title) in zip(panels, COLUMNS.items(), strict=True):
-            for name, regularized in own.groupby("regularizer"):
+            for number, (name, regularized) in enumerate(own.groupby("regularizer")):
                 if column == "loss":
-                    axes.scatter(regularized.loss, regularized.gain, s=9, color=style.color(name), alpha=0.35, linewidths=0)
+                    axes.scatter(regularized.loss, regularized.gain, s=9, color=shades[name], alpha=0.35, linewidths=0)
                 points = []
                 for strength, runs in regularized.groupby("lambda"):
                     (across, wide), (gain, high) = _summary(runs[column]), _summary(runs.gain)
-                    if np.isfinite(gain):
+                    if np.isfinite([across, gain]).all():
                         points.append((across, gain, wide, high, strength))
                 if not points:
                     continue
@@ -100,11 +101,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     y,
                     xerr=xerr if column == "loss" else None,
                     yerr=yerr,
-                    color=style.color(name),
+                    color=shades[name],
                     marker="o",
                     markersize=4,
                     linewidth=0.8 if column == "loss" else 0,
                     elinewidth=0.5,
+                    capsize=2,
                     label=words.of(name, options),
                 )
                 named = {int(np.argmax(y)), len(y) - 1}
@@ -112,10 +114,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     axes.annotate(
                         f"{place[2]:g}",
                         place[:2],
-                        xytext=(3, 3),
+                        xytext=(3, 3 if number % 2 == 0 else -10),
                         textcoords="offset points",
-                        fontsize=7,
-                        color=style.color(name),
+                        fontsize="small",
+                        color=shades[name],
+                        bbox=style.BEHIND,
                     )
             axes.axhline(0, color="0.7", linewidth=0.8, zorder=0)
             axes.axvline(0 if column == "loss" else 1, color="0.7", linewidth=0.8, zorder=0)
@@ -126,12 +129,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 limits = axes.get_xlim()
                 if max(map(abs, limits)) > _LINEAR:
                     axes.set_xscale("symlog", linthresh=_LINEAR)
-                    axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize=8)
+                    axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize="small")
                     axes.xaxis.minorticks_off()
                     axes.set_xlim(limits)
                 else:
                     axes.locator_params(axis="x", nbins=4)
             axes.grid(color="0.94")
         panels[0].set(ylabel="gain on recombinations", title=f"{words.of(task, options)}, {words.of(model, options)}")
-        panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+        panels[1].set(ylabel="gain on recombinations")
+    page.legend(figure, grid.flat, options, style.RUN, style.INTERVAL)
     return figure, _caption(table, effects)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,7 +14,7 @@ import matplotlib.pyplot as plt
 
 from compositional import files, plugins
 from compositional.figures import Figure
-from compositional.figures.shared import style
+from compositional.figures.shared import page
 from compositional.records import integrity, provenance
 from compositional.records.order import in_order
 from compositional.records.places import record_of
@@ -36,17 +37,26 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
     """Draw with compositional.figures.<module>.draw(table, options) -> (figure, caption). The same table gives the same bytes."""
     integrity.verify(table)
-    with plt.rc_context():
+    with plt.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
-        plt.rcParams.update(style.RC)
+        plt.rcParams.update(page.rc(options.get("style", {})))
         figure, text = plugins.load(Figure, f"figures.{module}").draw(read_table(table), options)
+        page.fit(figure, options.get("style", {}))
+        warnings.filterwarnings("error", "constrained_layout not applied")
         # Time stamps and the library's name would make the bytes of equal figures differ.
         for path, metadata in (
             (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),
             (png, {"Software": None}),
         ):
             with files.replacing(path) as temporary:
-                figure.savefig(temporary, format=path.suffix[1:], metadata=metadata)
+                try:
+                    figure.savefig(temporary, format=path.suffix[1:], metadata=metadata)
+                except UserWarning as warning:
+                    across, up = figure.get_size_inches()
+                    raise ValueError(
+                        f"style: the words of this figure leave no room for its panels on a page of {across:.3g} x {up:.3g} "
+                        "inches; give `style` a larger width or height or a smaller size, or shorter words in `labels`"
+                    ) from warning
         plt.close(figure)
     with files.replacing(caption) as temporary:
         temporary.write_text(text.strip() + "\n", encoding="utf-8")

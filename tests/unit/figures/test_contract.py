@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import pytest
-from support import small
+from support import judged, small
 
+from compositional.figures import Figure
 from compositional.figures.shared import style
-from compositional.plugins import defaults
+from compositional.plugins import defaults, load
 from compositional.stages.plot import plot
 
 FIGURES = small.names("figures")
@@ -31,3 +33,15 @@ def test_a_figure_drawn_twice_has_the_same_bytes_and_a_caption(figure, tmp_path,
     assert png.startswith(b"\x89PNG")
     assert len(caption.decode().split()) > 10
     assert "nan" not in caption.decode().split()
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_figure_speaks_in_words_with_a_label_on_every_axis_and_nothing_over_them(figure):
+    options = defaults(f"figures.{figure}") | small.entry("figures", figure).get("options", {})
+    with plt.rc_context(style.RC):
+        drawn, _ = load(Figure, f"figures.{figure}").draw(small.table(figure), options)
+        try:
+            found = [*judged.overlapping(drawn), *judged.unlabelled(drawn), *judged.in_code(drawn)]
+        finally:
+            plt.close(drawn)
+    assert found == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -79,7 +80,7 @@ def test_each_model_has_a_ceiling_of_its_own(table):
     drawn = {line.get_label(): line.get_ydata()[0] for line in figure.axes[0].lines if "ceiling" in str(line.get_label())}
     assert drawn == {
         f"ceiling: nothing redundant in training ({model})": pytest.approx(height)
-        for model, height in (("CNN", 0.95), ("resnet18", 0.7))
+        for model, height in (("CNN", 0.95), ("ResNet-18", 0.7))
     }
 
 
@@ -88,7 +89,7 @@ def test_where_nothing_is_held_out_the_figure_says_that_training_examples_are_sh
     figure, caption = ablation.draw(rows, OPTIONS)
     assert "bottom: training examples" in caption.split("* scan_jump")[1]
     assert "bottom: training examples" not in caption.split("* scan_jump")[0]
-    assert [axes.get_title() for axes in figure.axes[2:]] == ["", "training examples (nothing is held out)"]
+    assert [axes.get_title() for axes in figure.axes[2:]] == ["", "training examples\n(nothing is held out)"]
 
 
 def test_a_task_whose_runs_all_diverged_is_drawn_empty_and_named():
@@ -126,7 +127,8 @@ def test_the_legend_lies_below_the_panels_and_has_every_line_once(table):
     figure, caption = ablation.draw(pd.concat([rows, more]), OPTIONS)
     assert all(axes.get_legend() is None for axes in figure.axes)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(labels) == ["ceiling: nothing redundant in training", "entropy", "published"]
+    assert sorted(labels[:3]) == ["ceiling: nothing redundant in training", "entropy", "published"]
+    assert sorted(labels[3:]) == ["95 % interval of the mean", "a run", "a run that diverged"]
     assert "  - dotted: published 0.980" in caption
 
 
@@ -185,6 +187,7 @@ def test_models_of_one_panel_are_told_apart_by_their_lines(table):
     looks = {
         label: (handle.lines[0].get_color(), handle.lines[0].get_linestyle())
         for handle, label in zip(handles, labels, strict=True)
+        if not label.startswith((style.RUN, style.INTERVAL))
     }
     assert looks["entropy (LSTM with attention)"][0] == looks["entropy (two streams)"][0]
     assert looks["entropy (LSTM with attention)"][1] != looks["entropy (two streams)"][1]
@@ -249,11 +252,11 @@ def test_titles_and_legends_have_words_and_an_option_has_its_own(table):
 
 def test_words_are_of_names_that_are_configured():
     known = set()
-    for path in [*ROOT.glob("config/*.yaml"), *ROOT.glob("config/studies/*.yaml")]:
+    for path in ROOT.glob("config/**/*.yaml"):
         config = yaml.safe_load(path.read_text())
         known |= {name for kind in ("tasks", "models", "regularizers") for name in config.get(kind) or {}}
     known |= {name for kind in ("tasks", "models", "regularizers") for name in available(kind)}
-    assert set(words.WORDS) <= known
+    assert set(words.WORDS) <= known | {"none"}
 
 
 def test_a_new_regularizer_has_a_color_of_its_own():
@@ -264,3 +267,19 @@ def test_a_new_regularizer_has_a_color_of_its_own():
     for shade in found:
         far = [np.linalg.norm(np.subtract(to_rgb(shade), to_rgb(other))) for other in style.COLORS.values()]
         assert min(far) > 0.24
+
+
+def test_new_regularizers_of_one_figure_and_its_models_are_told_apart():
+    shades = style.distinct_colors(f"my_term_{number}" for number in range(8)) | style.COLORS
+    between = [np.linalg.norm(np.subtract(to_rgb(a), to_rgb(b))) for a, b in itertools.combinations(shades.values(), 2)]
+    assert min(between[: 8 * 7 // 2]) > 0.1  # the new ones come first
+    assert len(set(shades.values())) == len(shades)
+    assert shades == style.distinct_colors([f"my_term_{number}" for number in range(7, -1, -1)]) | style.COLORS
+    for look in (style.line_of, style.marker_of):
+        assert len({look(index) for index in range(30)}) == 30
+
+
+def test_models_and_regularizers_have_words_of_their_own():
+    modules = {name for kind in ("models", "regularizers") for name in available(kind)}
+    found = [words.WORDS[name] for name in words.WORDS if name in modules]
+    assert len(set(found)) == len(found)

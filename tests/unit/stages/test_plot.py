@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+from PIL import Image
 from support import small
 
 from compositional.plugins import defaults
@@ -40,3 +41,27 @@ def test_a_matplotlibrc_or_a_style_of_the_user_changes_no_byte(tmp_path, setting
             matplotlib.rcParams.update(settings)
         assert drawn(tmp_path) == expected
         assert matplotlib.rcParams["savefig.dpi"] == "figure"  # as before: what a figure needs stays with it
+
+
+def sized(folder, style, module="ablation"):
+    small.table(module).to_csv(folder / "table.csv", index=False)
+    paths = {kind: folder / f"figure.{kind}" for kind in ("pdf", "png", "caption")}
+    plot(module, folder / "table.csv", defaults(f"figures.{module}") | {"style": style}, **paths)
+    with Image.open(paths["png"]) as image:
+        return image.width / 200, image.height / 200, paths["pdf"].read_bytes()
+
+
+def test_a_figure_is_as_wide_as_a_column_and_in_its_font(tmp_path):
+    width, height, pdf = sized(tmp_path, {"width": 3.3, "font": "serif", "size": 7})
+    assert width == pytest.approx(3.3, abs=0.01)
+    assert 2.5 < height < 6
+    assert b"DejaVuSerif" in pdf
+    assert sized(tmp_path, {"width": 5, "height": 4})[:2] == pytest.approx((5, 4), abs=0.01)
+
+
+def test_a_page_without_room_and_a_font_that_is_not_there_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"no room for its panels on a page of 0\.3 x .* inches; give `style` a larger width"):
+        sized(tmp_path, {"width": 0.3})
+    with pytest.raises(ValueError, match=r"style\.font: no font 'Serify' is installed"):
+        sized(tmp_path, {"font": "Serify"})
+    assert not (tmp_path / "figure.pdf").exists()

@@ -36,4 +36,4 @@ def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float,
     if len(known) > 1:
         beside = place + np.linspace(-0.3, 0.3, len(known)) * width
         across, up = (beside, known) if upright else (known, beside)
-        axes.scatter(across, up, s=5, color="0.15", alpha=0.5, linewidths=0, zorder=3)
+        axes.scatter(across, up, s=5, color="0.15", alpha=0.5, linewidths=0, zorder=3, label=style.RUN)

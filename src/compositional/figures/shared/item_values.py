@@ -43,5 +43,5 @@ def draw(axes: Axes, values: Mapping[str, pd.Series], shades: Iterable[Any], siz
     """Learned against true values of items, a line each with its label; dashed: right values."""
     for (label, own), shade in zip(values.items(), shades, strict=True):
         axes.plot(designs.VALUES[own.index], own, "o-", color=shade, markersize=size, linewidth=1, label=label)
-    axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1)
-    axes.set_xlabel("item's value")
+    axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1, label="right values")
+    axes.set(xlabel="item's value", ylabel="learned value")

@@ -12,17 +12,24 @@ import pandas as pd
 from matplotlib import colors
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.container import ErrorbarContainer
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from compositional.runs import Run
 from compositional.tasks import IN_DISTRIBUTION
 
+# Sizes of text in the modules are relative to font.size.
 RC: dict[Any, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 200,
     "savefig.bbox": "tight",
     "font.size": 9,
+    "axes.titlesize": "medium",
+    "legend.fontsize": "small",
+    "legend.title_fontsize": "small",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
@@ -49,21 +56,48 @@ COLORS = {
     "label_smoothing": "#999999",
 }
 
-_GOLDEN = (5**0.5 - 1) / 2  # of a turn: steps of it come back near no earlier one
 # Setting A: the redundant component is informative in training; B: it is not.
 SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
 
+RUN, INTERVAL = "a run", "95 % interval of the mean"  # in legends
+
+BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # a text that lies on lines
+
+_GOLDEN = (5**0.5 - 1) / 2  # of a turn: steps of it come back near no earlier one
+_TONES = ((0.9, 0.75), (0.55, 0.9), (0.95, 0.45))  # saturation and value
+_APART = 0.25  # of colors in the unit cube, at least
+_LINES = ("-", "--", ":", "-.")
+_MARKERS = "os^DvP*X"
+
+
+def distinct_colors(names: Iterable[str]) -> dict[str, str]:
+    """A color for each regularizer. One that has none above gets a hue from its name, turned until it is far from the others'."""
+    ordered = sorted(set(names), key=lambda name: (name != "none", name))
+    found = {name: COLORS[name] for name in ordered if name in COLORS}
+    taken = [colors.to_rgb(shade) for shade in COLORS.values()]
+    for name in (one for one in ordered if one not in COLORS):
+        first = zlib.crc32(name.encode()) / 2**32
+        tried = [colors.hsv_to_rgb(((first + turn * _GOLDEN) % 1, *tone)) for tone in _TONES for turn in range(24)]
+        apart = [np.linalg.norm(np.array(taken) - shade, axis=1).min() for shade in tried]
+        place = next((place for place, distance in enumerate(apart) if distance >= _APART), int(np.argmax(apart)))
+        taken.append(tuple(tried[place]))
+        found[name] = colors.to_hex(taken[-1])
+    return found
+
 
 def color(name: str) -> str:
-    """A regularizer's color. One that has none above gets a hue of its own from its name, turned until it is far from those."""
-    if name in COLORS:
-        return COLORS[name]
-    taken = np.array([colors.to_rgb(shade) for shade in COLORS.values()])
-    hue = zlib.crc32(name.encode()) / 2**32
-    while np.linalg.norm(taken - colors.hsv_to_rgb((hue % 1, 0.9, 0.75)), axis=1).min() < 0.25:
-        hue += _GOLDEN
-    red, green, blue = colors.hsv_to_rgb((hue % 1, 0.9, 0.75))
-    return colors.to_hex((red, green, blue))
+    """The color of a regularizer that is shown alone, or beside those with a color above."""
+    return distinct_colors([name])[name]
+
+
+def line_of(index: int) -> Any:
+    """The line of the model at this place among those of a panel: no two are alike."""
+    return _LINES[index] if index < len(_LINES) else (0, (1, 1) * (index - len(_LINES) + 1) + (6, 1))
+
+
+def marker_of(index: int) -> Any:
+    """The marker of the model at this place: no two are alike."""
+    return _MARKERS[index] if index < len(_MARKERS) else (index - len(_MARKERS) + 3, 1, 0)
 
 
 def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
@@ -195,10 +229,31 @@ def inside(mean: ArrayLike, half: ArrayLike, largest: float = 1.0) -> np.ndarray
     return np.stack([np.minimum(half, np.maximum(mean, 0)), np.minimum(half, np.maximum(largest - mean, 0))])
 
 
-def legend_entries(panels: Iterable[Axes]) -> tuple[list[Artist], list[str]]:
-    """What a legend for several panels has, once a name: what has one name looks alike in all of them."""
-    found = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    return list(found.values()), list(found)
+def named_diverged(runs: pd.Series | np.ndarray) -> dict[str, Any]:
+    """The legend's entry for the crosses of diverged runs, if there are any."""
+    return {"label": f"{RUN} that diverged"} if len(runs) else {}
+
+
+def _mark(name: str) -> Any:
+    """The legend's handle for a mark that has every color in the panels: gray."""
+    if name == RUN:
+        return Line2D([], [], linestyle="", marker="o", markersize=3.5, markeredgewidth=0, color="0.4", alpha=0.6, label=name)
+    caps = tuple(Line2D([], [], marker="_", markersize=4, color="0.4") for _ in range(2))
+    bar = LineCollection([[(0, 0), (0, 1)]], colors="0.4", linewidths=0.9)
+    return ErrorbarContainer((Line2D([], [], linestyle=""), caps, (bar,)), has_yerr=True, label=name)
+
+
+def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[Any], list[str]]:
+    """What a legend for several panels has, once a name: what has one name looks alike in all of them.
+
+    marks: what is explained besides: RUN, INTERVAL, or handles with labels of their own.
+    """
+    found: dict[str, Any] = {
+        name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    found |= {str(mark.get_label()): mark for mark in (_mark(one) if isinstance(one, str) else one for one in marks)}
+    names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL)))  # last, what every line has
+    return [found[name] for name in names], names
 
 
 def seeds_and_mean(
@@ -220,7 +275,16 @@ def seeds_and_mean(
     spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
     axes.scatter(known, place + spread, s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
     lost = len(values) - len(known)
-    axes.scatter(np.zeros(lost), np.full(lost, place), marker="x", s=25, color=shade, clip_on=False, zorder=4)
+    axes.scatter(
+        np.zeros(lost),
+        np.full(lost, place),
+        marker="x",
+        s=25,
+        color=shade,
+        clip_on=False,
+        zorder=4,
+        **named_diverged(values[len(known) :]),
+    )
     if len(known):
         error = inside(known.mean(), drawn_interval(known), largest)
         axes.errorbar(

@@ -85,20 +85,17 @@ def draw_graph(axes: Axes, state: graphs.State) -> None:
     for left, right, port in multigraph.edges(data="port"):
         pair = frozenset((left, right))
         bend = bends[pair] = bends.get(pair, -1) + 1
-        style = {"arrowstyle": "-", "color": f"C{port}", "linewidth": 1.5, "connectionstyle": f"arc3,rad={0.25 * bend}"}
-        axes.annotate("", places[left], places[right], arrowprops=style)
+        arrow = {"arrowstyle": "-", "color": f"C{port}", "linewidth": 1.5, "connectionstyle": f"arc3,rad={0.25 * bend}"}
+        axes.annotate("", places[left], places[right], arrowprops=arrow)
         middle = (found[left] + found[right]) / 2
         across, up = middle + 0.25 * bend * np.array([1, -1]) * (found[left] - found[right])[::-1] / 2
-        axes.text(across, up, str(port), fontsize=5.5, ha="center", va="center", color=f"C{port}", bbox=_BACKGROUND)
+        axes.text(across, up, str(port), fontsize="x-small", ha="center", va="center", color=f"C{port}", bbox=style.BEHIND)
     for node, place in places.items():
         axes.plot(*place, "o", color="0.15" if node else "#D55E00", markersize=8, zorder=3)
-        axes.text(place[0], place[1], str(node), fontsize=5.5, color="white", ha="center", va="center", zorder=4)
+        axes.text(place[0], place[1], str(node), fontsize="x-small", color="white", ha="center", va="center", zorder=4)
     # The layout lies in -1..1; a path may lie on a line, so limits are set rather than found.
     axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
     axes.set_axis_off()
-
-
-_BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 
 
 def draw_term(axes: Axes, term: Term) -> None:
@@ -117,7 +114,9 @@ def draw_term(axes: Axes, term: Term) -> None:
         is_hole = part.head.startswith("#")
         shade = "#E69F00" if is_hole else "#56B4E9" if part.head.startswith("fn_") else "0.92"
         box = {"boxstyle": "square,pad=0.25" if is_hole else "round,pad=0.25", "facecolor": shade, "edgecolor": "none"}
-        axes.text(x, -depth, part.head.replace("if_positions_equal", "if equal"), fontsize=6, ha="center", va="center", bbox=box)
+        axes.text(
+            x, -depth, part.head.replace("if_positions_equal", "if equal"), fontsize="x-small", ha="center", va="center", bbox=box
+        )
         axes.plot(x, -depth, alpha=0)
         return x
 

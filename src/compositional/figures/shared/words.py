@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
+# An option of every figure (configuration/figures.py), and of all of them at once.
 PARAMETERS = {
     "labels": {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "name of a task, model or regularizer -> its words in titles and legends, instead of the built-in ones",
+        "description": "task, model, regularizer or category -> its words in titles and legends, instead of the built-in ones",
     },
 }
 
@@ -21,35 +24,84 @@ WORDS = {
     "geoquery_funql": "GeoQuery in FunQL: query split",
     "geoquery_funql_glued": "the same, commas glued",
     "geoquery_funql_question": "GeoQuery in FunQL: question split",
+    "digits_concat_refit": "pairs of digits, refitted",
+    "digits_concat_select_offset": "pairs of digits",
+    "digits_concat_select_pairs": "pairs of digits",
     "geoquery_query": "GeoQuery: query split",
     "geoquery_question": "GeoQuery: question split",
     "iwslt": "IWSLT'15: English to Vietnamese",
     "mnist_concat": "pairs of MNIST images",
     "scan_around_right": "SCAN: around right",
     "scan_jump": "SCAN: add jump",
+    "scan_jump_select_look": "SCAN: add jump",
     "scan_jump_episodes": "SCAN: add jump, in episodes",
     "scan_jump_virtual": "SCAN: add jump, with virtual words",
     "scan_length": "SCAN: length",
     "scan_simple": "SCAN: random split",
     "scan_turn_left": "SCAN: add turn left",
     # models
+    "batchnorm_cnn": "CNN with batch normalization",
     "cnn": "CNN",
     "lstm_attention": "LSTM with attention",
-    "lstm_attention_annealed": "LSTM with attention",
-    "lstm_attention_copying_fast": "LSTM that copies",
+    "lstm_attention_annealed": "LSTM with attention, annealed",
+    "lstm_attention_copying": "LSTM that copies",
+    "lstm_attention_copying_fast": "small LSTM that copies",
     "lstm_input_feeding": "LSTM with input feeding",
     "lstm_input_feeding_small": "small LSTM with input feeding",
+    "lstm_regressor": "LSTM, read as a number",
+    "meta_sequence_to_sequence": "meta seq2seq",
+    "meta_sequence_to_sequence_small": "small meta seq2seq",
     "primitive_attention": "two streams",
+    "resnet18": "ResNet-18",
+    "t5": "T5",
+    "transformer_small": "small transformer",
+    "transformer_small_long": "small transformer, long",
+    "transformer_small_longer": "small transformer, longer",
     # regularizers
+    "none": "plain",
+    "entropy_noise": "entropy: noise alone",
+    "entropy_norm": "entropy: norm alone",
     "recombination_seen": "recombination, seen pairs",
     "recombination_terms": "recombination of terms",
     "recombination_virtual": "recombination, virtual words",
+    "smoothness_embeddings": "smoothness of embeddings",
+    "smoothness_states": "smoothness of states",
+}
+
+# Of the categories of COGS, after their paper.
+_ABBREVIATED = {
+    "cp": "CP",
+    "do": "double-object",
+    "inf": "infinitive",
+    "arg": "argument",
+    "obj": "object",
+    "pp": "PP",
+    "prim": "primitive",
+    "subj": "subject",
+    "unacc": "unaccusative",
+    "unerg": "unergative",
 }
 
 
 def of(name: str, options: dict[str, Any]) -> str:
     """The words for a name: those of the option `labels`, the built-in ones, or the name without underscores."""
     return options.get("labels", {}).get(name) or WORDS.get(name, name.replace("_", " "))
+
+
+def of_category(name: str, options: dict[str, Any]) -> str:
+    """The words for a category of a test set, or for its part after "/"."""
+    spelled = " ".join(_ABBREVIATED.get(word, word) for word in name.rpartition("/")[2].replace("_", " ").split())
+    return options.get("labels", {}).get(name, spelled)
+
+
+def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
+    """What a configuration calls a method (`style.methods`), or words for its model and regularizer if it has no name."""
+    if rows.empty:
+        return label
+    model, name, strength = rows[["model", "regularizer", "lambda"]].iloc[0]
+    if label not in (model, f"{model} + {name} {strength:g}"):
+        return label
+    return of(model, options) + ("" if name == "none" else f" + {of(name, options)} {strength:g}")
 
 
 def of_method(name: str, model: str, models: list[str], options: dict[str, Any]) -> str:

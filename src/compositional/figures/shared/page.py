@@ -1,0 +1,85 @@
+"""The page of a figure: its size and its font, for a column of a paper."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from matplotlib import font_manager
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures.shared.style import RC, legend_entries
+
+_COLUMNS = 5
+
+# An option of every figure (configuration/figures.py), and of all of them at once.
+PARAMETERS = {
+    "style": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "width": {"type": "number", "exclusiveMinimum": 0},
+            "height": {"type": "number", "exclusiveMinimum": 0},
+            "font": {"type": "string"},
+            "size": {"type": "number", "exclusiveMinimum": 0},
+        },
+        "default": {},
+        "description": "`width` and `height` of the page in inches (without a height, it shrinks less than the width), `font`: a "
+        "family such as serif, or a font that is installed, `size`: of axis labels in points (9); other texts follow it",
+    },
+}
+
+
+def rc(style: dict[str, Any]) -> dict[Any, Any]:
+    """Matplotlib's settings for the option `style`.
+
+    Raises:
+        ValueError: its font is not installed.
+    """
+    if "font" in style:
+        try:
+            font_manager.findfont(style["font"], fallback_to_default=False)
+        except ValueError as error:
+            generic = "serif, sans-serif and monospace always are"
+            raise ValueError(f"style.font: no font {style['font']!r} is installed; {generic}") from error
+    given = {"font.size": style.get("size"), "font.family": style.get("font")}
+    found = RC | {name: value for name, value in given.items() if value is not None}
+    return found | ({"savefig.bbox": None} if _sized(style) else {})  # exactly this size
+
+
+def _sized(style: dict[str, Any]) -> bool:
+    return bool(style.keys() & {"width", "height"})
+
+
+def fit(figure: Figure, style: dict[str, Any]) -> None:
+    """Give a figure the size of the option `style`. Half as wide is not half as high: texts keep their size."""
+    if _sized(style):
+        across, up = figure.get_size_inches()
+        width = style.get("width", across)
+        figure.set_size_inches(width, style.get("height", up * (width / across) ** 0.5))
+        with warnings.catch_warnings():  # of no room: that may change with the legend, and is judged when the figure is saved
+            warnings.simplefilter("ignore")
+            figure.draw_without_rendering()
+        for axes in figure.axes:
+            boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+            if any(box.overlaps(after) for box, after in pairwise(boxes)):
+                axes.tick_params(axis="x", labelrotation=90)
+
+
+def legend(figure: Figure, panels: Iterable[Axes], options: dict[str, Any], *marks: str | Artist) -> None:
+    """One legend for several panels, below them, in as many columns as the page has room for."""
+    fit(figure, options.get("style", {}))
+    handles, names = legend_entries(panels, *marks)
+    if not names:
+        return
+    for columns in range(min(len(names), _COLUMNS), 0, -1):
+        found = figure.legend(handles, names, loc="outside lower center", ncols=columns, handlelength=2.8)
+        if found.get_window_extent().width <= figure.bbox.width or columns == 1:
+            break
+        found.remove()
+    if "width" in options.get("style", {}) and "height" not in options["style"]:
+        figure.set_figheight(figure.get_figheight() + found.get_window_extent().height / figure.dpi)
