@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import intervals, page, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -50,18 +50,19 @@ def _ceilings(table: pd.DataFrame, options: dict[str, Any], task: str) -> dict[s
 
 
 def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, place: float, threshold: float) -> None:
-    """One regularizer: every seed a dot, mean and interval a line; diverged runs as crosses at the bottom.
+    """One regularizer; diverged runs as crosses at the bottom.
 
-    place: how far to move beside lambda, as a share of a decade, so that lines do not hide each other's seeds.
+    place: how far to move beside lambda, as a share of a decade.
     """
 
-    def beside(strengths: pd.Series, share: float) -> pd.Series:
+    def move(strengths: pd.Series, dot: float) -> pd.Series:
+        share = place + 0.05 * dot
         return strengths * 10**share + (strengths == 0) * threshold * share
 
-    axes.scatter(beside(rows["lambda"], place + 0.05), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    intervals.line_of_means(axes, rows, "lambda", move, shade, label, line)
     diverged = rows[rows.value.isna()]["lambda"]
     axes.scatter(
-        beside(diverged, place),
+        move(diverged, 0),
         np.zeros(len(diverged)),
         marker="x",
         s=30,
@@ -69,22 +70,6 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, pla
         clip_on=False,
         zorder=5,
         **style.named_diverged(diverged),
-    )
-    groups = rows.dropna(subset="value").groupby("lambda").value
-    means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
-    at = beside(means.index.to_series(), place)
-    axes.errorbar(
-        at,
-        means,
-        style.inside(means, half),
-        color=shade,
-        label=label,
-        linestyle=line,
-        capsize=2,
-        elinewidth=0.8,
-        linewidth=1.4,
-        marker="o",
-        markersize=3.5,
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import page, paired, style, words
 from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
 SOURCE = "metrics.csv"
@@ -143,8 +143,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         raise ValueError(
             f"comparison: no run has {metric!r} on its test set; the table has {', '.join(sorted(set(table.metric)))}"
         )
-    plain = test[test.regularizer == "none"].set_index(["task", "model", "seed"]).value.rename("plain")
-    test = test.join(plain, on=["task", "model", "seed"])
+    plain = test[test.regularizer == "none"].set_index(paired.KEY).value.rename("plain")
+    test = test.join(plain, on=paired.KEY)
     test["gain"] = (test.value - test.plain).where(test.regularizer != "none")
     parts = [rows.assign(method=label) for label, rows in style.methods(test, options["methods"]).items()]
     rows = pd.concat(parts, ignore_index=True)

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, page, paired, style, words
+from compositional.figures.shared import intervals, named_runs, page, paired, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS
@@ -104,25 +104,12 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
 
 
 def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: Any) -> None:
-    """One method: every draw a dot, mean and interval a line; place: its number, by which its dots move aside."""
-    aside = 1 + 0.02 * place
+    """One method; place: its number, by which it moves aside."""
 
-    def beside(counts: pd.Series | np.ndarray) -> np.ndarray:
-        return np.expm1(np.log1p(np.asarray(counts, dtype=float)) + np.log(aside))
+    def move(counts: pd.Series, _: float) -> pd.Series:
+        return np.expm1(np.log1p(counts) + np.log(1 + 0.02 * place))
 
-    axes.scatter(beside(rows[_COMMANDS]), rows.value, s=12, color=shade, alpha=0.45, linewidths=0, zorder=3)
-    groups = rows.dropna(subset="value").groupby(_COMMANDS).value
-    means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
-    shown: dict[str, Any] = {
-        "color": shade,
-        "linestyle": line,
-        "linewidth": 1.4,
-        "marker": "o",
-        "markersize": 3.5,
-        "capsize": 2,
-        "elinewidth": 0.8,
-    }
-    axes.errorbar(beside(means.index.to_numpy()), means, style.inside(means, half), label=label, **shown)
+    intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, line)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from compositional import randomness
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import page, paired, style, words
 from compositional.measures.statistics import RESAMPLES
 
 SOURCE = ("metrics.csv", "representations.csv")
@@ -32,7 +32,6 @@ PARAMETERS = {
     },
     "sign": {"enum": [-1, 1], "default": 1, "description": "of the correlation that is claimed"},
 }
-KEY = ["task", "model", "regularizer", "lambda", "seed"]
 
 
 def _rho(one: np.ndarray, other: np.ndarray) -> float:
@@ -66,11 +65,11 @@ def interval(rows: pd.DataFrame) -> tuple[float, float]:
 def _runs(table: pd.DataFrame, measure: list[str]) -> pd.DataFrame:
     """One row per run that has the measure: it, its accuracies and the representation it is measured in."""
     trained = table[table.split != "initialization"]
-    found = [trained[trained.metric == metric].set_index(KEY)[["value", "metric"]] for metric in measure]
+    found = [trained[trained.metric == metric].set_index(paired.RUN)[["value", "metric"]] for metric in measure]
     rows = pd.concat(found)
     rows = rows[~rows.index.duplicated()].reset_index()
     for name, split in (("accuracy", "test"), ("fitted", "in_distribution")):
-        rows = rows.join(style.accuracies(table, split).set_index(KEY).value.rename(name), on=KEY)
+        rows = rows.join(style.accuracies(table, split).set_index(paired.RUN).value.rename(name), on=paired.RUN)
     return rows
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import page, paired, style, words
 
 SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
 PARAMETERS = {
@@ -30,7 +30,6 @@ PARAMETERS = {
         "description": "titles of measures with a logarithmic axis",
     },
 }
-KEY = ["task", "model", "regularizer", "lambda", "seed"]
 _COLUMNS = 4  # measures side by side
 # What "shuffled" is of measures that shuffle no inputs.
 _NULLS = {
@@ -48,19 +47,21 @@ def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
         ValueError: a measure stands in several splits, as "loss" does; those of untrained networks are left out.
     """
     kinds = {"value": "", "shuffled": " (shuffled)", "low": " (2.5 %)", "high": " (97.5 %)"}
-    found = pd.DataFrame(columns=[*KEY, *kinds, "metric"])
+    found = pd.DataFrame(columns=[*paired.RUN, *kinds, "metric"])
     trained = table[table.split != "initialization"]
     for metric in metrics:
         splits = sorted(set(trained.split[trained.metric == metric]))
         if len(splits) > 1:
             raise ValueError(f"metrics: {metric!r} stands in several splits ({', '.join(splits)}); ask for a measure of one")
-        series = {kind: trained[trained.metric == f"{metric}{suffix}"].set_index(KEY).value for kind, suffix in kinds.items()}
+        series = {
+            kind: trained[trained.metric == f"{metric}{suffix}"].set_index(paired.RUN).value for kind, suffix in kinds.items()
+        }
         own = pd.DataFrame(series).loc[series["value"].index].reset_index().assign(metric=metric)
         known = found.set_index(["task", "model"]).index
         new = own[~own.set_index(["task", "model"]).index.isin(known)]
         found = pd.concat([found, new], ignore_index=True) if len(found) else new
-    accuracy = style.accuracies(table, "test").set_index(KEY).value.rename("accuracy")
-    return found.join(accuracy, on=KEY)
+    accuracy = style.accuracies(table, "test").set_index(paired.RUN).value.rename("accuracy")
+    return found.join(accuracy, on=paired.RUN)
 
 
 def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str], options: dict[str, Any]) -> None:

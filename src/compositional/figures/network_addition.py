@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import item_values, page, style
+from compositional.figures.shared import item_values, page, paired, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -50,7 +50,7 @@ def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> flo
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     sets, models = style.present(options["sets"], table.task), style.present(options["models"], table.model)
-    keys = ["task", "model", "seed"]
+    keys = paired.KEY
     loss = table[(table.split == "train") & (table.metric == "loss")].set_index(keys).value
     kept = table.set_index(keys).index.isin(loss.index[loss <= options["largest_loss"]])
     figure, grid = plt.subplots(2, 4, figsize=(10.6, 5), layout="constrained")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import page, paired, style, words
 
 SOURCE = ("metrics.csv", "run.json")
 REGULARIZED = True
@@ -17,22 +17,22 @@ PARAMETERS: dict = {}
 COLUMNS = {"loss": "loss in distribution", "time": "seconds per step, over the plain run's"}
 _LINEAR = 0.05  # losses are drawn to scale up to here, logarithmically beyond
 _TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
-KEY = ["task", "model", "seed"]
 
 
 def _effects(table: pd.DataFrame) -> pd.DataFrame:
     """One row a regularized run: gain, loss and ratio of times against the plain run of the same seed."""
     seconds, steps = (
-        table[table.metric == metric].set_index([*KEY, "regularizer", "lambda"]).value for metric in ("wall_seconds", "steps")
+        table[table.metric == metric].set_index([*paired.KEY, "regularizer", "lambda"]).value
+        for metric in ("wall_seconds", "steps")
     )
     runs = pd.DataFrame({"seconds": seconds / steps})
     for name, split in (("test", "test"), ("own", "in_distribution")):
-        runs[name] = style.accuracies(table, split).set_index([*KEY, "regularizer", "lambda"]).value
+        runs[name] = style.accuracies(table, split).set_index([*paired.KEY, "regularizer", "lambda"]).value
     runs = runs.reset_index()
     plain = runs[runs.regularizer == "none"]
     # The time of a single run is noisy, and which seed it was does not matter: plain runs are averaged.
     usual = plain.groupby(["task", "model"]).seconds.mean().rename("usual").reset_index()
-    found = runs[runs.regularizer != "none"].merge(plain[[*KEY, "test", "own"]], on=KEY, suffixes=("", "_plain"))
+    found = runs[runs.regularizer != "none"].merge(plain[[*paired.KEY, "test", "own"]], on=paired.KEY, suffixes=("", "_plain"))
     found = found.merge(usual, on=["task", "model"])
     return found.assign(gain=found.test - found.test_plain, loss=found.own_plain - found.own, time=found.seconds / found.usual)
 

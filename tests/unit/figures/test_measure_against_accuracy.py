@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from compositional.figures import measure_against_accuracy
+from compositional.figures.shared import paired
 from compositional.plugins import defaults
 
 OPTIONS = defaults("figures.measure_against_accuracy") | {
@@ -32,7 +33,7 @@ def table(sign: float) -> pd.DataFrame:
                 ("probe", "error in states (shuffled)", 5.0),
             ):
                 rows.append((*key, split, metric, value))
-    return pd.DataFrame(rows, columns=[*measure_against_accuracy.KEY, "split", "metric", "value"])
+    return pd.DataFrame(rows, columns=[*paired.RUN, "split", "metric", "value"])
 
 
 def test_partial_correlation_by_hand():

@@ -7,6 +7,7 @@ import pandas as pd
 from compositional.figures.shared import style
 
 KEY = ["task", "model", "seed"]
+RUN = ["task", "model", "regularizer", "lambda", "seed"]
 
 
 def gains(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:

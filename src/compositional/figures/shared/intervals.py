@@ -1,0 +1,37 @@
+"""Means of runs with 95 % intervals, as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from compositional.figures.shared import style
+
+
+def line_of_means(
+    axes: Axes, rows: pd.DataFrame, by: str, move: Callable[[pd.Series, float], pd.Series], shade: str, label: str, line: Any
+) -> None:
+    """Every run a dot, mean and interval (Student's t, drawn only as far as 0 and 1) a line.
+
+    rows: column `by` and `value`, NaN where a run diverged. move: places on the axis, and how far further a dot stands than its
+    mean (0: the mean's own place, 1: beside it), -> where they are drawn, so that lines do not hide each other's runs.
+    """
+    axes.scatter(move(rows[by], 1.0), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    groups = rows.dropna(subset="value").groupby(by).value
+    means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
+    axes.errorbar(
+        move(means.index.to_series(), 0.0),
+        means,
+        style.inside(means, half),
+        color=shade,
+        label=label,
+        linestyle=line,
+        capsize=2,
+        elinewidth=0.8,
+        linewidth=1.4,
+        marker="o",
+        markersize=3.5,
+    )
