@@ -164,12 +164,14 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
 
 
 def measure(way: str, problem: str, runs: int, steps: int, processes: int, threads: int, device: str) -> dict | None:
-    """Time `processes` such processes at once; the slowest counts. None where PyTorch cannot compile the model here."""
+    """Time `processes` such processes at once; the slowest counts. None where PyTorch cannot compile the
+    model here, or memory is too small for so many runs."""
     command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(steps)]
     command += ["--threads", str(threads), "--device", device]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
     printed = [process.communicate()[0] for process in started]
-    if way == "compiled" and any(process.returncode for process in started):
+    if way != "plain" and any(process.returncode for process in started):
+        print(f"{problem}: {way}, {runs} runs, does not work here; the error is above", file=sys.stderr, flush=True)
         return None
     results = [json.loads(text.splitlines()[-1]) for text in printed]
     slowest = max(results, key=lambda result: result["step"])

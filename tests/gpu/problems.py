@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from compositional.kinds.combination import CombinationSplit
@@ -18,32 +19,45 @@ from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.kinds.tensor import TensorSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.models import Model
-from compositional.plugins import available, declarations, defaults, load
+from compositional.plugins import available, declarations, defaults, is_network, load
 from compositional.regularizers import Regularizer
 from compositional.training.problem import Problem
 
 BATCH = 16
 _SETTINGS = {"steps": 6, "record_every": 3, "curve_examples": 16, "batch_size": BATCH}
-# Sizes of networks whose defaults are too large for a test, and options without which they do not fit the problem.
+# Sizes of networks whose defaults are too large for a test, and options without which a module does not fit the problem.
+_BATCHNORM = {"channels": [4, 4, 8, 8], "kernel": 3, "padding": 1, "dense_widths": [16, 16]}
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "batchnorm_cnn": {"channels": [4, 4, 8, 8], "kernel": 3, "padding": 1, "dense_widths": [16, 16]},
+    "batchnorm_cnn": _BATCHNORM,
+    "batchnorm_cnn_torch": _BATCHNORM,
     "dense_network": {"width": 48},
     "hierarchical_tensor_factorization": {"widths": [16, 16], "deviation": 0.3},
+    "homomorphism": {"conjunctions": ["word0", "word1"], "modifiers": ["word2", "word3"]},
+    "kernel_machine": {"grid": 2},
     "lstm_attention": {"dropout": 0.3},
+    "lstm_input_feeding": {"embedding_width": 16, "width": 32},
+    "meta_sequence_to_sequence": {"width": 32},
     "pixel_shuffle_transformer": {"patch": 8, "width": 8, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8},
     "resnet18": {"widths": [8, 16], "blocks": [1, 1], "stem": "small"},
+    "syntactic_attention": {"semantic_width": 24, "width": 16},
+    "t5": {"layers": 1, "width": 16, "heads": 2, "head_width": 8, "feedforward_width": 24},
     "transformer": {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "dropout": 0.2},
+    "transformer_torch": {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feedforward_width": 24},
     "vision_transformer": {"patch": 4, "width": 16, "depth": 2, "heads": 2, "head_width": 8, "hidden_width": 16},
 }
+_IMPORTED = {"kernel_machine": ["sklearn"]}  # of envs/requirements.txt, beside what these tests need
 Splits = tuple[dict[str, Any], dict[str, Any], str]  # members, what task.json says of them, and a loss
 
 
 def _sequence(model: str, device: str) -> Splits:
-    """Sentences of one to six words, each word with a symbol of its own; for the meta-learner, episodes of such pairs."""
+    """Sentences of one to six words, each word with a symbol of its own, and logical forms of places; for the meta-learner,
+    episodes of such pairs."""
     source = np.random.default_rng(0)
     words = [f"word{number}" for number in range(8)]
     sentences = [" ".join(source.choice(words, size=1 + number % 6)) for number in range(96)]
     pairs = [(sentence, sentence.replace("word", "SYMBOL")) for sentence in sentences]
+    places = ["texas", "utah", "iowa", "ohio"]
+    pairs[:16] = [(f"{word} {place}", f"{word} ( _stateid ( {place} ) )") for word in words[:4] for place in places]
     if model == "meta_sequence_to_sequence":
         shown = " , ".join(f"{word} means {word}" for word in words[:4])
         pairs = [(f"{shown} do {sentence}", target) for sentence, target in pairs]
@@ -72,7 +86,7 @@ def _composite(model: str, device: str) -> Splits:
     for name, count in {"train": 64, "test": 32}.items():
         items = source.integers(5, size=(count, 2))
         splits[name] = CompositeSplit(pool, items * 8 + source.integers(8, size=(count, 2)), items, items.sum(1), shape, device)
-    return splits, {"image_shape": (1, 16, 32), "classes": 1}, "squared"
+    return splits, {"image_shape": (2, 16, 16), "classes": 1}, "squared"
 
 
 def _combination(model: str, device: str) -> Splits:
@@ -153,6 +167,8 @@ KINDS: dict[str, Callable[[str, str], Splits]] = {
 
 def applies(model: str, regularizer: str) -> bool:
     """Whether a regularizer is for a model's kind of task and representations, by what both declare."""
+    if model == "meta_sequence_to_sequence" and regularizer in ("homomorphism", "recombination_of_terms"):
+        return False  # a part of an episode is no episode, nor has it terms
     own, wanted = declarations(f"models.{model}"), declarations(f"regularizers.{regularizer}")
     shown, needed = set(own["REPRESENTATIONS"]), set(wanted["REPRESENTATIONS"])
     return kind_of(model) in wanted["APPLIES_TO"] and (not needed or bool(shown & needed))
@@ -165,20 +181,31 @@ def kind_of(model: str) -> str:
 
 
 MODELS = available("models")
-COMBINATIONS = [
+# All but what is fitted at once.
+TRAINED = [
     (model, regularizer)
     for model in MODELS
+    if model != "kernel_machine"
     for regularizer in (None, *available("regularizers"))
     if regularizer is None or applies(model, regularizer)
 ]
+# Of the runs of a Network, which take turns, nothing is recorded.
+PACKED = [pair for pair in TRAINED if not is_network(f"models.{pair[0]}")]
+# Every model, and every regularizer once for every kind of task.
+_FIRST = {(kind_of(model), regularizer): model for model, regularizer in reversed(PACKED)}
+EACH = [pair for pair in TRAINED if pair[1] is None or _FIRST[kind_of(pair[0]), pair[1]] == pair[0]]
 
 
 def problem(model: str, regularizer: str | None, device: str, **settings: Any) -> Problem:
     """A small problem on a device.
 
+    Skips the test where a package is missing that the model alone needs.
+
     Raises:
         KeyError: there is no such problem for this kind of task: add one to KINDS.
     """
+    for package in (*declarations(f"models.{model}")["PACKAGES"], *_IMPORTED.get(model, ())):
+        pytest.importorskip(package)
     splits, about, loss = KINDS[kind_of(model)](model, device)
     return Problem(
         task="test",
@@ -188,7 +215,7 @@ def problem(model: str, regularizer: str | None, device: str, **settings: Any) -
         model=load(Model, f"models.{model}"),
         model_parameters=defaults(f"models.{model}") | _OPTIONS.get(model, {}),
         regularizer=load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
-        regularizer_parameters=defaults(f"regularizers.{regularizer}") if regularizer else {},
+        regularizer_parameters=defaults(f"regularizers.{regularizer}") | _OPTIONS.get(regularizer, {}) if regularizer else {},
         settings=defaults("training.settings") | _SETTINGS | {"loss": loss} | settings,
         device=device,
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 from gpu import problems
+from gpu.problems import EACH, PACKED, TRAINED
 
-from compositional.evaluation import decoding, learning_curves, metrics
+from compositional.evaluation import activations, decoding, learning_curves, metrics
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
-from compositional.training.problem import Problem, prepare, width_of
+from compositional.training.problem import Problem, buffers, prepare, weight_layout, width_of
 from compositional.training.state import State, fresh_state
-
-FITTED = [model for model in problems.MODELS if model == "kernel_machine"]
-TRAINED = [pair for pair in problems.COMBINATIONS if pair[0] not in FITTED]
 
 
 def train(case: Problem, runs: list[tuple[int, float]], **kwargs) -> list[State]:
@@ -39,6 +37,15 @@ def memory() -> None:
         torch.cuda.empty_cache()
 
 
+@pytest.mark.parametrize(("model", "regularizer"), EACH)
+def test_every_plug_in_has_a_problem_to_be_tried_on(model, regularizer):
+    """On the CPU of any machine: whoever adds one finds out before a GPU is there."""
+    case = problems.problem(model, regularizer, "cpu")
+    pack = Pack(case, [fresh_state(case, 0, 0.1)], prepare(case))
+    pack.rows.copy_(torch.tensor(pack.train.draw(0, range(1), problems.BATCH)))
+    assert pack.gradient()[2].abs().sum() > 0
+
+
 @pytest.mark.parametrize(("model", "regularizer"), TRAINED)
 def test_steps_equal_the_cpus(device, model, regularizer):
     """Within 1e-4 of a weight after two steps of gradient descent with rate 0.1: other kernels sum in another order.
@@ -53,7 +60,7 @@ def test_steps_equal_the_cpus(device, model, regularizer):
     torch.testing.assert_close(found.tensors["weights"], here.tensors["weights"], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize(("model", "regularizer"), TRAINED)
+@pytest.mark.parametrize(("model", "regularizer"), EACH)
 def test_a_run_depends_neither_on_its_neighbors_nor_on_the_packs_filling(device, model, regularizer):
     case = problems.problem(model, regularizer, device)
     runs = [(0, 0.1), (1, 0.1), (0, 1.0), (2, 0.3), (5, 10.0)]
@@ -64,7 +71,7 @@ def test_a_run_depends_neither_on_its_neighbors_nor_on_the_packs_filling(device,
         assert same(alone, together[index])
 
 
-@pytest.mark.parametrize(("model", "regularizer"), TRAINED)
+@pytest.mark.parametrize(("model", "regularizer"), EACH)
 def test_a_run_resumed_from_a_checkpoint_and_a_run_repeated_have_the_same_bytes(device, model, regularizer):
     case = problems.problem(model, regularizer, device)
     (whole,), (again,) = train(case, [(0, 0.1)]), train(case, [(0, 0.1)])
@@ -85,7 +92,7 @@ def test_a_run_resumed_from_a_checkpoint_and_a_run_repeated_have_the_same_bytes(
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize(("model", "regularizer"), TRAINED)
+@pytest.mark.parametrize(("model", "regularizer"), PACKED)
 def test_a_replayed_graph_equals_eager_steps(device, monkeypatch, model, regularizer):
     case = problems.problem(model, regularizer, device)
     (replayed,) = train(case, [(0, 0.1)])
@@ -95,18 +102,28 @@ def test_a_replayed_graph_equals_eager_steps(device, monkeypatch, model, regular
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize(("model", "regularizer"), TRAINED)
+@pytest.mark.parametrize(("model", "regularizer"), PACKED)
 def test_no_step_waits_for_the_device(device, model, regularizer):
     """Nothing is read back, nothing is copied from the host: a pack's steps are queued at once."""
     case = problems.problem(model, regularizer, device)
     width = width_of(case) or 1
     pack = Pack(case, [fresh_state(case, 0, 0.1) for _ in range(width)], prepare(case))
-    pack._step()
+    rows = pack.rows.clone()
+
+    def step(number: int) -> None:
+        """As `Pack.advance` takes it, without the graph."""
+        pack.rows.copy_(rows)
+        pack.now.fill_(number)
+        pack.noise.draw(number)
+        pack.dropout.draw(number)
+        pack._step()
+
+    step(0)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            pack._step()
+            step(1)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     copies = [row.key for row in profile.key_averages() if "HtoD" in row.key or "DtoH" in row.key]
@@ -124,20 +141,40 @@ def test_a_run_that_diverges_leaves_the_others_alone(device):
     assert same(alone, healthy)
 
 
-@pytest.mark.parametrize("model", [model for model in problems.MODELS if model not in FITTED])
+@pytest.mark.cuda
+def test_a_pack_gives_its_memory_back(device):
+    """Prints how much a run takes: pytest -s."""
+    case = problems.problem("cnn", "entropy", device)
+    train(case, [(0, 0.1)])  # what the libraries keep for themselves, they have from now on
+    gc.collect()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    train(case, [(0, 0.1), (1, 0.1)])
+    gc.collect()
+    needed = torch.cuda.max_memory_allocated() - before
+    print(f"{needed / 2**20 / width_of(case):.2f} MiB per run")
+    assert needed > 0
+    assert torch.cuda.memory_allocated() == before
+
+
+@pytest.mark.parametrize("model", problems.MODELS)
 def test_evaluation_equals_the_cpus(device, model):
-    """Accuracies exactly, losses within 1e-4 of theirs; decoded sentences to the letter."""
+    """Accuracies exactly; losses and representations within 1e-4 of theirs; decoded sentences to the letter."""
     found = []
+    (state,) = train(problems.problem(model, None, "cpu"), [(0, 0.0)])
     for where in ("cpu", device):
         case = problems.problem(model, None, where)
-        (state,) = train(problems.problem(model, None, "cpu"), [(0, 0.0)])
-        pack = Pack(case, [replace(state)] * (width_of(case) or 1), None)
-        (measured, *_) = metrics.measure(case, {name: tensor.detach() for name, tensor in pack.tensors.items()})
-        written = []
-        if problems.kind_of(model) == "sequence":
-            weights = {name: tensor.detach() for name, tensor in pack.tensors.items()}
-            written = decoding.predictions(case, weights, "test", 8, 1)[0]
-        found.append((measured, written))
-    (here, written_here), (there, written_there) = found
+        runs = width_of(case) or 1
+        weights = weight_layout(case).views(state.tensors["weights"].expand(runs, -1).contiguous().to(where))
+        weights |= {name: torch.stack([tensor] * runs).to(where) for name, tensor in buffers(case, 0).items()}
+        written = decoding.predictions(case, weights, "test", 8, 1)[0] if problems.kind_of(model) == "sequence" else []
+        _, batch = case.splits["test"].evaluation_batches(runs, 16)[0]
+        shown = activations.shown(case, metrics.calibrated(case, weights), batch)[1]
+        vectors = {name: activations.by_example(*one)[0].cpu() for name, one in shown.items()}
+        found.append((metrics.measure(case, weights)[0], written, vectors))
+    (here, written_here, shown_here), (there, written_there, shown_there) = found
     assert there == pytest.approx(here, rel=1e-4, abs=1e-6)
     assert written_there == written_here
+    assert shown_there.keys() == shown_here.keys()
+    for name, values in shown_here.items():
+        torch.testing.assert_close(shown_there[name], values, rtol=1e-4, atol=1e-4)

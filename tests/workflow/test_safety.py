@@ -76,6 +76,7 @@ HOSTILE = [
     "..",
     ".hidden",
     "a b",
+    "a\n",
     "A",
     "a;touch outside",
     "$(touch outside)",
@@ -112,7 +113,11 @@ def test_a_hostile_name_in_the_configuration_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "run", ["../../x/y/z/lambda=1/seed=0", "a/b/../lambda=1/seed=0", "a/b/c/lambda=../seed=0", "a/b/c/lambda=1/seed=../0"]
+    "run",
+    [
+        *("../../x/y/z/lambda=1/seed=0", "a/b/../lambda=1/seed=0", "a/b/c/lambda=../seed=0", "a/b/c/lambda=1/seed=../0"),
+        *("a/b/c/lambda=1/seed=0\n", "a/b\n/c/lambda=1/seed=0"),
+    ],
 )
 def test_a_run_asked_for_by_a_hostile_path_is_refused(run):
     with pytest.raises(ValueError, match="is not <task>"):

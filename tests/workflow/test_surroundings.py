@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fontTools.ttLib import TTFont
+from matplotlib import get_data_path
 from support.project import ROOT, Project
 
 from compositional.records import provenance
@@ -59,6 +61,13 @@ def surroundings(tmp_path) -> dict[str, str]:
     for name, text in HOME.items():
         (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "home" / name).write_text(text)
+    # A font that says it is the one that figures are drawn with.
+    font = TTFont(Path(get_data_path()) / "fonts/ttf/cmr10.ttf")
+    for record in font["name"].names:
+        record.string = "DejaVu Sans" if record.nameID in (1, 4) else record.toUnicode()
+    for folder in (".fonts", ".local/share/fonts"):
+        (tmp_path / "home" / folder).mkdir(parents=True)
+        font.save(tmp_path / "home" / folder / "DejaVuSans.ttf")
     own = {"PYTHONPATH": str(tmp_path / "home" / "packages")}
     own |= {
         "HOME": str(tmp_path / "home"),

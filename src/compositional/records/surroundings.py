@@ -17,7 +17,7 @@ from pathlib import Path
 # compute, or that change what Python, a shell, or a drawing does.
 SHUT_OUT = (
     *("ATEN_", "CUBLAS", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "GOTO_", "KMP_", "MKL_", "NPY_", "NUMBA_", "NVIDIA_TF32_OVERRIDE"),
-    *("OMP_", "ONEDNN_", "OPENBLAS_", "TORCH_ALLOW_TF32", "TORCH_CUDNN"),
+    *("OMP_", "ONEDNN_", "OPENBLAS_", "TORCH_ALLOW_TF32", "TORCH_BLAS", "TORCH_CUDNN"),
     *("BASH_ENV", "COVERAGE_", "LANG", "LC_", "LD_AUDIT", "LD_PRELOAD", "MATPLOTLIB", "MPL", "PYTHON"),
 )
 KEPT = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")

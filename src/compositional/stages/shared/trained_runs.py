@@ -61,10 +61,13 @@ def data_of(problem: Problem) -> dict[str, str]:
 
 
 def device_name(device: str) -> str:
-    """What "cpu" or "cuda" is on this machine; of a CPU also the widest vector instructions that PyTorch uses on it, which can
-    change the last bits of a number."""
+    """What "cpu" or "cuda" is on this machine, and what else can change the last bits of a number: of a CPU the widest vector
+    instructions that PyTorch uses on it, of a GPU the version of CUDA, and with which precision and order it computes."""
     if device == "cuda":
-        return torch.cuda.get_device_name()
+        short = torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
+        order = "deterministic" if torch.are_deterministic_algorithms_enabled() else "in any order"
+        precision = "TensorFloat32" if short else "full float32"
+        return f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, {precision}, {order}"
     return f"{provenance.processor()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
