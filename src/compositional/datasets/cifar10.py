@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 HUB = "uoft-cs/cifar10"
+REVISION = "0b2714987fa478483af9968de7c934580d0bb9a2"
 _RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 
 # sha256 of the uncompressed files. The md5 of the training files, checked once, are the published ones.
@@ -72,10 +73,10 @@ def from_hub(name: str) -> bytes:
     from datasets import load_dataset
 
     if name.startswith("test"):
-        rows = load_dataset(HUB, split="test[:1000]")
+        rows = load_dataset(HUB, revision=REVISION, split="test[:1000]")
     else:
         batch = int(name.removesuffix(".bin").rsplit("_", 1)[1]) - 1
-        rows = load_dataset(HUB, split=f"train[{batch * 10000}:{(batch + 1) * 10000}]")
+        rows = load_dataset(HUB, revision=REVISION, split=f"train[{batch * 10000}:{(batch + 1) * 10000}]")
     planes = [np.asarray(image, dtype=np.uint8).transpose(2, 0, 1).reshape(-1) for image in rows["img"]]
     labels = np.asarray(rows["label"], dtype=np.uint8)
     return np.concatenate([labels[:, None], np.stack(planes)], axis=1).tobytes()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 HUB = "ylecun/mnist"
+REVISION = "77f3279092a1c1579b2250db8eafed0ad422088c"
 
 # sha256 of the uncompressed files. Their md5, checked once, are the published ones.
 FILES = {
@@ -42,7 +43,7 @@ def from_hub(name: str) -> bytes:
     """Rebuild one canonical file from the copy on the Hugging Face hub."""
     from datasets import load_dataset
 
-    rows = load_dataset(HUB, split="train" if name.startswith("train") else "test")
+    rows = load_dataset(HUB, revision=REVISION, split="train" if name.startswith("train") else "test")
     if "labels" in name:
         labels = np.asarray(rows["label"], dtype=np.uint8)
         return struct.pack(">II", 0x801, len(labels)) + labels.tobytes()

@@ -2,10 +2,10 @@
 
 A dataset module lists its canonical files in FILES: {name: {"sha256" and "bytes": of the file as stored here, "mirror": path in
 a mirror folder, "url": address}}. Instead of "sha256", "git_blob" where only that is published; "sha256": None where nothing is
-(task.json then records the checksum that was found); no "bytes" where the size is not known; "url": None where there is no
-address; "when": options of a task without which it does not need the file. Sources may hold a file compressed with gzip or xz (by
-its ending). For the hub, the module has a function from_hub(name) that rebuilds the canonical bytes; where the address gives an
-archive, extract(name, payload) takes the file out of it.
+(then the file must stay what was fetched first, by name.sha256 beside it); no "bytes" where the size is not known; "url": None
+where there is no address; "when": options of a task without which it does not need the file. Sources may hold a file compressed
+with gzip or xz (by its ending). For the hub, the module has a function from_hub(name) that rebuilds the canonical bytes from a
+pinned REVISION; where the address gives an archive, extract(name, payload) takes the file out of it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from compositional import files, plugins
 from compositional.datasets import Dataset
@@ -86,45 +87,73 @@ def _from_url(dataset: str, name: str, entry: dict) -> bytes:
     return _unpack(_received(entry["url"], _largest(entry, entry["url"])), entry["url"], _largest(entry))
 
 
-def _received(url: str, largest: int, attempts: int = ATTEMPTS) -> bytes:
-    """What an address gives, asked again where the network or the server fails."""
+def _received(url: str, largest: int) -> bytes:
+    """What an address gives. Where the network or the server fails, what is missing is asked for again, a few times in a row."""
     import requests
 
-    try:
-        return _asked_once(url, largest)
-    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError, requests.HTTPError) as error:
-        answer = 500 if error.response is None else error.response.status_code
-        if attempts == 1 or (answer < 500 and answer != 429):  # what is not there does not come by asking
-            raise
-    time.sleep(PAUSE_SECONDS)
-    return _received(url, largest, attempts - 1)
+    content, about, failed, most = bytearray(), {"until": time.monotonic() + LONGEST_SECONDS}, 0, 0
+    while True:
+        try:
+            _receive(url, content, about, largest)
+            return bytes(content)
+        except (
+            requests.ConnectionError,
+            requests.Timeout,
+            requests.exceptions.ChunkedEncodingError,
+            requests.HTTPError,
+        ) as error:
+            answer = 500 if error.response is None else error.response.status_code
+            failed = 1 if len(content) > most else failed + 1
+            if failed == ATTEMPTS or (answer < 500 and answer not in (416, 429)):  # what is not there does not come by asking
+                raise
+        most = max(most, len(content))
+        time.sleep(PAUSE_SECONDS)
 
 
-def _asked_once(url: str, largest: int) -> bytes:
+def _receive(url: str, content: bytearray, about: dict[str, Any], largest: int) -> None:
+    """Append to `content` what is missing of a file, or take the file from its beginning where it may be another one by now.
+
+    about: "until" when, and, as far as the server says it, which "version" of the file `content` is of.
+    """
     import requests
 
-    began, parts, size = time.monotonic(), [], 0
-    with requests.get(url, timeout=TIMEOUT_SECONDS, stream=True) as response:
+    if not about.get("version"):
+        content.clear()
+    rest = {"Range": f"bytes={len(content)}-", "If-Range": about["version"]} if content else {}
+    with requests.get(url, headers={"Accept-Encoding": "identity"} | rest, timeout=TIMEOUT_SECONDS, stream=True) as response:
+        if response.status_code in (200, 416):  # the whole; or no such part
+            content.clear()
         response.raise_for_status()
-        _check_size(int(response.headers.get("Content-Length", 0)), largest)
-        for part in response.iter_content(2**20):
-            parts.append(part)
-            size += len(part)
-            _check_size(size, largest)
-            if time.monotonic() - began > LONGEST_SECONDS:
-                raise ValueError(f"too slow: {size} bytes in {LONGEST_SECONDS} s")
-    return b"".join(parts)
+        tag = response.headers.get("ETag", "W/")
+        about["version"] = response.headers.get("Last-Modified") if tag.startswith("W/") else tag
+        _check_size(len(content) + int(response.headers.get("Content-Length", 0)), largest)
+        for part in response.iter_content(2**16):
+            content += part
+            _check_size(len(content), largest)
+            if time.monotonic() > about["until"]:
+                raise ValueError(f"too slow: {len(content)} bytes in {LONGEST_SECONDS} s")
 
 
-def _check(payload: bytes, entry: dict) -> None:
-    """Raise ValueError unless a file is the one that its entry names, by sha256 or by the identity that git gives a file."""
-    if entry.get("sha256", "") is None:
-        return
-    if "sha256" in entry:
-        kind, known, digest = "sha256", entry["sha256"], hashlib.sha256(payload).hexdigest()
-    else:
+def _first(path: Path) -> Path:
+    """Where the checksum of the first fetch is, of a file of which none is published."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _check(payload: bytes, dataset: str, path: Path) -> None:
+    """Raise ValueError unless a file is the one that its entry names, by sha256 or by the identity that git gives a file.
+
+    Where nothing is published, it must be what was fetched first.
+    """
+    entry, digest = _described(dataset).FILES[path.name], hashlib.sha256(payload).hexdigest()
+    if "git_blob" in entry:
         kind, known = "git blob", entry["git_blob"]
         digest = hashlib.sha1(f"blob {len(payload)}\0".encode() + payload, usedforsecurity=False).hexdigest()
+    elif entry["sha256"]:
+        kind, known = "sha256", entry["sha256"]
+    elif _first(path).exists():
+        kind, known = f"by {_first(path)}, sha256", _first(path).read_text(encoding="utf-8").split()[0]
+    else:
+        return
     if digest != known:
         raise ValueError(f"wrong content: {kind} {digest} instead of {known}")
 
@@ -133,10 +162,10 @@ def verify(dataset: str, path: Path) -> None:
     """Check a file that was fetched before.
 
     Raises:
-        ValueError: it is not what was published. It is removed, so that the next call fetches it anew.
+        ValueError: it is not what was published, or fetched at first. It is removed, so that the next call fetches it anew.
     """
     try:
-        _check(path.read_bytes(), _described(dataset).FILES[path.name])
+        _check(path.read_bytes(), dataset, path)
     except ValueError as error:
         path.unlink()
         raise ValueError(
@@ -165,13 +194,16 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
     for source in order:
         try:
             payload = ways[source]()
-            _check(payload, entry)
+            _check(payload, dataset, destination)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else ""
             failures.append(f"  - {source}: {type(error).__name__}: {reason}")
             continue
         with files.replacing(destination) as temporary:
             temporary.write_bytes(payload)
+        if entry.get("sha256", "") is None and not _first(destination).exists():
+            with files.replacing(_first(destination)) as temporary:
+                temporary.write_text(f"{hashlib.sha256(payload).hexdigest()}  {name}\n", encoding="utf-8")
         return source
     raise DownloadError(
         "\n".join(

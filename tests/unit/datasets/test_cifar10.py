@@ -39,7 +39,7 @@ def archive() -> bytes:
 
 def test_files_are_taken_out_of_the_archive_and_read(tmp_path, monkeypatch):
     payload = archive()
-    monkeypatch.setattr(download, "_asked_once", lambda url, largest: payload)
+    monkeypatch.setattr(download, "_received", lambda url, largest: payload)
     for name in cifar10.FILES:
         assert fetch("cifar10", name, tmp_path / name, ["mirror", "url"]) == "url"
     members = cifar10.load(tmp_path)
@@ -53,20 +53,20 @@ def test_files_are_taken_out_of_the_archive_and_read(tmp_path, monkeypatch):
 def test_the_hub_rebuilds_the_same_bytes(monkeypatch):
     asked = []
 
-    def load_dataset(name, split):
-        asked.append((name, split))
+    def load_dataset(name, revision, split):
+        asked.append((name, revision, split))
         rows = RECORDS[:1000] if split.startswith("test") else RECORDS
         return {"img": [row[1:].reshape(3, 32, 32).transpose(1, 2, 0) for row in rows], "label": rows[:, 0]}
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     assert cifar10.from_hub("test_batch_first1000.bin") == RECORDS[:1000].tobytes()
     assert cifar10.from_hub("data_batch_2.bin") == RECORDS.tobytes()
-    assert asked == [("uoft-cs/cifar10", "test[:1000]"), ("uoft-cs/cifar10", "train[10000:20000]")]
+    assert asked == [("uoft-cs/cifar10", cifar10.REVISION, part) for part in ("test[:1000]", "train[10000:20000]")]
 
 
 def test_another_archive_is_refused(tmp_path, monkeypatch):
     payload = b"<html>moved</html>"
-    monkeypatch.setattr(download, "_asked_once", lambda url, largest: payload)
+    monkeypatch.setattr(download, "_received", lambda url, largest: payload)
     with pytest.raises(DownloadError, match="url: ReadError"):
         fetch("cifar10", "data_batch_1.bin", tmp_path / "file", ["url"])
     assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from support import raw, small
@@ -22,12 +25,21 @@ def test_every_raw_file_has_a_checksum_and_a_place_where_it_is_to_be_had(dataset
         assert {"mirror", "url"} <= file.keys() <= {"mirror", "url", "when", "bytes", *DIGESTS}, name
         assert file.get("bytes", 1) > 0, name
         (kind,) = file.keys() & DIGESTS.keys()
-        # Where nothing is published, the library that gives the file checks it, and task.json records what was had.
+        # Where nothing is published, the library that gives the file checks it, and it must stay what was fetched first.
         assert file[kind] is None or re.fullmatch(DIGESTS[kind], file[kind]), name
         assert file[kind] is not None or from_hub, name
         assert re.fullmatch(rf"{dataset}(/[^/]+)+", file["mirror"]), name
         assert file["url"] is None or file["url"].startswith("https://"), name
         assert file["url"] is not None or from_hub, name
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_hub_is_asked_for_one_revision(dataset):
+    """What a name stands for there may change any day."""
+    source = Path(find_spec(f"compositional.datasets.{dataset}").origin).read_text()
+    assert len(re.findall(r"load_dataset\(HUB, revision=REVISION, ", source)) == source.count("load_dataset(")
+    if "load_dataset(" in source:
+        assert re.fullmatch(r"[0-9a-f]{40}", import_module(f"compositional.datasets.{dataset}").REVISION)
 
 
 @pytest.mark.parametrize("dataset", DATASETS)

@@ -45,7 +45,7 @@ def server(tmp_path, entry):
             pass
 
     web = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    threading.Thread(target=web.serve_forever, daemon=True).start()
+    threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
     entry["url"] = f"http://127.0.0.1:{web.server_port}/file.gz"
     yield folder
     web.shutdown()
@@ -148,19 +148,20 @@ def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
 
 @pytest.fixture
 def answers(entry):
-    """Answers of a web server, one after the other, the last again and again; and what it was asked.
+    """Answers of a web server, one after the other, the last again and again; and the headers of what it was asked.
 
-    An answer: its status, its bytes, and the length that it declares.
+    An answer: its status, its bytes, the length that it declares, and further headers.
     """
     given, asked = [], []
 
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
-            status, payload, declared = given.pop(0) if len(given) > 1 else given[0]
+            asked.append(dict(self.headers))
+            status, payload, declared, *further = given.pop(0) if len(given) > 1 else given[0]
             self.send_response(status)
-            if declared is not None:
-                self.send_header("Content-Length", str(declared))
+            for name, value in [("Content-Length", declared), *(further[0] if further else {}).items()]:
+                if value is not None:
+                    self.send_header(name, str(value))
             self.end_headers()
             self.wfile.write(payload)
 
@@ -168,7 +169,7 @@ def answers(entry):
             pass
 
     web = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    threading.Thread(target=web.serve_forever, daemon=True).start()
+    threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
     entry["url"] = f"http://127.0.0.1:{web.server_port}/file.gz"
     yield given, asked
     web.shutdown()
@@ -239,3 +240,90 @@ def test_noise_that_grows_when_packed_is_not_too_large(tmp_path, answers, entry)
     entry.update(sha256=hashlib.sha256(NOISE).hexdigest(), bytes=len(NOISE))
     answers[0].append((200, gzip.compress(NOISE), None))
     assert fetch(tmp_path, ["url"]) == "url"
+
+
+WHOLE = random.Random(1).randbytes(5 * 2**16)
+HALF, ONE, OTHER = 3 * 2**16, {"ETag": '"one"'}, {"ETag": '"other"'}
+CUT = (200, WHOLE[:HALF], len(WHOLE), ONE)
+REST = (206, WHOLE[HALF:], len(WHOLE) - HALF, ONE)
+
+
+@pytest.fixture
+def uncompressed(answers, entry):
+    entry.update(sha256=hashlib.sha256(WHOLE).hexdigest(), bytes=len(WHOLE), url=entry["url"].removesuffix(".gz"))
+    return answers
+
+
+def test_a_download_that_is_cut_off_goes_on_where_it_was(tmp_path, uncompressed):
+    """As often as it must, as long as every attempt brings something."""
+    given, asked = uncompressed
+    steps = range(2**16, len(WHOLE), 2**16)
+    given += [(200, WHOLE[: 2**16], len(WHOLE), ONE)]
+    given += [(206, WHOLE[at : at + 2**16], len(WHOLE) - at, ONE) for at in steps]
+    assert len(given) > download.ATTEMPTS
+    assert fetch(tmp_path, ["url"]) == "url"
+    assert (tmp_path / "raw" / NAME).read_bytes() == WHOLE
+    assert [headers.get("Range") for headers in asked] == [None, *(f"bytes={at}-" for at in steps)]
+    assert [headers.get("If-Range") for headers in asked] == [None, *('"one"' for at in steps)]
+
+
+@pytest.mark.parametrize(
+    ("between", "ranges"),
+    [
+        ([(503, b"", 0)], [None, HALF, HALF]),
+        ([(200, WHOLE, len(WHOLE), OTHER)], [None, HALF]),
+        ([(416, b"", 0), (200, WHOLE, len(WHOLE), OTHER)], [None, HALF, None]),
+    ],
+    ids=["busy in between", "changed", "changed and shorter"],
+)
+def test_it_goes_on_only_in_the_same_file(tmp_path, uncompressed, between, ranges):
+    given, asked = uncompressed
+    given += [CUT, *between, REST]
+    assert fetch(tmp_path, ["url"]) == "url"
+    assert (tmp_path / "raw" / NAME).read_bytes() == WHOLE
+    assert [headers.get("Range") for headers in asked] == [at and f"bytes={at}-" for at in ranges]
+
+
+@pytest.mark.parametrize(
+    ("version", "sent"),
+    [
+        ({}, None),
+        ({"ETag": 'W/"one"'}, None),
+        ({"ETag": 'W/"one"', "Last-Modified": "Wed, 25 Nov 2026 00:00:00 GMT"}, "Wed, 25 Nov 2026 00:00:00 GMT"),
+    ],
+)
+def test_without_a_word_on_its_version_a_file_is_fetched_from_its_beginning(tmp_path, uncompressed, version, sent):
+    given, asked = uncompressed
+    given += [(200, WHOLE[:HALF], len(WHOLE), version), (206 if sent else 200, WHOLE[HALF if sent else 0 :], None, version)]
+    assert fetch(tmp_path, ["url"]) == "url"
+    assert asked[1].get("If-Range") == sent
+    assert ("Range" in asked[1]) == bool(sent)
+
+
+def test_attempts_that_bring_nothing_more_end(tmp_path, uncompressed):
+    given, asked = uncompressed
+    given += [CUT, (200, WHOLE[:HALF], len(WHOLE), OTHER)]
+    with pytest.raises(download.DownloadError, match=r"url: (ChunkedEncodingError|ConnectionError)"):
+        fetch(tmp_path, ["url"])
+    assert len(asked) == download.ATTEMPTS
+    assert left_over(tmp_path) == []
+
+
+def test_where_no_checksum_is_published_a_file_must_stay_what_was_fetched_first(tmp_path, entry):
+    entry["sha256"] = None
+    mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
+    fetch(tmp_path, ["mirror"], mirror)
+    path, first = tmp_path / "raw" / NAME, tmp_path / "raw" / f"{NAME}.sha256"
+    assert first.read_text() == f"{hashlib.sha256(PAYLOAD).hexdigest()}  {NAME}\n"
+    download.verify("mnist", path)
+    path.write_bytes(PAYLOAD[:-1])
+    with pytest.raises(ValueError, match=f"wrong content: by {first}, sha256"):
+        download.verify("mnist", path)
+    assert not path.exists()
+    fetch(tmp_path, ["mirror"], mirror)
+    (tmp_path / "mirror/mnist" / f"{NAME}.gz").write_bytes(gzip.compress(PAYLOAD[:-1] + b"x"))
+    with pytest.raises(download.DownloadError, match=f"wrong content: by {first}, sha256"):
+        fetch(tmp_path, ["mirror"], mirror)
+    first.unlink()  # whoever wants the new one says so
+    fetch(tmp_path, ["mirror"], mirror)
+    download.verify("mnist", path)
