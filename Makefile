@@ -11,12 +11,12 @@
 # make prune     remove finished runs that no configured run uses, after saying which (docs/archive.md)
 # make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
-# make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1   a tiny build and unit tests at an end of the supported ranges
+# make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1 TORCH=2.14.1   a tiny build and unit tests at an end of the supported ranges
 # make test-newest   a tiny build with the newest of everything: what will break, early
 # make new KIND=model NAME=my_model   a minimal working plug-in to start from (docs/extending.md)
 # make check NAME=my_model   the contract tests of the plug-ins with this in their name
 # make format     format, lint and check types
-# make lock       resolve envs/*.in anew into the exact pins of envs/*.txt, environment.yaml and requirements.lock (with hashes)
+# make lock       the exact pins of what envs/*.in ask for: envs/*.lock (with hashes), *.txt and environment.yaml
 # make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
 # make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (option tables, picture of the floors)
 
@@ -46,7 +46,7 @@ $(VENV)/.complete: envs/requirements.txt
 
 # Tools for the developer beside the user's environment, which stays as it is.
 $(VENV)/.development: $(VENV)/.complete envs/development.txt
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/development.txt --constraint envs/requirements.txt
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $(subst requirements,development,$(LOCK))
 	touch $@
 
 develop: $(VENV)/.development
@@ -96,13 +96,14 @@ test-gpu: $(VENV)/.development
 bench-gpu: env
 	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64
 
-# The project's own pins with another Python and another Snakemake, which brings along what it needs. In .ends, a folder of its own.
+# The project's own pins with another Python, Snakemake or PyTorch, which bring along what they need. In .ends, a folder of its own.
 SNAKEMAKE ?= 9.0.0
+TORCH ?= $(shell sed -n 's/^torch==//p' envs/requirements.in)
 test-ends:
 	$(PYTHON) -m venv --clear .ends
-	grep -v -h -E '^(#|snakemake)' envs/requirements.in > .ends/requirements.txt
+	grep -v -h -E '^(#|snakemake|torch==)' envs/requirements.in > .ends/requirements.txt
 	grep -E '^(hypothesis|pytest)' envs/development.in >> .ends/requirements.txt
-	.ends/bin/python -m pip install --quiet --disable-pip-version-check -r .ends/requirements.txt "snakemake==$(SNAKEMAKE)"
+	.ends/bin/python -m pip install --quiet --disable-pip-version-check -r .ends/requirements.txt "snakemake==$(SNAKEMAKE)" "torch==$(TORCH)"
 	. .ends/bin/activate && python -m pytest -q tests/workflow/test_ends.py tests/unit/planning tests/unit/configuration \
 	  tests/unit/records/test_fingerprint.py tests/unit/figures/test_figures.py tests/unit/records/test_store.py tests/unit/archive/test_comparison.py
 
@@ -130,18 +131,13 @@ docs: $(VENV)/.development
 verdict: env
 	$(RUN) PYTHONPATH=src python docs/verdict.py
 
-# CPU and CUDA builds of torch have one version number; what follows a "+" names the build and is dropped.
+# Pins that still fit stay. OPTIONS=--upgrade takes the newest of what the lists leave open.
+COMPILE := cd envs && ../.lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	$(PYTHON) -m venv --clear .lock
-	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/requirements.in
-	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' > envs/requirements.txt
-	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/optional.in --constraint envs/requirements.txt
-	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' | grep -v -x -F -f envs/requirements.txt > envs/optional.txt
-	.lock/bin/python -m pip uninstall --quiet --yes --requirement envs/optional.txt
-	.lock/bin/python -m pip install --quiet --disable-pip-version-check --requirement envs/development.in --constraint envs/requirements.txt
-	.lock/bin/python -m pip freeze | grep -v -i -E '^(nvidia|triton|cuda)' | sed 's/+.*//' | grep -v -x -F -f envs/requirements.txt > envs/development.txt
-	$(PYTHON) envs/lock.py
-	.lock/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
-	.lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --constraint envs/requirements.txt envs/requirements.in --output-file envs/requirements.lock
+	.lock/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9 packaging==25.0
+	$(COMPILE) $(OPTIONS) requirements.in --output-file requirements.lock
+	$(COMPILE) $(OPTIONS) development.in --constraint requirements.lock --output-file development.lock
+	$(COMPILE) $(OPTIONS) optional.in --constraint requirements.lock --constraint development.lock --output-file optional.lock
+	.lock/bin/python envs/lock.py
 	rm -r .lock

@@ -21,8 +21,26 @@ def pins(name: str) -> dict[str, str]:
     return {package.lower().replace("_", "-"): version for package, version in (line.split("==") for line in lines)}
 
 
-def test_conda_file_has_the_same_pins():
-    assert (ENVS / "environment.yaml").read_text() == runpy.run_path(str(ENVS / "lock.py"))["environment"]()
+LISTS = ("requirements", "optional", "development")
+
+
+def locked(name: str) -> list[tuple[str, str, list[str]]]:
+    """Package, version and hashes of each entry of a lock. Where systems or versions of Python need others, there are several."""
+    found = []
+    for entry in re.split(r"\n(?! )", (ENVS / f"{name}.lock").read_text().strip()):
+        head, *hashes = (line.strip().rstrip("\\").strip() for line in entry.splitlines())
+        assert hashes, head
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes), head  # and no address of an index
+        package, version = head.partition(";")[0].strip().split("==")
+        found.append((package, version, hashes))
+    return found
+
+
+def test_pins_without_hashes_and_the_conda_file_follow_from_the_locks():
+    """As `make lock` writes them, in one go."""
+    writing = runpy.run_path(str(ENVS / "lock.py"))
+    assert {name: (ENVS / f"{name}.txt").read_text() for name in LISTS} == {name: writing["pins"](name) for name in LISTS}
+    assert (ENVS / "environment.yaml").read_text() == writing["environment"]()
 
 
 @pytest.mark.parametrize("name", ["requirements", "development"])
@@ -33,26 +51,22 @@ def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed(name):
     assert installed == asked
 
 
-def test_the_lock_with_hashes_has_the_same_pins():
+@pytest.mark.parametrize("name", LISTS)
+def test_a_lock_with_hashes_has_the_same_pins(name):
     """And beside them what other systems and PyTorch's own builds for CUDA need."""
-    entries = re.split(r"\n(?! )", (ENVS / "requirements.lock").read_text().strip())
-    locked = {}
-    for entry in entries:
-        head, *hashes = (line.strip().rstrip("\\").strip() for line in entry.splitlines())
-        package, version = head.partition(";")[0].strip().split("==")
-        locked[package.lower().replace("_", "-")] = version
-        assert hashes, head
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes), head
-    asked = pins("requirements.txt")
-    assert asked.items() <= locked.items()
-    other = {"httpx2-jsfetch", "pyreadline3", "setuptools"}
-    assert {name for name in locked.keys() - asked.keys() if not name.startswith(("nvidia", "triton", "cuda"))} <= other
+    own, asked = locked(name), pins(f"{name}.txt")
+    assert asked.items() <= {(package, version) for package, version, hashes in own}
+    other = {"httpx2-jsfetch", "pyreadline3", "setuptools", *asked}
+    assert {package for package, *_ in own if not package.startswith(("nvidia", "triton", "cuda"))} <= other
+    if name != "requirements":
+        assert not {package for package, *_ in own} & {package for package, *_ in locked("requirements")}
 
 
 def test_recipes_of_containers_install_the_lock_with_hashes():
     for name in ("Dockerfile", "apptainer.def"):
         text = (ENVS / name).read_text()
         assert "--requirement envs/requirements.lock" in text
+        assert "development" not in text
         assert "python:3.11-slim" in text
 
 
@@ -69,6 +83,7 @@ def test_continuous_integration_calls_what_is_there():
 
 def test_tools_for_development_are_not_in_the_user_s_environment():
     assert not pins("development.txt").keys() & pins("requirements.txt").keys()
+    assert "playwright" in pins("development.txt")  # the browser of the report's tests
 
 
 def test_what_single_models_need_goes_with_the_environment():
