@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument(
         "--environment", choices=["pinned", "current"], default="pinned", help="install the archive's pins, or use this Python"
     )
-    parser.add_argument("--runs", type=Path, help="take trained runs from this file of `make pack-runs`")
+    parser.add_argument("--runs", help="take trained runs from this file or address of `make pack-runs`")
     parser.add_argument("--sample", type=int, default=5, help="how many of these runs to train again (default: 5)")
     parser.add_argument("--cores", type=int, default=surroundings.cores())
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
@@ -96,7 +96,8 @@ def main() -> int:
     checked = 0
     runs = [str(python), "workflow/runs.py"]
     if arguments.runs:
-        command = [*runs, "unpack", str(arguments.runs.resolve()), "--configfile", CONFIGURATION]
+        place = arguments.runs if "://" in arguments.runs else str(Path(arguments.runs).resolve())
+        command = [*runs, "unpack", place, "--configfile", CONFIGURATION]
         if subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode:
             return 2
     rebuild(folder, python, arguments.cores)

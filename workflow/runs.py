@@ -11,6 +11,8 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,24 @@ def found(known: Configuration, wanted: dict[str, Run]) -> dict[str, list[Path]]
     return {plan: paths for plan, paths in there.items() if paths}
 
 
+@contextmanager
+def at(address: str) -> Iterator[tuple[Path, Callable[[str], None]]]:
+    """The file at an address, or one here instead, and what moves it, if need be: here (`get_file`) or there (`put_file`)."""
+    remote = "://" in address
+
+    def move(way: str) -> None:
+        try:
+            if remote:
+                system, place = fsspec.url_to_fs(address)
+                getattr(system, way)(*{"get_file": (place, str(file)), "put_file": (str(file), place)}[way])
+        except Exception as error:  # every kind of remote has its own
+            raise ArchiveError(f"{address}: {way} failed: {type(error).__name__}: {error}") from error
+
+    with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
+        file = Path(temporary) / "runs.zip" if remote else Path(address)
+        yield file, move
+
+
 def pack(arguments: argparse.Namespace, known: Configuration) -> str:
     """Write the runs behind figures into one file."""
     wanted = runs_of(known, arguments.figures)
@@ -65,23 +85,17 @@ def pack(arguments: argparse.Namespace, known: Configuration) -> str:
             f"snakemake {' '.join(f'results/figures/{name}.pdf' for name in arguments.figures)}"
         )
     paths = [path for own in there.values() for path in own]
-    with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
-        remote, place = fsspec.url_to_fs(arguments.file)
-        file = Path(temporary) / "runs.zip" if "://" in arguments.file else Path(arguments.file)
+    with at(arguments.file) as (file, move):
         finished_runs.pack(file, paths, arguments.figures)
         size = file.stat().st_size / 1e6
-        if "://" in arguments.file:
-            remote.put_file(str(file), place)
+        move("put_file")
     return f"{len(wanted)} runs are in {arguments.file} ({size:.1f} MB)"
 
 
 def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
     """Add the runs of a file to the store."""
-    with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
-        remote, place = fsspec.url_to_fs(arguments.file)
-        file = Path(temporary) / "runs.zip" if "://" in arguments.file else Path(arguments.file)
-        if "://" in arguments.file:
-            remote.get_file(place, str(file))
+    with at(arguments.file) as (file, move):
+        move("get_file")
         added, there = finished_runs.unpack(file, folders(known)[0])
     return f"every digest is right: {added} runs added to {folders(known)[0]}, {there} were there already"
 

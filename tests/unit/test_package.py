@@ -13,3 +13,14 @@ def test_every_module_is_on_the_map():
     """In the docstring of the package."""
     words = set(re.findall(r"\w+", compositional.__doc__))
     assert {path.stem for path in (ROOT / "src/compositional").iterdir() if path.name[0] not in "._"} <= words
+
+
+def test_one_version_everywhere():
+    """The changelog says it first."""
+    named = {
+        "CHANGELOG.md": r"^## (\S+)",
+        "pyproject.toml": r'^version = "(.*)"',
+        "CITATION.cff": r"^version: (.*)",
+    }
+    found = {name: re.search(pattern, (ROOT / name).read_text(), re.MULTILINE).group(1) for name, pattern in named.items()}
+    assert {*found.values()} == {found["CHANGELOG.md"]}

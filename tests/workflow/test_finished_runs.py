@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import fsspec
 import pytest
 import yaml
 from support.project import FIGURE, ROOT, Project, numbers_of
@@ -109,7 +114,7 @@ def test_an_archive_is_reproduced_with_runs_from_a_file(built, packed, tmp_path)
         "--folder",
         tmp_path / "there",
     ]
-    options = ["--runs", packed, "--sample", "1", "--environment", "current", "--cores", "2", "--yes"]
+    options = ["--runs", packed.as_uri(), "--sample", "1", "--environment", "current", "--cores", "2", "--yes"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every digest is right: 2 runs added" in done.stdout
@@ -131,6 +136,28 @@ def test_a_run_that_nobody_trained_is_found(packed, runs, tmp_path):
     assert f"{RUNS[forged]}: DIFFERS\n" in said
     assert f"{RUNS[1 - forged]}: identical\n" in said
     assert "1 of 2 runs that were trained again have other bytes" in said
+
+
+def test_remotes_give_and_take_the_file(packed, runs):
+    """Stand-ins on this machine: fsspec's memory, and a web server, which only gives."""
+    runs("unpack", str(packed))
+    assert "2 runs are in memory://group/runs.zip" in runs("pack", "memory://group/runs.zip", "--figures", "ablation")
+    assert fsspec.filesystem("memory").cat("group/runs.zip") == packed.read_bytes()
+    web = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=packed.parent))
+    threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
+    address = f"http://127.0.0.1:{web.server_port}"
+    try:
+        assert f"{address}/none.zip: get_file failed: FileNotFoundError" in runs("unpack", f"{address}/none.zip", status=2)
+        said = runs("pack", f"{address}/mine.zip", "--figures", "ablation", status=2)
+        assert f"{address}/mine.zip: put_file failed" in said
+        for place in ("memory://group/runs.zip", f"{address}/runs.zip"):
+            shutil.rmtree("results/store")
+            assert "every digest is right: 2 runs added" in runs("unpack", place)
+    finally:
+        web.shutdown()
+    assert "nosuch://runs.zip: get_file failed: ValueError: Protocol not known: nosuch" in runs(
+        "unpack", "nosuch://runs.zip", status=2
+    )
 
 
 def test_what_is_missing_or_damaged_is_named(packed, runs, tmp_path):
