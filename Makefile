@@ -1,4 +1,5 @@
 # make            set everything up and build the main figure at laptop scale
+# make help       this list
 # make env        only the environment, .venv; with LOCK=envs/requirements.lock, packages whose sha256 is pinned, too
 # make develop    what tests, documentation and formatting need, too, and the hooks that look at each commit (CONTRIBUTING.md)
 # make test       set everything up and run the tests
@@ -26,11 +27,13 @@ RUN := . $(VENV)/bin/activate &&
 # Without hashes any build of these versions will do: PyTorch's for CPUs alone, say. With them, those of the package index.
 LOCK ?= envs/requirements.txt
 
-.PHONY: figure env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
+.PHONY: figure help env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
 
-# Without Snakemake's reasons: of a first build they name every file that is missing.
 figure: env
-	$(RUN) snakemake --quiet reason -- results/figures/ablation.pdf
+	$(RUN) snakemake results/figures/ablation.pdf
+
+help:
+	@sed -n '/^#/!q; s/^# //p' Makefile
 
 env: $(VENV)/.complete
 

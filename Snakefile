@@ -21,6 +21,7 @@ if MAIN:
     include: "rules/archive.smk"
 
     rule all:
+        """every figure of every study"""
         default_target: True
         input:
             expand("results/figures/{figure}.{kind}", figure=RECIPES.figures, kind=["pdf", "png"]),

@@ -1,6 +1,7 @@
 # What is made of a whole build: the manifest of its artifacts, the archive, and the report. `archive:` in the configuration says of
 # which figures.
 rule manifest:
+    """results/manifest.json: the artifacts of a build"""
     input:
         of_one(lambda wildcards: ARCHIVED.manifest(), ARCHIVED.why),
     output:
@@ -19,6 +20,7 @@ rule manifest:
 
 
 rule archive:
+    """results/archive.zip: sources, tables, figures and where they come from"""
     input:
         of_one(lambda wildcards: ARCHIVED.archive(), ARCHIVED.why),
     output:
@@ -36,11 +38,8 @@ rule archive:
         'python3 "$COMPOSITIONAL_SCRIPTS/archive.py" results/recipes/{params.recipe}.json {log:q}'
 
 
-# Behind targets: what follows --configfile is taken for one more file.
-OPTIONS = shlex.join(["--configfile", *map(os.path.relpath, OVERLAYS)] if OVERLAYS else [])
-
-
 rule report:
+    """results/report.html: figures, tables and every run on one page"""
     input:
         of_one(lambda wildcards: ARCHIVED.report(OPTIONS), ARCHIVED.why),
     output:

@@ -1,6 +1,7 @@
 # Shared by all rules, and all that only Snakemake can do. What is made, of what, and what is out of date, says compositional.planning.
 
 import gc
+import logging
 import os
 import shlex
 import sys
@@ -30,7 +31,9 @@ from compositional.planning.recipes import Recipes
 from compositional.records import provenance
 from compositional.records import surroundings
 from compositional.runs import NAME
-from compositional.stages.shared import progress
+from compositional.terminal import display
+from compositional.terminal import failures
+from compositional.terminal import missing
 
 surroundings.settle(os.environ, ROOT)
 
@@ -51,12 +54,22 @@ AS_MODULE = of_snakemake("modifier.skip_configfile")
 OVERLAYS = [] if AS_MODULE else of_snakemake("config_settings.configfiles")
 # Jobs of packs, on whichever machine, are told all by their recipe files: they need no configuration.
 MAIN = of_snakemake("is_main_process")
+SHOWS = MAIN and not AS_MODULE  # another workflow shows what it likes
 if MAIN:
     try:
         # A pipe can't be read again.
         config_files.check(CONFIG_FILES, [path for path in OVERLAYS if path.is_file()])
     except (ConfigurationError, OSError) as error:
         sys.exit(str(error))
+# Behind targets: what follows --configfile is taken for one more file.
+OPTIONS = shlex.join(["--configfile", *map(os.path.relpath, OVERLAYS)] if OVERLAYS else [])
+if SHOWS:
+    SHOWN = display.Display(
+        logging.getLogger("snakemake.logging"),
+        of_snakemake("output_settings"),
+        lambda target: missing.nearest(target, RECIPES.figures, RECIPES.configuration.names("tasks")),
+        OPTIONS,
+    )
 if AS_MODULE:
     given, config = config, {}
     for path in CONFIG_FILES:
@@ -83,6 +96,8 @@ if MAIN:
         wanted = targets.wanted_runs(RECIPES.configuration, targets.targets(sys.argv))
         WANTED = {stage: packs.needed(stage, wanted, RECIPES.figures) for stage in packs.STAGES}
         PACKS = {stage: packs.plan(stage, WANTED[stage], RECIPES) for stage in packs.STAGES}
+        if {"--list-target-rules", "--lt"} & {*sys.argv}:
+            PACKS = {stage: [] for stage in packs.STAGES}  # rules whose names are digests are not for people
         REASONS = {stage: packs.reasons(stage, WANTED[stage], RECIPES) for stage in packs.STAGES}
         ARCHIVED = Archived(RECIPES)
     except (ConfigurationError, ValueError, OSError) as error:
@@ -155,11 +170,15 @@ def begin():
             print(f"warning: records will name no commit, though there is {ROOT}/.git: {why}", file=sys.stderr)
         if of_snakemake("touch"):
             sys.exit("--touch changes nothing here: whether a result is out of date its record says, not its time")
+        if of_snakemake("executor_plugin.name") == "slurm" and (why := failures.no_slurm()):
+            sys.exit(why)
         try:
             for name, content in JOBS.items():
                 if not os.path.exists(f"results/recipes/{name}.json"):
                     files.write_json(Path(f"results/recipes/{name}.json"), content)
-            progress.announce(Path("results/progress"), packs.work(PACKS["train"], JOBS, WANTED["train"], RECIPES))
+            if SHOWS:
+                every = [pack for stage in packs.STAGES for pack in PACKS[stage]]
+                SHOWN.begin(every, Path("results"), settings.nodes or settings.cores)
         except OSError as error:
             sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
 
@@ -167,6 +186,16 @@ def begin():
 # Not `onstart:`, which Snakemake passes over in a module. One that the other workflow has above the module comes first.
 theirs = of_snakemake("_onstart")
 workflow._onstart = lambda log: (theirs(log), begin())
+
+
+onsuccess:
+    if SHOWS:
+        SHOWN.succeed()
+
+
+onerror:
+    if SHOWS:
+        SHOWN.fail()
 
 
 wildcard_constraints:

@@ -30,6 +30,7 @@ What surrounds them:
     records         where each result comes from; fingerprints of code; the store of finished runs
     archive         a build in one file, its description, and a rebuild compared with it
     stages          one module per stage: download, split, train, evaluate, represent, aggregate, plot, report
+    terminal        what a build shows: how far it is, how long it will take, what failed; and what there is to build
     notebook        all of it from Python: `compositional.open` a trained run, `compositional.train` one in this process
 """
 

@@ -67,7 +67,8 @@ class Built(Project):
 
     def told(self, *arguments: str, succeeds: bool = True, **environment: str) -> str:
         """Output of a call with today's overlay."""
-        return self.snakemake(*arguments, overlay="overlay.yaml", succeeds=succeeds, **environment)
+        everything = () if "-n" in arguments else ("--quiet", "reason")  # that Snakemake says of jobs
+        return self.snakemake(*arguments, *everything, overlay="overlay.yaml", succeeds=succeeds, **environment)
 
     def tree(self, times: bool = True) -> dict[str, tuple]:
         """Every result with its bytes and its time."""

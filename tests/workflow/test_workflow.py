@@ -81,7 +81,7 @@ def test_an_unchanged_project_does_nothing(built):
 
 def test_without_cores_all_cores_are_used_and_no_more(built):
     (built.folder / FIGURE).unlink()
-    command = [argument for argument in built.command(FIGURE) if argument not in ("--cores", "2")]
+    command = [argument for argument in built.command(FIGURE, "--quiet", "reason") if argument not in ("--cores", "2")]
     done = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True)
     assert f"Provided cores: {len(os.sched_getaffinity(0))}\n" in done.stdout + done.stderr
 
@@ -119,7 +119,7 @@ def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
         f"{stage}_digits_concat__cnn__entropy": 1 for stage in ("train", "evaluate")
     }
     output = built.snakemake(f"{RUN.replace('0.1', '10')}/run.json")
-    assert "1 of 1 steps" in output
+    assert "1 of 1 jobs done" in output
 
 
 def test_a_call_that_is_refused_because_another_one_builds_changes_nothing(built):
@@ -335,3 +335,38 @@ def test_lint_and_format(built):
         [binaries / "snakefmt", "--check", "Snakefile", "rules"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_failed_build_ends_with_what_failed_and_how_to_make_it_alone(built):
+    """That command makes it alone, with the bytes that it had."""
+    before = built.read(*numbers_of(RUN)[:2])
+    shutil.rmtree(built.folder / "results/runs/digits_concat/cnn/entropy")
+    for name in ("tables/ablation.csv", "figures/ablation.pdf"):
+        (built.folder / "results" / name).unlink()
+    shutil.move(built.folder / "results/store", built.folder / "elsewhere")
+    (built.folder / "results/store").write_text("in the way")
+    output = built.snakemake(FIGURE, succeeds=False)
+    (built.folder / "results/store").unlink()
+    shutil.move(built.folder / "elsewhere", built.folder / "results/store")
+    end = output.rstrip().splitlines()[-6:]
+    assert end[0] == "Training 4 runs of digits_concat/cnn/entropy"
+    assert end[1].startswith("  NotADirectoryError: ")
+    assert "Traceback" in (built.folder / end[2].removeprefix("  log: ")).read_text()
+    assert end[-1] == "The same command resumes: what is made stays."
+    options = end[3].removeprefix("  alone: snakemake ").split()
+    assert options[1:] == ["--configfile", "tests/support/tiny.yaml"]
+    assert "1 of 1 jobs done" in built.snakemake(options[0])
+    assert built.read(*numbers_of(RUN)[:2]) == before
+    built.snakemake(FIGURE)
+
+
+def test_a_build_is_quiet_and_a_missing_target_is_answered(built):
+    (built.folder / FIGURE).unlink()
+    lines = built.snakemake(FIGURE).splitlines()
+    assert [re.sub(r"^\[[0-9:]+\] |in [0-9]+ (s|min)$", "", line) for line in lines] == ["Drawing ablation", "1 of 1 jobs done "]
+    assert built.snakemake("ablation", succeeds=False).splitlines() == [
+        "Nothing makes ablation; did you mean results/figures/ablation.pdf? README.md says what may be asked for."
+    ]
+    listed = built.snakemake("--list-target-rules")
+    assert re.findall(r"^(\w+) \(", listed, re.MULTILINE) == ["all", "archive", "manifest", "report"]
+    assert len(listed.splitlines()) == 4

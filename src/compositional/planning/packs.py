@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -184,17 +183,4 @@ def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> 
     return {
         family: [f"made again: {WHAT[stage]}{count} runs of {'/'.join(family)}: {reason}" for reason, count in counts.items()]
         for family, counts in why.items()
-    }
-
-
-def work(packs: list[Pack], jobs: Container[str], wanted: Container[Run], recipes: Recipes) -> dict[str, dict]:
-    """What is to be trained, for `progress.announce`: packs among these jobs with a wanted run that is outdated or not there."""
-
-    def pending(run: Run, record: str) -> bool:
-        return run in wanted and (recipes.record(record) is None or recipes.outdated(record) is not None)
-
-    return {
-        pack.name: {"family": "/".join(pack.family), "runs": len(pack.runs), "steps": pack.steps}
-        for pack in packs
-        if pack.name in jobs and any(map(pending, pack.runs, pack.records))
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Collection
 from pathlib import Path
 
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.messages import ConfigurationError
+from compositional.planning.packs import read
 from compositional.runs import Run, figure_runs
 
 OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
@@ -16,14 +18,16 @@ A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of eac
 
 
 def targets(arguments: list[str]) -> list[str]:
-    """The results among the words of a command line: all that it asks for, or none.
+    """The results among the words of a command line: all that it asks for, or none. The rule of a pack asks for its runs.
 
     A word that is not meant as a target changes which runs share a pack, never a result. The command line of another program
     that uses Snakemake says nothing.
     """
     program, *words = arguments
     found = [os.path.normpath(word) for word in words] if "snakemake" in program else []
-    return [word for word in found if word.startswith("results/")]
+    packs = [pack for word in found if re.fullmatch(r"\w+__[0-9a-f]{16}", word) for pack in read(Path("results/recipes"), [word])]
+    runs = [path for pack in packs for path in pack.files("run.json")]
+    return [word for word in found if word.startswith("results/")] + runs
 
 
 def wanted_runs(configuration: Configuration, asked: Collection[str]) -> dict[Run, frozenset[str]]:

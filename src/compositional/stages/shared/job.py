@@ -43,7 +43,8 @@ def logged(log: Path) -> Iterator[TextIO]:
         try:
             yield stream
         except Exception as error:
-            print(f"{type(error).__name__}: {error}\n{place_of(error)}(details in {log})", file=sys.stderr, flush=True)
+            line = "\r\033[K" if sys.stderr.isatty() else ""  # where a build's bar is
+            print(f"{line}{type(error).__name__}: {error}\n{place_of(error)}(details in {log})", file=sys.stderr, flush=True)
             with suppress(OSError), stream:  # a full disk takes no log either
                 traceback.print_exc(file=stream)
             sys.exit(1)

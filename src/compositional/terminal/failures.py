@@ -1,0 +1,76 @@
+"""The end of a build that failed: each job, its error in a line, its log, and the command that makes it alone."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+TRACEBACK = "Traceback (most recent call last):"
+CLOCKS = 30.0  # seconds by which the clocks of two machines may differ
+AGAIN = "The same command resumes: what is made stays."
+
+
+def no_slurm() -> str | None:
+    """Why no jobs can be submitted to Slurm from here; None if they can."""
+    try:
+        done = subprocess.run(["sinfo", "--noheader"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = "there is no sinfo on the PATH" if isinstance(error, FileNotFoundError) else str(error)
+    else:
+        if not done.returncode:
+            return None
+        why = " ".join(done.stderr.split()[:30])
+    return (
+        f"The profile submits jobs to Slurm, which does not answer here: {why}. Call this on a host of your cluster "
+        "(docs/slurm.md), or leave the profile out"
+    )
+
+
+def error_in(log: Path, since: float = 0.0) -> str:
+    """The error that a job's log ends with: type and message; a sentence where it ends with none.
+
+    Args:
+        since: when the job began, in seconds since the epoch: an older log is of an earlier job.
+    """
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace") if log.stat().st_mtime > since - CLOCKS else None
+    except OSError:
+        text = None
+    if text is None:
+        return "it ended before it wrote a log; Snakemake's is the last file in .snakemake/log"
+    _, found, trace = text.rpartition(TRACEBACK)
+    lines = [line for line in (trace if found else text).splitlines() if line.strip()]
+    # A traceback's own lines are indented; what follows them is the error.
+    message = [line for line in lines if not line.startswith(" ")]
+    if found and message:
+        return "\n".join(message)
+    last = f"; its last line is: {lines[-1].strip()}" if lines else ""
+    return f"it ended without an error of its own, as a job does that is killed or out of memory{last}"
+
+
+def target_of(job: dict[str, Any]) -> str:
+    """What to ask for to make a job alone: a pack by its rule, anything else by its first file."""
+    return str(job["output"][0]) if job["wildcards"] else str(job["rule_name"])
+
+
+def summary(failed: Iterable[dict[str, Any]], done: int, total: int, options: str) -> str:
+    """What is to be known at the end.
+
+    Args:
+        failed: jobs, with `rule_name`, `rule_msg`, `wildcards`, `output` and `log` as Snakemake tells them, and `since`
+            as for `error_in`.
+        done: the number of jobs that succeeded; total: of all.
+        options: of the call, to stand behind a target.
+    """
+    failed = list(failed)
+    if not failed:
+        return f"Stopped after {done} of {total} jobs. {AGAIN}"
+    lines = [f"{len(failed)} of {total} jobs failed, {done} succeeded."]
+    for job in failed:
+        log = str(job["log"][0]) if job["log"] else "none"
+        error = error_in(Path(log), job["since"]).replace("\n", "\n  ")
+        command = f"snakemake {target_of(job)} {options}".strip()
+        lines += ["", str(job["rule_msg"] or job["rule_name"]), f"  {error}", f"  log: {log}", f"  alone: {command}"]
+    return "\n".join([*lines, "", AGAIN])

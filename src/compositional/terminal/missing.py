@@ -1,0 +1,51 @@
+"""What to say of a target that nothing makes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+from compositional.planning.targets import OF_ALL
+from compositional.records.places import ENDINGS
+from compositional.records.provenance import RUN_RECORDS
+
+RULES = ("all", "manifest", "archive", "report")
+OF_A_RUN = [name for record, made in RUN_RECORDS.items() for name in (*made, record)]
+A_RUN = "results/runs/<task>/<model>/<regularizer>/lambda=<lambda>/seed=<seed>"
+
+
+def nearest(target: str, figures: Iterable[str], tasks: Iterable[str]) -> str:
+    """A sentence with the nearest target that there is.
+
+    Args:
+        target: as it was asked for.
+        figures, tasks: names of all that are configured.
+    """
+    path, names = Path(target), {"figures": list(figures), "tables": list(figures), "splits": list(tasks)}
+    if path.parts[:2] == ("results", "runs"):
+        known = [str(path.with_name(name)) for name in OF_A_RUN]
+    else:
+        known = [*RULES, *(f"results/{name}" for name in OF_ALL), *(f"{A_RUN}/{name}" for name in OF_A_RUN)]
+        known += [f"results/{kind}/{name}{ending}" for kind in names for name in names[kind] for ending in ENDINGS[kind]]
+        if path.stem in names["figures"] and path.suffix not in ("", *ENDINGS["figures"], *ENDINGS["tables"]):
+            return _sentence(target, f"results/figures/{path.stem}{ENDINGS['figures'][0]}")
+    for part in (str, _name if path.suffix else _stem):  # as a path, else as the name of a file or of what is in it
+        word = part(target)
+        found = {part(one): one for one in reversed(known)}
+        if close := difflib.get_close_matches(word, found, n=1, cutoff=0.8):
+            return _sentence(target, found[close[0]])
+    return _sentence(target)
+
+
+def _name(path: str) -> str:
+    return Path(path).name
+
+
+def _stem(path: str) -> str:
+    return Path(path).stem
+
+
+def _sentence(target: str, name: str = "") -> str:
+    guess = f"; did you mean {name}?" if name else "."
+    return f"Nothing makes {target}{guess} README.md says what may be asked for."

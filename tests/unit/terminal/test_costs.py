@@ -1,0 +1,58 @@
+"""What jobs cost, by earlier runs, else by the table that is shipped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compositional.terminal import costs
+from compositional.terminal.costs import Costs, measured, words
+
+TABLE = {("train", "a/cnn/none"): 0.1, ("train", "a/cnn/entropy"): 0.2, ("train", "b/lstm/none"): 1.0, ("split", "a"): 7.0}
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch):
+    monkeypatch.setattr(costs, "shipped", lambda: TABLE)
+
+
+def record(results, family, seed, **values):
+    folder = results / "runs" / family / "lambda=0" / f"seed={seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in values.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+
+
+def test_earlier_runs_go_before_the_table(tmp_path):
+    for seed, seconds in enumerate((30.0, 50.0, 40.0)):
+        record(tmp_path, "a/cnn/none", seed, run={"wall_seconds": seconds, "steps": 100}, evaluation={"wall_seconds": 3.0})
+    assert Costs(tmp_path).seconds("train", "a/cnn/none") == pytest.approx(0.4)
+    assert Costs(tmp_path).seconds("evaluate", "a/cnn/none") == pytest.approx(3.0)
+    record(tmp_path, "a/cnn/entropy", 0, run={"wall_seconds": 3.0})  # a record without steps tells nothing
+    assert Costs(tmp_path).seconds("train", "a/cnn/entropy") == 0.2
+
+
+def test_what_the_table_lacks_is_as_what_is_most_like_it(tmp_path):
+    known = Costs(tmp_path)
+    assert known.seconds("train", "c/cnn/entropy") == 0.2
+    assert known.seconds("train", "c/cnn/dropout") == pytest.approx(0.15)
+    assert known.seconds("train", "b/other/none") == 1.0
+    assert known.seconds("train", "c/other/dropout") == 0.2
+    assert known.seconds("represent", "a/cnn/none") is None
+
+
+def test_splits_are_known_by_snakemakes_benchmarks(tmp_path):
+    (tmp_path / "benchmarks/split").mkdir(parents=True)
+    (tmp_path / "benchmarks/split/b.tsv").write_text("s\th:m:s\n25.0\t0:00:25\n")
+    assert Costs(tmp_path).seconds("split", "b") == pytest.approx(25.0 - costs.START)
+    assert Costs(tmp_path).seconds("split", "a") == 7.0
+
+
+def test_the_table_is_written_from_a_build(tmp_path):
+    record(tmp_path, "a/cnn/none", 0, run={"wall_seconds": 40.0, "steps": 100}, evaluation={"wall_seconds": 3.0})
+    assert list(measured(tmp_path)) == [("train", "a/cnn/none", "0.4"), ("evaluate", "a/cnn/none", "3")]
+
+
+def test_times_are_said_in_words():
+    assert [words(seconds) for seconds in (0, 33, 70, 400, 9000)] == ["5 s", "35 s", "1 min", "7 min", "2.5 h"]

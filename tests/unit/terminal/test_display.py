@@ -1,0 +1,105 @@
+"""What is shown of a build, from what Snakemake tells its logger."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from compositional.terminal.display import HANDLER, Display
+
+JOB = {"rule_name": "plot", "rule_msg": "Drawing a", "wildcards": {"figure": "a"}, "output": ["a.pdf"], "log": []}
+
+
+@pytest.fixture(autouse=True)
+def _called_as_a_command(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/snakemake"])
+
+
+class Call:
+    """A call of Snakemake: its logger, its handler, and what it told."""
+
+    def __init__(self, **settings) -> None:
+        self.logger = logging.Logger("snakemake.logging")
+        self.theirs = io.StringIO()
+        handler = logging.StreamHandler(self.theirs)
+        handler.name = HANDLER
+        self.logger.addHandler(handler)
+        self.display = Display(self.logger, SimpleNamespace(**settings), "did you mean {}?".format, "")
+
+    def tell(self, text: str = "", level: int = logging.INFO, **values) -> str:
+        """What Snakemake's handler writes of a message."""
+        before = self.theirs.tell()
+        self.logger.log(level, text, extra=values)
+        return self.theirs.getvalue()[before:]
+
+
+def test_what_snakemake_says_is_hidden_but_what_people_need():
+    call = Call()
+    assert call.tell("Config file config.yaml is extended by additional config") == ""
+    assert call.tell("table", event="run_info", stats={"plot": 1, "total": 1}) == ""
+    assert call.tell("job", event="job_info", jobid=1, **JOB) == ""
+    assert call.tell("Nothing to be done (all requested files are present and up to date).")
+    assert call.tell("disk is full", logging.ERROR) == "disk is full\n"
+    assert call.tell("Cannot restore a.csv: no backup found.", logging.WARNING) == ""
+
+
+@pytest.mark.parametrize("asked", [{"quiet": {"reason"}}, {"verbose": True}, {"printshellcmds": True}])
+def test_who_says_how_much_to_show_is_shown_that(asked, capsys):
+    call = Call(**asked)
+    assert call.tell("Config file config.yaml is extended by additional config")
+    call.tell("job", event="job_info", jobid=1, **JOB)
+    call.display.succeed()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_call_that_only_looks_shows_jobs_without_reasons(capsys):
+    call = Call(dryrun=True)
+    assert call.tell("Building DAG of jobs...") == ""
+    assert call.tell("table", event="run_info", stats={"plot": 1}) == ""
+    assert call.tell("job", event="job_info", jobid=1, **JOB) == ""
+    assert capsys.readouterr().out == "Job 1: Drawing a\n"
+    assert call.tell("table", event="run_info", stats={"plot": 1}) == "table\n"
+
+
+def test_a_missing_target_is_answered(capsys):
+    call = Call()
+    assert (
+        call.tell("MissingRuleException:\nNo rule to produce ablation (if you use input functions make sure", logging.ERROR) == ""
+    )
+    assert capsys.readouterr().err == "did you mean ablation?\n"
+
+
+def test_a_file_gets_plain_lines_and_failures_last(tmp_path, capsys):
+    call = Call()
+    call.tell("table", event="run_info", stats={"plot": 2, "total": 2})
+    call.display.begin([], tmp_path, 2)
+    for jobid in (1, 2):
+        call.tell("job", event="job_info", jobid=jobid, **JOB)
+    call.tell("done", event="job_finished", job_id=1)
+    call.tell("Error in rule plot", logging.ERROR, event="job_error", jobid=2)
+    shown = capsys.readouterr().err
+    assert [line.partition("] ")[2] for line in shown.splitlines()] == ["Drawing a", "Drawing a"]
+    share, left = call.display.build.estimate(time.monotonic())
+    assert share == pytest.approx(0.5, abs=0.05)
+    assert call.display._line(share, left).startswith(f"{100 * share:.0f} % done (1 of 2 jobs, 1 failed), about ")
+    call.display.fail()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "1 of 2 jobs failed, 1 succeeded."
+    assert "  alone: snakemake a.pdf" in lines
+    assert not call.display.bar
+
+
+def test_a_job_that_succeeds_when_tried_again_did_not_fail(tmp_path, capsys):
+    call = Call()
+    call.display.begin([], tmp_path, 2)
+    call.tell("job", event="job_info", jobid=1, **JOB)
+    call.tell("Error in rule plot", logging.ERROR, event="job_error", jobid=1)
+    call.tell("job", event="job_info", jobid=1, **JOB)
+    call.tell("done", event="job_finished", job_id=1)
+    call.display.fail()
+    assert "Stopped after 1 of 1 jobs" in capsys.readouterr().err

@@ -1,0 +1,106 @@
+"""What stands last when a build failed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from compositional.terminal.failures import error_in, no_slurm, summary
+
+CURE = "Call this on a host of your cluster (docs/slurm.md), or leave the profile out"
+
+LOG = """\
+computing on cpu
+Traceback (most recent call last):
+  File "train.py", line 1, in <module>
+    raise ValueError("a")
+ValueError: a
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    ~~^^~~
+compositional.bad.WrongError: the width is 3
+    it must be 4
+call again
+"""
+
+
+def test_the_error_is_what_follows_the_last_traceback(tmp_path):
+    log = tmp_path / "job.log"
+    log.write_text(LOG)
+    assert error_in(log) == "compositional.bad.WrongError: the width is 3\ncall again"
+
+
+def test_a_job_that_was_killed_has_no_error_of_its_own(tmp_path):
+    log = tmp_path / "job.log"
+    assert error_in(log).startswith("it ended before it wrote a log;")
+    log.write_text("task step 3/9 loss 0.5\n")
+    assert error_in(log).endswith("killed or out of memory; its last line is: task step 3/9 loss 0.5")
+
+
+def test_each_job_has_its_error_its_log_and_its_command(tmp_path):
+    log = tmp_path / "job.log"
+    log.write_text(LOG)
+    pack = {
+        "rule_name": "train_a__1f",
+        "rule_msg": "Training 2 runs of a",
+        "wildcards": {},
+        "output": ["x"],
+        "log": [str(log)],
+        "since": 0,
+    }
+    figure = {
+        "rule_name": "plot",
+        "rule_msg": "Drawing b",
+        "wildcards": {"figure": "b"},
+        "output": ["b.pdf", "b.png"],
+        "log": [],
+        "since": 0,
+    }
+    assert summary([pack, figure], 3, 9, "--configfile my.yaml").splitlines() == [
+        "2 of 9 jobs failed, 3 succeeded.",
+        "",
+        "Training 2 runs of a",
+        "  compositional.bad.WrongError: the width is 3",
+        "  call again",
+        f"  log: {log}",
+        "  alone: snakemake train_a__1f --configfile my.yaml",
+        "",
+        "Drawing b",
+        "  it ended before it wrote a log; Snakemake's is the last file in .snakemake/log",
+        "  log: none",
+        "  alone: snakemake b.pdf --configfile my.yaml",
+        "",
+        "The same command resumes: what is made stays.",
+    ]
+
+
+def test_a_build_that_was_stopped_has_no_failures():
+    assert summary([], 3, 9, "") == "Stopped after 3 of 9 jobs. The same command resumes: what is made stays."
+
+
+def test_the_log_of_an_earlier_job_says_nothing_of_this_one(tmp_path):
+    log = tmp_path / "job.log"
+    log.write_text(LOG)
+    assert error_in(log, time.time()).startswith("compositional.bad.WrongError")
+    assert error_in(log, time.time() + 3600).startswith("it ended before it wrote a log;")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (None, "there is no sinfo on the PATH"),
+        ("echo 'sinfo: error: no controller' >&2; exit 1", "sinfo: error: no controller"),
+        ("exit 0", None),
+    ],
+)
+def test_slurm_is_asked_before_jobs_are_submitted(tmp_path, monkeypatch, script, said):
+    if script:
+        (tmp_path / "sinfo").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = no_slurm()
+    assert found == (said and f"The profile submits jobs to Slurm, which does not answer here: {said}. {CURE}")

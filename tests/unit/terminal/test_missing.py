@@ -1,0 +1,35 @@
+"""A target that nothing makes is answered with the nearest one."""
+
+from __future__ import annotations
+
+import pytest
+
+from compositional.terminal.missing import A_RUN, nearest
+
+FIGURES, TASKS = ["ablation", "comparison_cogs", "metrics"], ["scan_jump", "digits_concat"]
+RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("ablation", "results/figures/ablation.pdf"),
+        ("abltion", "results/figures/ablation.pdf"),
+        ("ablation.svg", "results/figures/ablation.pdf"),
+        ("ablation.png", "results/figures/ablation.png"),
+        ("results/figures/ablation.svg", "results/figures/ablation.pdf"),
+        ("ablation.csv", "results/tables/ablation.csv"),
+        ("metric.csv", f"{A_RUN}/metrics.csv"),
+        (f"{RUN}/metric.csv", f"{RUN}/metrics.csv"),
+        ("comparison_cog", "results/figures/comparison_cogs.pdf"),
+        ("scan_jum", "results/splits/scan_jump"),
+        ("report.html", "results/report.html"),
+        ("reprot", "report"),
+    ],
+)
+def test_the_nearest_target_is_named(target, found):
+    assert nearest(target, FIGURES, TASKS).startswith(f"Nothing makes {target}; did you mean {found}? README.md says")
+
+
+def test_where_nothing_is_near_nothing_is_guessed():
+    assert nearest("results/foo", FIGURES, TASKS).startswith("Nothing makes results/foo. README.md says")
