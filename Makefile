@@ -1,5 +1,6 @@
 # make            set everything up and build the main figure at laptop scale
 # make help       this list
+# make figures    every figure: study, what it shows, data, runs, time on this machine, whether it is built (OPTIONS="--configfile ...")
 # make env        only the environment, .venv; with LOCK=envs/requirements.lock, packages whose sha256 is pinned, too
 # make develop    what tests, documentation and formatting need, too, and the hooks that look at each commit (CONTRIBUTING.md)
 # make test       set everything up and run the tests
@@ -19,7 +20,7 @@
 # make format     format, lint and check types
 # make lock       the exact pins of what envs/*.in ask for: envs/*.lock (with hashes), *.txt and environment.yaml
 # make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
-# make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (option tables, picture of the floors)
+# make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (options, figures, picture of the floors)
 
 VENV := .venv
 PYTHON ?= python3
@@ -27,13 +28,16 @@ RUN := . $(VENV)/bin/activate &&
 # Without hashes any build of these versions will do: PyTorch's for CPUs alone, say. With them, those of the package index.
 LOCK ?= envs/requirements.txt
 
-.PHONY: figure help env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
+.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
 
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
+
+figures: env
+	@$(RUN) python workflow/figures.py $(OPTIONS)
 
 env: $(VENV)/.complete
 
@@ -127,7 +131,7 @@ format: $(VENV)/.development
 	$(RUN) ruff format src tests benchmarks docs workflow && ruff check --fix src tests benchmarks docs workflow && snakefmt Snakefile rules && codespell && mypy
 
 docs: $(VENV)/.development
-	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py
+	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py && python workflow/figures.py --page docs/figures.md
 	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@echo open site/index.html
 

@@ -362,11 +362,31 @@ def test_a_failed_build_ends_with_what_failed_and_how_to_make_it_alone(built):
 
 def test_a_build_is_quiet_and_a_missing_target_is_answered(built):
     (built.folder / FIGURE).unlink()
-    lines = built.snakemake(FIGURE).splitlines()
+    profile, *lines = built.snakemake(FIGURE).splitlines()
+    assert profile == "Using workflow specific profile profiles/default for setting default command line arguments."
     assert [re.sub(r"^\[[0-9:]+\] |in [0-9]+ (s|min)$", "", line) for line in lines] == ["Drawing ablation", "1 of 1 jobs done "]
     assert built.snakemake("ablation", succeeds=False).splitlines() == [
-        "Nothing makes ablation; did you mean results/figures/ablation.pdf? README.md says what may be asked for."
+        profile,
+        "Nothing makes ablation; did you mean results/figures/ablation.pdf? README.md says what may be asked for.",
     ]
     listed = built.snakemake("--list-target-rules")
     assert re.findall(r"^(\w+) \(", listed, re.MULTILINE) == ["all", "archive", "manifest", "report"]
-    assert len(listed.splitlines()) == 4
+    assert len(listed.splitlines()) == 5
+    assert built.snakemake("-n", FIGURE, overlay="config/papr.yaml", succeeds=False).splitlines() == [
+        profile,
+        "--configfile config/papr.yaml: there is no such file; did you mean config/paper.yaml?",
+    ]
+
+
+def test_the_list_of_figures_says_what_is_built_and_what_the_others_need(built):
+    command = [sys.executable, "workflow/figures.py", "--configfile", "tests/support/tiny.yaml"]
+    listed = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"^  ablation: built; runs: (\d+), \1 of them there; data: digits$", listed, re.MULTILINE), listed
+    assert re.search(
+        r"^  learning_curves: not built, about 10 s; runs: (\d+), \1 of them there; data: digits$", listed, re.MULTILINE
+    )
+    assert re.search(r"^  comparison_cogs: not built, not timed; runs: \d+; data: cogs \(download\)$", listed, re.MULTILINE)
+    done = subprocess.run(
+        [*command[:-1], "tests/support/tinny.yaml"], cwd=built.folder, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == "--configfile tests/support/tinny.yaml: there is no such file; did you mean tests/support/tiny.yaml?\n"

@@ -12,6 +12,8 @@ import jsonschema
 # The sections whose entries are modules with options, and what one entry is called.
 SECTIONS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
+SYNONYMS = {"gpu": "cuda"}  # what is near in meaning and not in letters
+
 
 class ConfigurationError(ValueError):
     """The configuration is wrong; the message names key, value, what is allowed and the nearest match."""
@@ -20,7 +22,8 @@ class ConfigurationError(ValueError):
 def options_for(value: Any, allowed: Sequence[Any]) -> str:
     """The end of a message about a wrong value: the nearest match, and everything that is allowed."""
     names = [str(option) for option in allowed]
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    meant = SYNONYMS.get(str(value), str(value))
+    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
     guess = f"; did you mean {close[0]!r}?" if close else "."
     return f"{guess} Allowed: {', '.join(names) or 'none'}."
 

@@ -15,7 +15,7 @@ from statistics import median
 
 from compositional.records.places import STAGES
 
-TABLE = Path(__file__).with_suffix(".csv")  # of the main figure on an Intel Xeon (Emerald Rapids) that had other work, too
+TABLE = Path(__file__).with_suffix(".csv")  # of two studies' figures on an Intel Xeon (Emerald Rapids) that had other work, too
 START = 3.0  # seconds until a job has imported what it needs
 OTHERWISE = 5.0  # seconds of a split, a table or a figure of which nothing is known
 LOOKED_AT = 5  # runs of a family whose records are read
@@ -86,6 +86,12 @@ class Costs:
         elif stage == "split":
             known = _of_split(self.results, name)
         return known if known is not None else _of_the_like(stage, name)
+
+    def timed(self, family: str) -> bool:
+        """Whether training of this family's model was ever timed, in this results folder or for the table: else it is a guess."""
+        model = family.split("/")[1]
+        shipped_models = {name.split("/")[1] for stage, name in shipped() if stage == "train"}
+        return model in shipped_models or any((self.results / "runs").glob(f"*/{model}/*/lambda=*/seed=*/{STAGES['train']}"))
 
 
 def measured(results: Path) -> Iterator[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
     ("path", "value", "parts"),
     [
         (["devise"], "cpu", ["unknown key 'devise'", "did you mean 'device'?"]),
-        (["device"], "gpu", ["device: 'gpu'", "Allowed: auto, cpu, cuda"]),
+        (["device"], "gpu", ["device: 'gpu'", "did you mean 'cuda'? Allowed: auto, cpu, cuda"]),
         (["checkpoint_seconds"], "soon", ["checkpoint_seconds", "'soon'"]),
         (["pack_size", "cuda"], {"default": 0}, ["pack_size.cuda.default", "0"]),
         (["pack_size"], {"default": 8}, ["pack_size: unknown key 'default'. Allowed: cpu, cuda."]),

@@ -1,0 +1,135 @@
+"""The figures that there are: of which study, what each shows and needs, what it costs, whether it is built (make figures)."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from compositional.configuration.configuration import Configuration
+from compositional.planning import packs
+from compositional.planning.recipes import Recipes
+from compositional.planning.targets import wanted_runs
+from compositional.plugins import declarations, module_path, parsed
+from compositional.records.places import STAGES, record_of, record_of_run
+from compositional.runs import Run
+from compositional.terminal.costs import Costs, words
+from compositional.terminal.progress import Build, Task
+
+PAGE = """\
+# Figures
+
+<!-- Written by `make docs` from the configuration: edit that instead. -->
+
+Every figure at laptop scale. `make figures` says the same of your machine, and which are built. One is built by
+`snakemake results/figures/<name>.pdf`. Times are estimates for two cores (an Intel Xeon), with nothing built before: steps times
+the measured cost of a step. *Not timed* says that no run of one of its models was measured. At paper scale (`config/paper.yaml`):
+`make figures OPTIONS="--configfile config/paper.yaml"`.
+"""
+
+
+@dataclass(frozen=True)
+class Described:
+    """One figure.
+
+    Args:
+        data: the datasets of its tasks. runs: how many it needs; ready: how many of them are there and up to date.
+        seconds: until it is built; None: no run of one of its models was ever timed.
+        state: "built", "out of date" or "not built".
+    """
+
+    name: str
+    study: str
+    shows: str
+    data: list[str]
+    runs: int
+    ready: int
+    seconds: float | None
+    state: str
+
+
+def _shows(module: str) -> str:
+    summary = (ast.get_docstring(parsed(module_path(f"figures.{module}"))) or "").split("\n\n")[0]
+    return " ".join(summary.split())
+
+
+def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
+    """The datasets of tasks; of those to be downloaded it says so."""
+    names = sorted({configuration.dataset(task) for task in tasks})
+    return [f"{name} (download)" if declarations(f"datasets.{name}")["FILES"] else name for name in names]
+
+
+def _jobs(recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]]) -> tuple[list[Task], int]:
+    """The jobs that are left until a figure is built, and how many of its runs are there."""
+    configuration, ready = recipes.configuration, 0
+    tasks = []
+    for stage, record in STAGES.items():
+        needed = packs.needed(stage, wanted, {figure: recipes.figures[figure]})
+        missing = {run: need for run, need in needed.items() if _is_to_do(recipes, record_of_run(run, record))}
+        ready += len(needed) - len(missing) if stage == "train" else 0
+        for members in packs.cut(missing, configuration.config["pack_size"]):
+            steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
+            tasks.append(Task(stage, "/".join(members[0].family), steps * len(members)))
+    names = {run.task for run in wanted} | {grid["task"] for grid in recipes.figures[figure]["grids"]}
+    tasks += [Task("split", name) for name in sorted(names) if _is_to_do(recipes, record_of("splits", name))]
+    return [*tasks, Task("aggregate", ""), Task("plot", "")], ready
+
+
+def _is_to_do(recipes: Recipes, record: str) -> bool:
+    return not (recipes.results / record).is_file() or recipes.outdated(record) is not None
+
+
+def described(recipes: Recipes, workers: int) -> list[Described]:
+    """Every configured figure, by study; workers: how many jobs run at once."""
+    configuration, costs = recipes.configuration, Costs(recipes.results)
+    found = []
+    for name, figure in recipes.figures.items():
+        record = record_of("figures", name)
+        state = (
+            "not built" if not (recipes.results / record).is_file() else "out of date" if _is_to_do(recipes, record) else "built"
+        )
+        wanted = wanted_runs(configuration, [f"results/figures/{name}.pdf"])
+        jobs, ready = _jobs(recipes, name, wanted)
+        timed = all(costs.timed(job.name) for job in jobs if job.stage == "train")
+        seconds = 0.0 if state == "built" else Build(jobs, costs, workers).estimate(0.0)[1] if timed else None
+        tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
+        data = _data(configuration, tasks)
+        found.append(Described(name, figure["study"], _shows(figure["module"]), data, len(wanted), ready, seconds, state))
+    return found
+
+
+def _time(figure: Described) -> str:
+    return "not timed" if figure.seconds is None else f"about {words(figure.seconds)}"
+
+
+def listing(figures: list[Described]) -> str:
+    """For a terminal: three lines per figure."""
+    lines = []
+    for study, members in groupby(figures, key=lambda figure: figure.study):
+        lines += [study, ""]
+        for figure in members:
+            there = f", {figure.ready} of them there" if figure.ready else ""
+            left = "" if figure.state == "built" else f", {_time(figure)}"
+            lines.append(f"  {figure.name}: {figure.state}{left}; runs: {figure.runs}{there}; data: {', '.join(figure.data)}")
+            lines += textwrap.wrap(figure.shows, 100, initial_indent="    ", subsequent_indent="    ")
+        lines.append("")
+    return "\n".join([*lines, "Build one: snakemake results/figures/<name>.pdf"])
+
+
+def page(figures: list[Described], pictures: Path) -> str:
+    """docs/figures.md; pictures: the folder with a thumbnail of some figures, by their names."""
+    lines = [PAGE]
+    for study, members in groupby(figures, key=lambda figure: figure.study):
+        lines += [f"## {study}", "", "| figure | what it shows | data | runs | time |", "| --- | --- | --- | --- | --- |"]
+        for figure in members:
+            picture = (
+                f' <br> <img src="{figure.name}.png" alt="{figure.name}" width="200">'
+                if (pictures / f"{figure.name}.png").is_file()
+                else ""
+            )
+            cells = [f"`{figure.name}`{picture}", figure.shows, ", ".join(figure.data), str(figure.runs), _time(figure)]
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""Answers a wrong --configfile before Snakemake does, with a traceback. Called by profiles/default/config.yaml."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+from compositional.configuration import files
+from compositional.configuration.messages import ConfigurationError
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def named(arguments: list[str]) -> Iterator[Path]:
+    """The files that a command line names behind --configfile."""
+    for place, word in enumerate(arguments):
+        if found := re.fullmatch(r"--configfiles?(?:=(.+))?", word):
+            behind = arguments[place + 1 :]
+            yield from map(Path, [found[1]] if found[1] else takewhile(lambda own: not own.startswith("-"), behind))
+
+
+def refused(path: Path) -> str | None:
+    """Why a file can't be an overlay, in a sentence with the nearest file; None if it can."""
+    if not path.exists() or path.is_dir():
+        why = "this is a folder, not a file" if path.is_dir() else "there is no such file"
+        folders = {path if path.is_dir() else path.parent, Path("config"), Path("config/paper")}
+        known = sorted(str(own) for folder in folders if folder.is_dir() for own in folder.iterdir() if own.suffix in SUFFIXES)
+        names = {Path(own).name: own for own in reversed(known)}
+        close = difflib.get_close_matches(str(path), known, n=1) or difflib.get_close_matches(path.name, names, n=1)
+        return f"{path}: {why}" + (f"; did you mean {names.get(close[0], close[0])}?" if close else "")
+    try:
+        if path.is_file():  # a pipe can't be read again
+            files.read(path)
+    except OSError as error:
+        return f"{path}: it can't be read: {error.strerror}"
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def check(arguments: list[str]) -> None:
+    """End this process with what is wrong with the files of a command line, if anything is."""
+    if wrong := [why for path in named(arguments) if (why := refused(path))]:
+        sys.exit("--configfile " + "\n--configfile ".join(wrong))

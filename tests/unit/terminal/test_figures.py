@@ -1,0 +1,43 @@
+"""The page of all figures is what the configuration says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compositional.notebook.training import configuration
+from compositional.planning.recipes import Recipes
+from compositional.terminal.figures import Described, described, listing, page
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return described(Recipes(configuration(), Path("nowhere")), 2)
+
+
+def test_the_page_is_what_the_configuration_says(figures):
+    assert (DOCS / "figures.md").read_text(encoding="utf-8") == page(figures, DOCS), "docs/figures.md is out of date (make docs)"
+
+
+def test_every_figure_is_on_the_page_once_with_what_it_needs(figures):
+    known = configuration()
+    assert [figure.name for figure in figures] == list(known.figures)
+    assert all(figure.shows and figure.data for figure in figures)
+    main = next(figure for figure in figures if figure.name == "ablation")
+    assert (main.study, main.data, main.runs, main.ready) == ("compositional_regularization", ["digits", "scan"], 105, 0)
+    assert 180 < main.seconds < 3600
+
+
+def test_a_listing_says_what_is_left():
+    one = Described("a", "study", "What a shows.", ["scan"], 4, 2, 600.0, "not built")
+    assert listing([one]).splitlines() == [
+        "study",
+        "",
+        "  a: not built, about 10 min; runs: 4, 2 of them there; data: scan",
+        "    What a shows.",
+        "",
+        "Build one: snakemake results/figures/<name>.pdf",
+    ]

@@ -1,0 +1,57 @@
+"""A wrong --configfile is answered with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compositional.terminal.overlays import named, refused
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        ("-n results/a.pdf --configfile a.yaml b.yaml", ["a.yaml", "b.yaml"]),
+        ("--configfiles a.yaml --cores 1 a.pdf", ["a.yaml"]),
+        ("--configfile=a.yaml a.pdf", ["a.yaml"]),
+        ("a.pdf --config seeds=1", []),
+    ],
+)
+def test_the_files_behind_configfile_are_found(words, files):
+    assert [str(path) for path in named(["snakemake", *words.split()])] == files
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("papr.yaml", None, "papr.yaml: there is no such file; did you mean paper.yaml?"),
+        ("elsewhere/mine.yml", None, "elsewhere/mine.yml: there is no such file; did you mean config/mine.yaml?"),
+        ("nothing", None, "nothing: there is no such file"),
+        ("config", None, "config: this is a folder, not a file; did you mean config/config.yaml?"),
+        (
+            "broken.yaml",
+            "a: [1\n",
+            "broken.yaml, line 2, column 1: did not find expected ',' or ']' (YAML: look at the indentation",
+        ),
+        ("list.yaml", "- 1\n", "list.yaml has no keys at its top level: write some (config/README.md)"),
+        ("paper.yaml", None, "None"),
+    ],
+)
+def test_what_is_no_overlay_is_refused_with_the_nearest_file(tmp_path, monkeypatch, name, content, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    for known in ("config/config.yaml", "config/mine.yaml", "paper.yaml"):
+        (tmp_path / known).write_text("seeds: 2\n")
+    if content:
+        (tmp_path / name).write_text(content)
+    assert str(refused(Path(name))).startswith(said)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    def denied(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")  # root may read all
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    (tmp_path / "a.yaml").write_text("seeds: 2\n")
+    assert refused(tmp_path / "a.yaml") == f"{tmp_path}/a.yaml: it can't be read: Permission denied"

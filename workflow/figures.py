@@ -1,0 +1,36 @@
+"""Says which figures there are: make figures. With --page it writes docs/figures.md (make docs)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from compositional.configuration.messages import ConfigurationError
+from compositional.files import replacing
+from compositional.notebook.training import configuration
+from compositional.planning.recipes import Recipes
+from compositional.records import surroundings
+from compositional.terminal import figures, overlays
+
+CORES, NOWHERE = 2, Path("nowhere")  # of the page: of the machine that the table of costs is from, with nothing built
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--configfile", nargs="+", type=Path, default=[])
+    parser.add_argument("--page", type=Path)
+    arguments = parser.parse_args()
+    overlays.check(sys.argv)
+    try:
+        known = configuration(*arguments.configfile)
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    if arguments.page:
+        with replacing(arguments.page) as temporary:
+            text = figures.page(figures.described(Recipes(known, NOWHERE), CORES), arguments.page.parent)
+            temporary.write_text(text, encoding="utf-8")
+    else:
+        print(figures.listing(figures.described(Recipes(known), surroundings.cores())))
