@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.disk import full_disk
 
 from compositional import files
 from compositional.archive import finished_runs
@@ -81,6 +82,18 @@ def test_what_was_packed_is_added_once(packed, tmp_path):
 def test_equal_runs_give_equal_bytes(packed, tmp_path):
     finished_runs.pack(tmp_path / "again.zip", reversed([*entries([tmp_path / "there"])]), ["ablation"])
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+def test_a_full_disk_gets_nothing_half(packed, tmp_path):
+    before = packed.read_bytes()
+    with full_disk():
+        with pytest.raises(ArchiveError, match=r"can't be unpacked to .*here: '.*File too large"):
+            finished_runs.unpack(packed, tmp_path / "here")
+        with pytest.raises(OSError, match="File too large"):
+            finished_runs.pack(packed, entries([tmp_path / "there"]), ["ablation"])
+    assert [*(tmp_path / "here").rglob("*")] == []
+    assert packed.read_bytes() == before
+    assert not [*tmp_path.glob(".*")]
 
 
 def test_what_is_there_is_left_alone_unless_it_is_damaged(packed, tmp_path):

@@ -7,17 +7,16 @@ import hashlib
 import multiprocessing
 import os
 import re
-import resource
 import shutil
 import stat
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save, save_file
+from support.disk import full_disk
 
 from compositional import files
 from compositional.plugins import PACKAGE
@@ -259,17 +258,6 @@ def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
         write_half_and_fail(target)
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
-
-
-@contextmanager
-def full_disk():
-    """No file grows: as on a full disk, writing fails with an OSError."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_job_that_cannot_even_write_its_log_says_why(tmp_path, capsys):

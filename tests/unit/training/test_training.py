@@ -270,6 +270,37 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
     assert [provenance.vouched(folder / "run.json")["device"] for folder in folders] == ["cpu", "cpu"]
 
 
+def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monkeypatch, tmp_path):
+    case = problem("cnn", steps=4, record_every=4)
+    case.about |= {"content_sha256": "", "raw_sha256": {}}
+    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(2)]
+    content = told("train", {}, list(map(Run.of_folder, folders)))
+    shared, log, advance, trained = tmp_path / "shared", tmp_path / "pack.log", Pack.advance, []
+    content["job"] |= {"store": str(shared)}
+
+    def vanishing(pack, stop):
+        """As soon as the first run is in it."""
+        if shared.is_dir() and [*entries([shared])]:
+            shutil.rmtree(shared)
+            shared.write_text("")
+        advance(pack, stop)
+        trained.append(stop)
+
+    monkeypatch.setitem(WIDTH, "cpu", 1)
+    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
+    monkeypatch.setattr(Pack, "advance", vanishing)
+    stage.perform(content, log.open("w", buffering=1), tmp_path)
+    assert trained == [4, 4]
+    assert "seed=0 is in" not in log.read_text()
+    assert f"seed=1 is in {tmp_path / 'store'}, not in the shared store: " in log.read_text()
+    # The first one is in its folder, from which the next call keeps it again.
+    stage.perform(content, log.open("w", buffering=1), tmp_path)
+    assert trained == [4, 4]
+    assert len([*entries([tmp_path / "store"])]) == 2
+    for folder in folders:
+        assert integrity.damaged(folder / "run.json", provenance.vouched(folder / "run.json"), everything=True) == []
+
+
 def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):
     case = problem("cnn", "entropy")
     runs = [(seed, 0.1) for seed in range(5)]
