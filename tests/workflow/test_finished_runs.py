@@ -147,7 +147,7 @@ def test_remotes_give_and_take_the_file(packed, runs):
     threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
     address = f"http://127.0.0.1:{web.server_port}"
     try:
-        assert f"{address}/none.zip: get_file failed: FileNotFoundError" in runs("unpack", f"{address}/none.zip", status=2)
+        assert f"{address}/none.zip: get_file failed: HTTPError: 404" in runs("unpack", f"{address}/none.zip", status=2)
         said = runs("pack", f"{address}/mine.zip", "--figures", "ablation", status=2)
         assert f"{address}/mine.zip: put_file failed" in said
         for place in ("memory://group/runs.zip", f"{address}/runs.zip"):

@@ -83,12 +83,17 @@ def _from_url(dataset: str, name: str, entry: dict) -> bytes:
     if entry["url"] is None:
         raise LookupError("there is no address of the file itself")
     if extract := _described(dataset).extract:
-        return extract(name, _received(entry["url"], LARGEST_BYTES))
-    return _unpack(_received(entry["url"], _largest(entry, entry["url"])), entry["url"], _largest(entry))
+        return extract(name, received(entry["url"]))
+    return _unpack(received(entry["url"], _largest(entry, entry["url"])), entry["url"], _largest(entry))
 
 
-def _received(url: str, largest: int) -> bytes:
-    """What an address gives. Where the network or the server fails, what is missing is asked for again, a few times in a row."""
+def received(url: str, largest: int = LARGEST_BYTES) -> bytes:
+    """What an address gives. Where the network or the server fails, what is missing is asked for again, a few times in a row.
+
+    Raises:
+        requests.RequestException: it gave nothing more.
+        ValueError: more than `largest` bytes, or slower than LONGEST_SECONDS.
+    """
     import requests
 
     content, about, failed, most = bytearray(), {"until": time.monotonic() + LONGEST_SECONDS}, 0, 0

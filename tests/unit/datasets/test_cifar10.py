@@ -39,7 +39,7 @@ def archive() -> bytes:
 
 def test_files_are_taken_out_of_the_archive_and_read(tmp_path, monkeypatch):
     payload = archive()
-    monkeypatch.setattr(download, "_received", lambda url, largest: payload)
+    monkeypatch.setattr(download, "received", lambda url: payload)
     for name in cifar10.FILES:
         assert fetch("cifar10", name, tmp_path / name, ["mirror", "url"]) == "url"
     members = cifar10.load(tmp_path)
@@ -66,7 +66,7 @@ def test_the_hub_rebuilds_the_same_bytes(monkeypatch):
 
 def test_another_archive_is_refused(tmp_path, monkeypatch):
     payload = b"<html>moved</html>"
-    monkeypatch.setattr(download, "_received", lambda url, largest: payload)
+    monkeypatch.setattr(download, "received", lambda url: payload)
     with pytest.raises(DownloadError, match="url: ReadError"):
         fetch("cifar10", "data_batch_1.bin", tmp_path / "file", ["url"])
     assert list(tmp_path.iterdir()) == []
