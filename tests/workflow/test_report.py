@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import html
 import io
+import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -58,6 +61,8 @@ def test_figure_caption_table_and_runs_are_seen(opened):
     assert "2 diverged" in page.inner_text("header")
     assert "snakemake results/figures/ablation.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
     assert "snakemake results/figures/resists_mnist.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
+    assert "Made by another configuration" not in shown
+    assert re.search(r"Cost: [0-9].* of one core or device for training and evaluating 6 runs", shown)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.locator(".seed.diverged").count() == 2
     assert page.locator(".seed.done").count() == 4
@@ -73,6 +78,40 @@ def test_figure_caption_table_and_runs_are_seen(opened):
     with page.expect_download() as saved:
         page.get_by_text("Every number, as CSV").click()
     assert {"accuracy", "loss", "diverged"} <= set(pd.read_csv(saved.value.path()).metric)
+
+
+@pytest.mark.workflow
+def test_a_point_says_whose_it_is_and_what_rebuilds_it(opened, archived_project):
+    """All that did not diverge are in both panels; the pointer finds each where the picture shows it."""
+    page, _, _ = opened
+    said = page.evaluate("[...document.querySelectorAll('circle title')].map(title => title.textContent)")
+    table = pd.read_csv(archived_project.folder / "results/tables/ablation.csv")
+    rows = table[(table.metric == "accuracy") & table.value.notna() & table.split.isin(["test", "validation"])]
+    lines = {line for text in said for line in text.split("\n")}
+    for row in rows.to_dict("records"):
+        run = f"digits_concat/cnn/{row['regularizer']}/lambda={row['lambda']:g}/seed={row['seed']}"
+        assert f"{run}: {row['split']} accuracy {row['value']:.4g}" in lines
+        assert f"snakemake results/runs/{run}/metrics.csv --configfile tests/support/tiny.yaml overlay.yaml" in lines
+    assert len(rows) == 8
+    for circle in page.locator("circle").all():
+        circle.scroll_into_view_if_needed()
+        box = circle.bounding_box()
+        under = "([x, y]) => document.elementFromPoint(x, y).tagName"
+        assert page.evaluate(under, [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]) == "circle"
+
+
+@pytest.mark.workflow
+def test_a_figure_of_another_configuration_says_so(archived_project):
+    """The same page, of a configuration with another seed, without building anything."""
+    recipe = json.loads(next((archived_project.folder / "results/recipes").glob("report_*.json")).read_text())["recipe"]
+    recipe["digests"]["ablation"] = "of another one"
+    here = Path.cwd()
+    os.chdir(archived_project.folder)
+    try:
+        text = report.render(Path("results"), recipe)
+    finally:
+        os.chdir(here)
+    assert text.count("Made by another configuration or other code than today's") == 1
 
 
 @pytest.mark.workflow

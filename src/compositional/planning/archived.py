@@ -93,6 +93,8 @@ class Archived:
             "code": code("stages.report"),
             "of": {record: self.recipes.digest(record) for record in [*self._records(), *self._without_runs()]},
         }
+        there = [name for name in self.recipes.figures if (self.results / record_of("figures", name)).is_file()]
+        recipe["digests"] = {name: self.recipes.digest(record_of("figures", name)) for name in {*self.figures, *there}}
         drawn = [path for name in self.figures for path in self.recipes.made(record_of("figures", name))]
         return job("all", recipe, [*(f"results/{path}" for path in drawn), TEMPLATE, LOCK], "report.html", "report")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,6 +13,8 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
 from compositional import files, plugins
 from compositional.figures import Figure
@@ -37,11 +41,7 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
     """Draw with compositional.figures.<module>.draw(table, options) -> (figure, caption). The same table gives the same bytes."""
     integrity.verify(table)
-    with plt.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
-        plt.rcParams.update(page.rc(options.get("style", {})))
-        figure, text = plugins.load(Figure, f"figures.{module}").draw(read_table(table), options)
-        page.fit(figure, options.get("style", {}))
+    with drawn(module, read_table(table), options) as (figure, text), warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
         # Time stamps and the library's name would make the bytes of equal figures differ.
         for path, metadata in (
@@ -57,6 +57,22 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
                         f"style: the words of this figure leave no room for its panels on a page of {across:.3g} x {up:.3g} "
                         "inches; give `style` a larger width or height or a smaller size, or shorter words in `labels`"
                     ) from warning
-        plt.close(figure)
     with files.replacing(caption) as temporary:
         temporary.write_text(text.strip() + "\n", encoding="utf-8")
+
+
+@contextmanager
+def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator[tuple[Drawing, str]]:
+    """The figure and its caption, with the settings that it is to be saved with."""
+    with plt.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
+        plt.rcParams.update(page.rc(options.get("style", {})))
+        figure, text = plugins.load(Figure, f"figures.{module}").draw(table, options)
+        page.fit(figure, options.get("style", {}))
+        yield figure, text
+        plt.close(figure)
+
+
+def cropped() -> bool:
+    """Whether a figure that is `drawn` is saved without its margins."""
+    return plt.rcParams["savefig.bbox"] == "tight"

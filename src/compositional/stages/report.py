@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +19,9 @@ from compositional.figures.shared import style
 from compositional.planning import archived
 from compositional.planning.archived import LOCK, TEMPLATE
 from compositional.records import provenance
+from compositional.records.places import record_of
 from compositional.runs import Run, figure_runs, format_lambda, run_folder
+from compositional.stages.shared import hover
 from compositional.tables.shared.reading import read_table
 
 ROWS = 300  # of a figure's summary
@@ -67,7 +70,7 @@ def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
         )
     )
     wide = text.unstack(["split", "metric"])
-    wide = wide[sorted(wide.columns, key=lambda pair: (pair[1] != "accuracy", pair))]
+    wide = wide[sorted(wide.columns, key=lambda pair: (pair[1] != "accuracy", pair[0] != "test", pair))]
     if wide.shape[1] > COLUMNS or wide.shape[0] > ROWS:
         notes.append(
             f"the first {min(wide.shape[0], ROWS)} of {wide.shape[0]} rows "
@@ -82,14 +85,31 @@ def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
     return [*lines, *(f"{split} {metric}" for split, metric in wide.columns)], rows, "; ".join(notes)
 
 
-def _figure(results: Path, name: str, figure: dict[str, Any], options: str) -> dict[str, Any]:
-    """What the page shows of one figure."""
+def _points(record: dict[str, Any], table: Path, options: str) -> dict[str, Any]:
+    """Width and height of a figure, and its points with what is said of each where the pointer is on it."""
+    try:
+        (width, height), found = hover.points(record["recipe"], table)
+    except Exception as error:  # whatever code draws it today: the picture is shown all the same
+        print(f"{table}: its points say nothing: {type(error).__name__}: {error}", file=sys.stderr)
+        return {"width": 1, "height": 1, "points": []}
+    shown: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for point in found:
+        command = f"snakemake results/runs/{point.run.path}/metrics.csv {options}".strip()
+        shown[f"{point.x:.0f}", f"{point.y:.0f}"].append(f"{point.run.path}: {point.value}\n{command}")
+    return {"width": round(width), "height": round(height), "points": [(x, y, "\n".join(said)) for (x, y), said in shown.items()]}
+
+
+def _figure(results: Path, name: str, figure: dict[str, Any], options: str, digest: str | None) -> dict[str, Any]:
+    """What the page shows of one figure; digest: of the recipe that it is to be made by."""
     image, table = results / "figures" / f"{name}.png", results / "tables" / f"{name}.csv"
     shown: dict[str, Any] = dict.fromkeys(("image", "csv", "rows", "note"))
     shown |= {"name": name, "study": figure["study"], "command": f"snakemake {results}/figures/{name}.pdf {options}".strip()}
     if not (image.is_file() and table.is_file() and image.with_suffix(".rst").is_file()):
         return shown
+    record = provenance.read(results / record_of("figures", name))
+    shown |= _points(record, table, options)
     shown |= {
+        "other": record.get("recipe_digest") != digest,
         "image": _data(image, "image/png"),
         "caption": _html(image.with_suffix(".rst").read_text(encoding="utf-8")),
         "table": str(table),
@@ -104,12 +124,12 @@ def _figure(results: Path, name: str, figure: dict[str, Any], options: str) -> d
     return shown
 
 
-def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Status of every run, by task, model and regularizer; and the records of the runs that are there."""
+def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[Run, float]]:
+    """Status of every run, by task, model and regularizer; the records of the runs that are there; and seconds that each took."""
     groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs):
         groups[run.family].append(run)
-    found, records = [], []
+    found, records, cost = [], [], {}
     for family, members in groups.items():
         cells: dict[str, list[dict[str, str]]] = defaultdict(list)
         counts: Counter[str] = Counter()
@@ -122,6 +142,7 @@ def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]],
             records += [record] if record else []
             counts[status] += 1
             seconds += spent
+            cost[run] = spent
             hint = f"{run.path}: {status}" + (f", {duration(spent)}" if record else "")
             if status == "diverged":
                 hint += f", at step {record['diverged_at_step']}"
@@ -129,7 +150,7 @@ def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]],
         found.append(
             {"name": "/".join(family), "counts": counts, "runs": len(members), "time": duration(seconds), "cells": cells}
         )
-    return found, records
+    return found, records, cost
 
 
 def render(results: Path, recipe: dict[str, Any]) -> str:
@@ -137,14 +158,18 @@ def render(results: Path, recipe: dict[str, Any]) -> str:
 
     Args:
         results: the results folder.
-        recipe: `figures`, all that are configured, built or not, the effective `config`, and `options` of the call of Snakemake
-            that builds this, to stand behind a target.
+        recipe: `figures`, all that are configured, built or not, the `digests` of the recipes of those that are or will be built,
+            the effective `config`, and `options` of the call of Snakemake that builds this, to stand behind a target.
     """
     figures, options = recipe["figures"], recipe["options"]
-    shown = [_figure(results, name, figure, options) for name, figure in figures.items()]
+    needed = {name: set(figure_runs(figure)) for name, figure in figures.items()}
+    runs = set().union(*needed.values())
+    families, records, cost = _families(results, runs)
+    shown = [_figure(results, name, figure, options, recipe["digests"].get(name)) for name, figure in figures.items()]
+    for figure in shown:
+        own = needed[figure["name"]]
+        figure |= {"cost": duration(sum(cost[run] for run in own)), "runs": len(own)}
     shown.sort(key=lambda figure: not figure["image"])
-    runs = {run for figure in figures.values() for run in figure_runs(figure)}
-    families, records = _families(results, runs)
     counts: Counter[str] = sum((family["counts"] for family in families), Counter())
     made = provenance.summary(records)
     splits = [provenance.read(path) for path in sorted((results / "splits").glob(f"*{provenance.SUFFIX}"))]

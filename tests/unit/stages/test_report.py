@@ -18,6 +18,7 @@ def test_nothing_that_is_shown_is_code(tmp_path):
         (tmp_path / "figures" / f"f.{ending}").write_text(strange)
     run = {"run": strange, "status": strange, "source": {"commit": strange}}
     files.write_json(tmp_path / "runs/t/m/none/lambda=0/seed=0/run.json", run)
-    page = report.render(tmp_path, {"figures": {"f": figure}, "config": {"a": strange}, "options": strange, "stage": "report"})
+    recipe = {"figures": {"f": figure}, "digests": {}, "config": {"a": strange}, "options": strange, "stage": "report"}
+    page = report.render(tmp_path, recipe)
     assert "&lt;script&gt;alert" in page
     assert "<script>alert" not in page

@@ -1,0 +1,68 @@
+"""How true the time left is that a build shows: python benchmarks/time_left.py [folder] [target].
+
+Builds the target, by default the main figure, in a folder without results, by default a temporary one, and compares what was said
+with what came. Exit status 1: after the first minute it was wrong by more than 30 % of what was left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FIRST, ALLOWED = 60.0, 0.3
+UNITS = {"s": 1, "min": 60, "h": 3600}
+
+
+def said(lines: Iterable[tuple[float, str]]) -> Iterator[tuple[float, float]]:
+    """When, and how many seconds were said to be left, of (seconds since the beginning, line)."""
+    for moment, line in lines:
+        if found := re.search(r"% done .*about ([\d.]+) (s|min|h) left", line):
+            yield moment, float(found[1]) * UNITS[found[2]]
+
+
+def wrong(found: list[tuple[float, float]], end: float) -> list[tuple[float, float, float, float]]:
+    """Of each time that was said: when, what was said, what was left, and the error as a share of that."""
+    return [(moment, left, end - moment, left / (end - moment) - 1) for moment, left in found]
+
+
+def build(folder: Path, target: str) -> Iterator[tuple[float, str]]:
+    """The lines of a build, each with the seconds since its beginning; the last one is its end."""
+    (folder / "results").mkdir(parents=True)
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), target]
+    environment = os.environ | {"COMPOSITIONAL_STORE": str(folder / "results" / "store")}
+    began = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, text=True) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            yield time.monotonic() - began, line
+    if process.returncode:
+        sys.exit("the build failed")
+    yield time.monotonic() - began, ""
+
+
+def main() -> None:
+    """Build, and print every time that was said beside what came."""
+    target = sys.argv[2] if len(sys.argv) > 2 else "results/figures/ablation.pdf"
+    with tempfile.TemporaryDirectory() as temporary:
+        lines = list(build(Path(sys.argv[1] if len(sys.argv) > 1 else temporary) / "build", target))
+    end = lines[-1][0]
+    rows = wrong(list(said(lines)), end)
+    for moment, left, truth, error in rows:
+        print(f"after {moment:4.0f} s: {left:5.0f} s were said to be left, {truth:5.0f} s were: {error:+.0%}")
+    judged = next((row for row in rows if row[0] >= FIRST), None)
+    if judged is None:
+        sys.exit(f"the build took {end:.0f} s: too short to judge")
+    holds = abs(judged[3]) <= ALLOWED
+    print(f"after the first minute: {judged[3]:+.0%}, {'within' if holds else 'NOT WITHIN'} {ALLOWED:.0%}")
+    sys.exit(not holds)
+
+
+if __name__ == "__main__":
+    main()

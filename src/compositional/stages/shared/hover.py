@@ -1,0 +1,90 @@
+"""Where in a figure the values of single runs are, so that a page can say whose they are.
+
+No figure module is asked to tell: a figure is drawn once more from its table with every value changed in its last digits, so that
+no two are alike. A point that has such a value then says from which row of the table it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from compositional.records.order import in_order
+from compositional.runs import Run
+from compositional.stages import plot
+from compositional.tables.shared.reading import read_table
+
+DPI = 200
+KEYS = ("task", "model", "regularizer", "lambda", "seed")
+_TAG = 1e-13  # of a value, from one row of a table to the next
+_NONE = (None, "None", "none", "", " ")  # markers of lines that have none
+
+
+@dataclass(frozen=True)
+class Point:
+    """x, y: of its middle from the top left, in pixels of the PNG. value: as in "test accuracy 0.75"."""
+
+    x: float
+    y: float
+    run: Run
+    value: str
+
+
+def tagged(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[float, int]]:
+    """A table whose values are all different, and the place of the row that each is of."""
+    values = table.value.to_numpy(float)
+    step = _TAG * np.arange(1, len(values) + 1) * np.maximum(np.abs(values), 1e-3)
+    changed = np.where(np.abs(values) < 1e-6, values + step, values - np.sign(values) * step)
+    changed = np.where(table.metric == "diverged", values, changed)
+    places: dict[float, int] = {}
+    for place in np.flatnonzero((table.metric != "diverged").to_numpy() & np.isfinite(values)):
+        places[float(changed[place])] = int(place)
+    return table.assign(value=changed), places
+
+
+def _marks(figure: Figure) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The points of every artist that shows points: in data (n, 2), and in pixels from the bottom left (n, 2)."""
+    for axes in figure.axes:
+        for found in axes.collections:
+            if len(offsets := np.ma.getdata(found.get_offsets())) and found.get_offset_transform().contains_branch(
+                axes.transData
+            ):
+                yield offsets, found.get_offset_transform().transform(offsets)
+        for line in axes.lines:
+            if isinstance(line, Line2D) and line.get_marker() not in _NONE and len(data := np.asarray(line.get_xydata(), float)):
+                yield data, line.get_transform().transform(data)
+
+
+def points(recipe: dict[str, Any], table: Path) -> tuple[tuple[float, float], list[Point]]:
+    """Width and height of a figure's PNG in pixels, and its points that show a value of one run; none of a table without runs.
+
+    Args:
+        recipe: of the figure, as its record has it: `module`, `options` and their `order`. table: its table, as CSV.
+    """
+    shown = read_table(table)
+    if not {*KEYS, "split", "metric", "value"} <= {*shown}:
+        return (1.0, 1.0), []
+    rows, places = tagged(shown)
+    found = []
+    with plot.drawn(recipe["module"], rows, in_order(recipe["options"], recipe["order"])) as (figure, _):
+        figure.set_dpi(DPI)
+        figure.draw_without_rendering()
+        box = figure.get_tightbbox().padded(0.1) if plot.cropped() else figure.bbox_inches
+        for data, pixels in _marks(figure):
+            for place in range(len(data)):
+                row = next((places[float(value)] for value in data[place] if float(value) in places), None)
+                if row is not None:
+                    x, y = pixels[place]
+                    one = shown.iloc[row]
+                    task, model, term, strength, seed = (one[key] for key in KEYS)
+                    run = Run(task, model, term, float(strength), int(seed))
+                    said = f"{one['split']} {one['metric']} {one['value']:.4g}"
+                    found.append(Point(x - box.x0 * DPI, box.y1 * DPI - y, run, said))
+    return (box.width * DPI, box.height * DPI), found
