@@ -15,7 +15,7 @@ AGAIN = "The same command resumes: what is made stays."
 def no_slurm() -> str | None:
     """Why no jobs can be submitted to Slurm from here; None if they can."""
     try:
-        done = subprocess.run(["sinfo", "--noheader"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(["sinfo", "--noheader"], capture_output=True, encoding="utf-8", timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         why = "there is no sinfo on the PATH" if isinstance(error, FileNotFoundError) else str(error)
     else:
