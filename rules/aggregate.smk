@@ -14,4 +14,4 @@ rule aggregate:
     message:
         "Collecting the table of {wildcards.figure}"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/aggregate.py" results/recipes/{params.recipe}.json {log:q}'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/aggregate.py" results/recipes/{params.recipe}.json {log:q}'

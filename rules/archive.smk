@@ -16,7 +16,7 @@ rule manifest:
     message:
         "Listing the artifacts of a build"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/manifest.py" results/recipes/{params.recipe}.json {log:q}'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/manifest.py" results/recipes/{params.recipe}.json {log:q}'
 
 
 rule archive:
@@ -35,7 +35,7 @@ rule archive:
     message:
         "Archiving sources and results"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/archive.py" results/recipes/{params.recipe}.json {log:q}'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/archive.py" results/recipes/{params.recipe}.json {log:q}'
 
 
 rule report:
@@ -54,4 +54,4 @@ rule report:
     message:
         "Writing the report"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/report.py" results/recipes/{params.recipe}.json {log:q}'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/report.py" results/recipes/{params.recipe}.json {log:q}'

@@ -31,6 +31,7 @@ from compositional.planning.recipes import Recipes
 from compositional.records import provenance
 from compositional.records import surroundings
 from compositional.runs import NAME
+from compositional.stages.shared import forks
 from compositional.terminal import display
 from compositional.terminal import failures
 from compositional.terminal import missing
@@ -106,6 +107,7 @@ else:
     named = packs.read(Path("results/recipes"), sys.argv)
     PACKS = {stage: [pack for pack in named if pack.content["stage"] == stage] for stage in packs.STAGES}
 JOBS = {}  # by the names of their recipe files, as Snakemake asks for them
+NEEDED = set()  # of these, what is missing or out of date
 SAID = set()
 
 
@@ -118,12 +120,15 @@ def made_from(name, content, inputs, outputs, outdated, reasons):
     of_snakemake("dag.ignore_incomplete")
     workflow.dag.ignore_incomplete = True
     by_hand = of_snakemake("dag_settings.forcerun")
+    missing = not all(map(os.path.exists, outputs))
+    if outdated or missing:
+        NEEDED.add(name)
     if outdated:
         of_snakemake("dag.forcefiles").update(outputs)
         for line in [line for line in reasons if line not in SAID]:
             SAID.add(line)
             print(line, file=sys.stderr)
-    elif not by_hand or all(map(os.path.exists, outputs)):
+    elif not by_hand or not missing:
         return [ancient(path) for path in inputs]
     return inputs
 
@@ -179,6 +184,9 @@ def begin():
             if SHOWS:
                 every = [pack for stage in packs.STAGES for pack in PACKS[stage]]
                 SHOWN.begin(every, Path("results"), settings.nodes or settings.cores)
+            # To import the libraries once is worth it where it saves more than that.
+            if settings.nodes is None and len(NEEDED) > 4 * settings.cores:
+                forks.start(os.environ)
         except OSError as error:
             sys.exit(f"{error}. Nothing can be written to results/: make room, or the folder writable, and call again")
 

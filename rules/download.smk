@@ -16,4 +16,4 @@ rule download:
     message:
         "Fetching {wildcards.dataset}/{wildcards.file}"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/download.py" {output:q} {log:q} $COMPOSITIONAL_SOURCES'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/download.py" {output:q} {log:q} $COMPOSITIONAL_SOURCES'

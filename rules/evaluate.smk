@@ -10,8 +10,6 @@ for pack in PACKS["evaluate"]:
             update(pack.outputs),
         log:
             f"results/logs/evaluate/{pack.label}.log",
-        benchmark:
-            f"results/benchmarks/evaluate/{pack.label}.tsv"
         conda:
             "../envs/environment.yaml"
         threads: 1
@@ -22,4 +20,4 @@ for pack in PACKS["evaluate"]:
         message:
             f"Evaluating {pack.title}"
         shell:
-            'python3 "$COMPOSITIONAL_SCRIPTS/evaluate.py" results/recipes/evaluate_"$(basename {log:q} .log)".json {log:q}'
+            'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/evaluate.py" results/recipes/evaluate_"$(basename {log:q} .log)".json {log:q}'

@@ -16,4 +16,4 @@ rule plot:
     message:
         "Drawing {wildcards.figure}"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/plot.py" results/recipes/{params.recipe}.json {log:q}'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/plot.py" results/recipes/{params.recipe}.json {log:q}'

@@ -10,8 +10,6 @@ for pack in PACKS["represent"]:
             update(pack.outputs),
         log:
             f"results/logs/represent/{pack.label}.log",
-        benchmark:
-            f"results/benchmarks/represent/{pack.label}.tsv"
         conda:
             "../envs/environment.yaml"
         threads: 1
@@ -21,4 +19,4 @@ for pack in PACKS["represent"]:
         message:
             f"Measuring the representations of {pack.title}"
         shell:
-            'python3 "$COMPOSITIONAL_SCRIPTS/represent.py" results/recipes/represent_"$(basename {log:q} .log)".json {log:q}'
+            'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/represent.py" results/recipes/represent_"$(basename {log:q} .log)".json {log:q}'

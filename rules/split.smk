@@ -6,8 +6,6 @@ rule split:
         "results/splits/{task}.provenance.json",
     log:
         "results/logs/split/{task}.log",
-    benchmark:
-        "results/benchmarks/split/{task}.tsv"
     # Before any training: the longest may wait for the last split.
     priority: 1 + max((pack.work for pack in PACKS["train"]), default=0)
     localrule: True
@@ -20,4 +18,4 @@ rule split:
     message:
         "Splitting {wildcards.task}"
     shell:
-        'python3 "$COMPOSITIONAL_SCRIPTS/split.py" results/recipes/{params.recipe}.json {log:q} {threads}'
+        'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/split.py" results/recipes/{params.recipe}.json {log:q} {threads}'

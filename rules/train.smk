@@ -11,8 +11,6 @@ for pack in PACKS["train"]:
             update(pack.outputs),
         log:
             f"results/logs/train/{pack.label}.log",
-        benchmark:
-            f"results/benchmarks/train/{pack.label}.tsv"
         # Long jobs first, so that no core idles at the end.
         priority: pack.work
         # Where the store has all of its runs, a job only writes their files.
@@ -26,4 +24,4 @@ for pack in PACKS["train"]:
         message:
             f"Training {pack.title}"
         shell:
-            'python3 "$COMPOSITIONAL_SCRIPTS/train.py" results/recipes/train_"$(basename {log:q} .log)".json {log:q}'
+            'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/train.py" results/recipes/train_"$(basename {log:q} .log)".json {log:q}'

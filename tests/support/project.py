@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -39,6 +40,18 @@ def _main(words: list[str], folder: Path, environment: dict[str, str], streams: 
     cli.main()
 
 
+@cache
+def jobs_as_forks() -> dict[str, str]:
+    """What to add to a call's environment so that its jobs are forks of one process for all calls, as in a large build."""
+    from compositional.records import surroundings
+    from compositional.stages.shared import forks
+
+    environment = dict(os.environ)
+    surroundings.settle(environment, ROOT)
+    forks.start(environment)
+    return {forks.SOCKET: environment[forks.SOCKET]}
+
+
 class Project:
     """A copy of the project to build in and to edit."""
 
@@ -62,7 +75,7 @@ class Project:
         """A call, with additions to the environment, that has ended."""
         _, _, _, *words = self.command(*arguments, overlay=overlay)
         with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
-            made = (words, self.folder, os.environ | environment, [output.name, errors.name])
+            made = (words, self.folder, os.environ | jobs_as_forks() | environment, [output.name, errors.name])
             process = FORKS.Process(target=_main, args=made)
             process.start()
             process.join(1800)

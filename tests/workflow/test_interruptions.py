@@ -30,7 +30,7 @@ SMALL = {
 
 
 def results(folder: Path) -> dict[str, str]:
-    """Every file that must have the same bytes: all but times (records, logs, benchmarks) and what the store is made of.
+    """Every file that must have the same bytes: all but times (records, logs) and what the store is made of.
 
     A file that was being written when its process was killed stays behind under its hidden, temporary name: no result.
     """

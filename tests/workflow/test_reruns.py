@@ -328,7 +328,7 @@ def test_a_call_for_one_run_leaves_every_other_file_alone(built):
     assert jobs(built.told(target, "-n")) == jobs(built.told(f"./{target}", "-n"))
     assert built.exactly(f"./{target}") == ({"train": 1, "evaluate": 1}, {RUN.removeprefix("results/runs/")})
     now = built.tree()
-    made = (RUN, "results/store", "results/recipes", "results/logs", "results/benchmarks", "results/progress")
+    made = (RUN, "results/store", "results/recipes", "results/logs", "results/progress")
     assert {name: now.get(name) for name in before if not name.startswith(made)} == {
         name: value for name, value in before.items() if not name.startswith(made)
     }

@@ -57,9 +57,10 @@ def test_the_rules_run_scripts_only():
         assert not any(word.startswith(("import pickle", "exec(", "eval(")) for word in words), path
     recipe = r'results/recipes/(\{params\.recipe\}|\w+_"\$\(basename \{log:q\} \.log\)")\.json \{log:q\}( \{threads\})?'
     told = rf"({recipe}|\{{output:q\}} \{{log:q\}} \$COMPOSITIONAL_SOURCES)"
+    called = re.escape("python3 -P -m compositional.stages.shared.forks")
     assert len(commands) == 10
     for command in commands:
-        assert re.fullmatch(rf"""'python3 "\$COMPOSITIONAL_SCRIPTS/\w+\.py" {told}'""", command), command
+        assert re.fullmatch(rf"""'{called} "\$COMPOSITIONAL_SCRIPTS/\w+\.py" {told}'""", command), command
 
 
 @pytest.mark.parametrize(

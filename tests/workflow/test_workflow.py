@@ -15,7 +15,17 @@ import pandas as pd
 import pytest
 from support.project import FIGURE, ROOT, RUN, Project, numbers_of
 
+from compositional.stages.shared import forks
+
 pytestmark = pytest.mark.workflow
+
+WAITS_FOR_FORKS = """
+import os, pathlib, sys, time
+with open("forked", "a") as told:
+    print("torch" in sys.modules, file=told)
+while not pathlib.Path(os.environ["COMPOSITIONAL_FORKS"]).exists():
+    time.sleep(0.1)
+"""
 
 
 def grids(**changes) -> dict:
@@ -102,9 +112,19 @@ def test_a_run_asked_for_alone_trains_alone_and_has_the_same_bytes(built, tmp_pa
         "train_digits_concat__cnn__entropy": 1,
         "evaluate_digits_concat__cnn__entropy": 1,
     }
-    fresh.snakemake(f"{RUN}/metrics.csv")
+    fresh.snakemake(f"{RUN}/metrics.csv", **{forks.SOCKET: ""})  # by processes of their own
     assert [path.name for path in (tmp_path / "results/runs").glob("*/*/*/*/*")] == ["seed=0"]
     assert fresh.read(*numbers_of(RUN)) == built.read(*numbers_of(RUN))
+
+
+def test_a_build_of_many_jobs_forks_them_as_soon_as_it_can(tmp_path):
+    project = Project(tmp_path)
+    script = tmp_path / "workflow" / "scripts" / "split.py"
+    script.write_text(WAITS_FOR_FORKS + script.read_text())
+    command = project.command("--cores", "1", FIGURE, "--until", "split")
+    environment = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "forked").read_text().split() == ["False", "True", "True"]
 
 
 def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
@@ -160,7 +180,7 @@ def test_two_calls_that_begin_together_both_find_what_their_jobs_are_to_do(built
     ("file", "old", "new", "expected"),
     [
         ("src/compositional/figures/shared/style.py", '"font.size": 9', '"font.size": 8', {"plot"}),
-        ("src/compositional/figures/ablation.py", "capsize=2", "capsize=3", {"plot"}),
+        ("src/compositional/figures/ablation.py", "clip_on=False", "clip_on=True", {"plot"}),
         (
             "src/compositional/stages/aggregate.py",
             "columns: dict[str, tuple[str, ...]] = {}",

@@ -6,7 +6,9 @@ Errors go to its log in full, and to the terminal in one line, with the lines of
 from __future__ import annotations
 
 import json
+import resource
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -54,6 +56,7 @@ def logged(log: Path) -> Iterator[TextIO]:
 def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
     """What the recipe file that the command line names tells to do, and the job's log, which it names next."""
     recipe, log = map(Path, sys.argv[1:3])
+    began = time.monotonic()
     with logged(log) as stream:
         if not recipe.is_file():
             raise FileNotFoundError(
@@ -63,6 +66,9 @@ def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
         content = json.loads(recipe.read_text(encoding="utf-8"))
         check(content, Path("results"))
         yield content, stream
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds, megabytes = used.ru_utime + used.ru_stime, used.ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
+        print(f"took {time.monotonic() - began:.1f} s, {seconds:.1f} s of CPU time, at most {megabytes:.0f} MB", file=stream)
 
 
 def recipes_of(content: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,0 +1,181 @@
+"""Jobs of a build on this machine as forks of one process that has imported the libraries, which takes longer than many jobs.
+
+    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...     run a job's script, in a fork if there can be one
+    python -P -m compositional.stages.shared.forks --serve SOCKET          be that process, until standard input ends
+
+A fork has imported libraries and nothing of this project, so that it runs the code that stands in the files, as every job does.
+Where there is no such process, or its environment is another one, a job runs by itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import MutableMapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+SOCKET = "COMPOSITIONAL_FORKS"  # in the environment of jobs
+LIBRARIES = ("torch", "datasets", "numba", "pandas", "safetensors.torch", "scipy.stats", "matplotlib.pyplot")
+# Snakemake tells each job how many threads it may keep busy. Almost all may one; the others run by themselves.
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
+# Of the environment, what no library reads as it is imported.
+_OWN = ("COMPOSITIONAL_", "PYTEST_")
+_OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR")
+_STARTED: list[subprocess.Popen[bytes]] = []  # whose standard inputs stay open
+_LARGEST = 2**18  # bytes of what a job says of itself
+
+
+def start(environment: MutableMapping[str, str]) -> None:
+    """Start the process that the jobs with this environment are forked from, and name it there. It ends when this one does."""
+    if SOCKET in environment or not hasattr(os, "pidfd_open"):
+        return
+    environment[SOCKET] = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
+    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", environment[SOCKET]]
+    _STARTED.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={**environment, **ONE_THREAD}))
+
+
+def _of_python() -> dict[str, Any]:
+    """What a job and the process that it is forked from must have in common."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_SHELLS and not name.startswith(_OWN)}
+    return {"prefix": sys.prefix, "version": sys.version, "environment": kept}
+
+
+def serve(address: str) -> list[str]:
+    """Fork for every job that asks, and tell it how its fork ended, until standard input ends.
+
+    Returns in the forks, with the words of the job's command; else with none.
+    """
+    own = _of_python()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for jobs; this process ends when the build does
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a fork that looked for garbage among them would copy them all
+    asking: dict[int, socket.socket] = {}  # by descriptors that are readable when a fork has ended
+    ending = False
+    with selectors.DefaultSelector() as waiting, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen(128)
+        waiting.register(listener, selectors.EVENT_READ)
+        waiting.register(0, selectors.EVENT_READ)
+        while asking or not ending:
+            for key, _ in waiting.select():
+                if key.fileobj is listener:
+                    connection = listener.accept()[0]
+                    data, descriptors, _, _ = socket.recv_fds(connection, _LARGEST, 3)
+                    job = json.loads(data or "{}")
+                    if job.get("python") != own:
+                        connection.close()
+                    elif process := os.fork():
+                        connection.send(b"begun")
+                        ended = os.pidfd_open(process)
+                        asking[ended] = connection
+                        waiting.register(ended, selectors.EVENT_READ, process)
+                        waiting.register(connection, selectors.EVENT_READ, ended)
+                    else:
+                        return _become(job, descriptors)
+                    for descriptor in descriptors:
+                        os.close(descriptor)
+                elif key.fileobj == 0:
+                    ending = True
+                    waiting.unregister(0)
+                    waiting.unregister(listener)
+                elif key.fileobj in asking:
+                    ended = key.fd
+                    status = os.waitstatus_to_exitcode(os.waitpid(key.data, 0)[1])
+                    connection = asking.pop(ended)
+                    waiting.unregister(ended)
+                    with suppress(KeyError):
+                        waiting.unregister(connection)
+                    with suppress(OSError):
+                        connection.send(str(status).encode())
+                    connection.close()
+                    os.close(ended)
+                elif key.data in asking:  # whoever asked was killed
+                    waiting.unregister(key.fileobj)
+                    signal.pidfd_send_signal(key.data, signal.SIGKILL)
+    shutil.rmtree(Path(address).parent, ignore_errors=True)
+    return []
+
+
+def _become(job: dict[str, Any], descriptors: list[int]) -> list[str]:
+    """Make a fork what a job's own process would be; its words."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(job["folder"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    sys.path[:] = job["path"]
+    return job["words"]
+
+
+def hand_over(words: list[str]) -> int | None:
+    """Let a fork do what a command says. Its exit code (below 0: the signal that ended it), or None where there is no fork."""
+    address = os.environ.get(SOCKET, "")
+    job = {
+        "words": words,
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+        "path": sys.path,
+        "python": _of_python(),
+    }
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(address)
+        socket.send_fds(connection, [json.dumps(job).encode()], [0, 1, 2])
+        if connection.recv(16):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            return int(connection.recv(16) or 1)
+    return None
+
+
+def _run(words: list[str]) -> int:
+    """Run a script, as Python does it; its exit code."""
+    sys.argv = words
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main() -> None:
+    """See above."""
+    if sys.argv[1] == "--serve":
+        if words := serve(sys.argv[2]):
+            ended = _run(words)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended)  # to take apart what was imported takes longer than many jobs, too
+    else:
+        code = hand_over(sys.argv[1:])
+        if code is None:
+            code = _run(sys.argv[1:])
+        elif code < 0:
+            os.kill(os.getpid(), -code)
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Jobs as forks of one process do what processes of their own do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compositional.stages.shared import forks
+
+SCRIPT = """
+import json, os, signal, sys, time
+print(json.dumps({
+    "fork": "torch" in sys.modules, "words": sys.argv[1:], "folder": os.getcwd(), "name": __name__,
+    "own": os.environ.get("COMPOSITIONAL_OWN"), "process": os.getpid(),
+}), flush=True)
+match sys.argv[1:]:
+    case ["exits", code]: sys.exit(int(code))
+    case ["says"]: sys.exit("what was wrong")
+    case ["raises"]: raise ValueError("what was wrong")
+    case ["is", "killed"]: os.kill(os.getpid(), signal.SIGKILL)
+    case ["waits"]: time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def environment():
+    """That of jobs whose process to fork from is ready."""
+    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
+    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+    forks.start(found)
+    while not Path(found[forks.SOCKET]).exists():
+        assert forks._STARTED[-1].poll() is None
+        time.sleep(0.05)
+    yield found | forks.ONE_THREAD
+    serving = forks._STARTED.pop()
+    serving.stdin.close()
+    assert serving.wait(20) == 0
+    assert not Path(found[forks.SOCKET]).parent.exists()
+
+
+@pytest.fixture
+def job(environment, tmp_path):
+    """Call a job as rules do; its process."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+
+    def call(*words: str, **additions: str) -> subprocess.Popen:
+        command = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "job.py", *words]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=tmp_path, env=environment | additions, **streams)
+
+    return call
+
+
+def test_a_job_is_a_fork_with_its_own_words_folder_environment_and_streams(job, tmp_path):
+    output, errors = job("one", "two words", COMPOSITIONAL_OWN="mine").communicate()
+    told = json.loads(output)
+    assert told.pop("process")
+    assert not errors
+    own = {"words": ["one", "two words"], "folder": str(tmp_path), "own": "mine"}
+    assert told == own | {"fork": True, "name": "__main__"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["exits", "0"], 0, ""),
+        (["exits", "3"], 3, ""),
+        (["says"], 1, "what was wrong\n"),
+        (["raises"], 1, "ValueError: what was wrong\n"),
+        (["is", "killed"], -signal.SIGKILL, ""),
+    ],
+)
+@pytest.mark.parametrize("alone", [False, True])
+def test_how_a_job_ends_its_caller_sees(job, words, code, said, alone):
+    process = job(*words, **({forks.SOCKET: ""} if alone else {}))
+    output, errors = process.communicate()
+    assert json.loads(output)["fork"] is not alone
+    assert (process.returncode, errors[-len(said) :] if said else errors) == (code, said)
+
+
+@pytest.mark.parametrize(
+    "additions", [{"OMP_NUM_THREADS": "2"}, {"HF_HOME": "/elsewhere"}, {forks.SOCKET: "/nowhere"}, {"CUDA_VISIBLE_DEVICES": "7"}]
+)
+def test_a_job_that_libraries_would_be_others_for_runs_by_itself(job, additions):
+    output, _ = job("one", **additions).communicate()
+    assert json.loads(output)["fork"] is False
+
+
+def test_a_job_that_is_killed_takes_its_fork_along(job):
+    process = job("waits")
+    fork = json.loads(process.stdout.readline())["process"]
+    assert fork != process.pid
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{fork}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{fork}").exists()
