@@ -144,7 +144,7 @@ MUTATIONS = {
         "tests/unit/stages/test_download.py",
     ),
     "a server that fails is asked once": (
-        *("stages/download.py", "if attempts == 1 or", "if True or"),
+        *("stages/download.py", "if failed == ATTEMPTS or", "if True or"),
         "tests/unit/stages/test_download.py",
     ),
 }

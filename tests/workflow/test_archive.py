@@ -231,6 +231,15 @@ def test_a_missing_run_is_caught(changeable):
     assert RUN in bad["runs digits_concat/cnn/entropy"].detail
 
 
+def test_a_run_of_which_the_archive_says_nothing_is_caught(changeable):
+    def silence(record: dict) -> None:
+        record["files"] = {}
+
+    rewrite(changeable / f"archived/results/runs/{RUN}/run.json", silence)
+    bad = findings(changeable)["runs digits_concat/cnn/entropy"]
+    assert (bad.verdict, RUN in bad.detail) == ("DIFFERS", True)
+
+
 def test_a_run_left_out_of_the_archive_is_caught(changeable):
     table = changeable / "archived/results/tables/ablation.csv"
     rows = pd.read_csv(table)

@@ -113,10 +113,8 @@ def compare_tables(archived: pd.DataFrame, rebuilt: pd.DataFrame, exact: bool) -
             if unequal.any():
                 row = both[unequal].iloc[0]
                 example = ", ".join(f"{name} {row[name]}" for name in identity)
-                return (
-                    False,
-                    f"{int(unequal.sum())} of {len(both)} numbers, such as {example}: {row[value]} became {row[f'{value}_new']}",
-                )
+                example += f": {row[value]} became {row[f'{value}_new']}"
+                return False, f"{int(unequal.sum())} of {len(both)} numbers, such as {example}"
             continue
         single, mean = tolerances(both, [value, f"{value}_new"], keys, numbers)
         means = both.groupby(keys, dropna=False)[[value, f"{value}_new"]].transform("mean")
@@ -183,11 +181,11 @@ def _runs(folder: Path, archived: dict[str, Any], results: Path) -> list[Finding
     for run, status in archived["runs"].items():
         place = Path("runs") / run
         old, new = provenance.read(folder / place / "run.json"), provenance.read(results / place / "run.json")
-        if not new or any(not (results / place / name).is_file() for name in old["files"]):
+        if not new or any(not (results / place / name).is_file() for name in new["files"]):
             verdict = "MISSING"
         elif new["status"] != status:
             verdict = f"{new['status']} instead of {status}"
-        elif all(files.sha256(results / place / name) == digest for name, digest in old["files"].items()):
+        elif all(files.sha256(results / place / name) == old["files"].get(name) for name in new["files"]):
             verdict = "identical"
         else:
             verdict = "DIFFERS" if _same_machine(old, new) else "other"
@@ -201,9 +199,8 @@ def _runs(folder: Path, archived: dict[str, Any], results: Path) -> list[Finding
         bad = [f"{run}: {verdict}" for verdict, run in verdicts if verdict not in ("identical", "other")]
         if bad:
             detail = f"{len(bad)} of {len(kinds)}, such as {bad[0]}"
-            found.append(
-                Finding(f"runs {family}", "MISSING" if set(kinds) <= {"identical", "other", "MISSING"} else "DIFFERS", detail)
-            )
+            verdict = "MISSING" if set(kinds) <= {"identical", "other", "MISSING"} else "DIFFERS"
+            found.append(Finding(f"runs {family}", verdict, detail))
         elif "other" in kinds:
             detail = f"{kinds.count('other')} of {len(kinds)} on another device or version: see the tables"
             found.append(Finding(f"runs {family}", "other", detail))
@@ -252,10 +249,8 @@ def compare(unpacked: Path) -> list[Finding]:
     archived = json.loads((unpacked / bundle.MANIFEST).read_text(encoding="utf-8"))
     folder, results = unpacked / bundle.FOLDER / "results", unpacked / "results"
     changes = unpacking.altered(unpacked)
-    intact = Finding(
-        "archive", "identical", f"{len(archived['artifacts'])} artifacts, {len(archived['source']['files'])} sources"
-    )
-    found = [Finding("archive", "DIFFERS", change) for change in changes] or [intact]
+    intact = f"{len(archived['artifacts'])} artifacts, {len(archived['source']['files'])} sources"
+    found = [Finding("archive", "DIFFERS", change) for change in changes] or [Finding("archive", "identical", intact)]
     found.append(_environment(archived["environment"], provenance.environment(unpacked / "envs" / "requirements.txt")))
     found += [*_raw(archived, results), *_splits(folder, archived, results), *_runs(folder, archived, results)]
     return found + _figures(folder, archived, results)
@@ -286,12 +281,16 @@ def report(found: list[Finding]) -> str:
 
 
 def main() -> int:
-    """Print the comparison; 0 if all agrees, 1 if not."""
+    """Print the comparison; 0 if all agrees, 1 if not, 2 if it can't be made."""
     parser = argparse.ArgumentParser(description="Compare a rebuild with its archive, or two tables with each other.")
     parser.add_argument("archived", type=Path, help="an unpacked archive with a rebuild in it, or a table")
     parser.add_argument("rebuilt", type=Path, nargs="?", help="the other table")
     arguments = parser.parse_args()
-    found = [tables(arguments.archived, arguments.rebuilt)] if arguments.rebuilt else compare(arguments.archived)
+    try:
+        found = [tables(arguments.archived, arguments.rebuilt)] if arguments.rebuilt else compare(arguments.archived)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        print(f"{arguments.archived} holds what can't be compared ({type(error).__name__}: {error})", file=sys.stderr)
+        return 2
     print(report(found))
     return 0 if all(finding.good for finding in found) else 1
 

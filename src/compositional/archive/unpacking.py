@@ -15,6 +15,46 @@ from compositional import files
 from compositional.archive.bundle import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
 
 _NEVER = {".snakemake", ".venv", "__pycache__", ".git"}  # anywhere: they hold code that runs unseen
+_ANY: Any = ...  # under every name
+# What a manifest says, as far as it is read.
+_FORM = {
+    "figures": [str],
+    "source": {"commit": str, "files": {_ANY: str}},
+    "config": {},
+    "environment": {"python": str, "packages": {_ANY: (str, type(None))}},
+    "raw": {_ANY: {"sha256": str}},
+    "runs": {_ANY: str},
+    "artifacts": {_ANY: {"sha256": str}},
+    "records": {_ANY: str},
+}
+
+
+def _fits(form: Any, value: Any) -> bool:
+    """Whether a value has a form: a type, a list of one, or a dictionary with the form of what is under each name."""
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_fits(form[0], own) for own in value)
+    if isinstance(form, dict):
+        names = value if _ANY in form else form
+        return isinstance(value, dict) and all(
+            name in value and _fits(form.get(_ANY, form.get(name)), value[name]) for name in names
+        )
+    return isinstance(value, form)
+
+
+def _misfit(built: dict[str, Any]) -> str | None:
+    """What of a manifest this program cannot compare a rebuild with, in words."""
+    for key, form in _FORM.items():
+        if not _fits(form, built[key]):
+            return f"its {key} have another form than this program reads"
+    shown = [(f"tables/{name}", f"figures/{name}") for name in built["figures"]]
+    needed = [
+        made for table, figure in shown for made in (f"{table}.csv", *(f"{figure}.{kind}" for kind in ("pdf", "png", "rst")))
+    ]
+    needed += [f"{name}.provenance.json" for pair in shown for name in pair]
+    missing = [name for name in needed if name not in built["artifacts"] | built["records"]]
+    if not needed or missing:
+        return f"it lists no {missing[0]}" if missing else "it lists no figure"
+    return None
 
 
 def _named(built: dict[str, Any]) -> dict[str, str]:
@@ -45,7 +85,8 @@ def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]
         name = entry.orig_filename
         parts = name.split("/")
         odd = not name.isprintable() or "\\" in name or any(part in ("", ".", "..") for part in parts)
-        if odd or parts[0] in REBUILT or set(parts) & _NEVER or name.endswith((".pyc", ".pyo")):
+        seen = [part.casefold() for part in parts]  # some file systems take them for one
+        if odd or seen[0] in REBUILT or set(seen) & _NEVER or seen[-1].endswith((".pyc", ".pyo")):
             raise ArchiveError(f"it holds {name!a}, which no archive of this project does")
         if name.casefold() in (other.casefold() for other in members):
             raise ArchiveError(f"it holds {name!a} twice")
@@ -71,6 +112,8 @@ def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None
         built = json.loads(stored.read(members[MANIFEST]))
         if built["format"] != FORMAT:
             raise ArchiveError(f"it has format {built['format']!r}, this program reads {FORMAT}")
+        if wrong := _misfit(built):
+            raise ArchiveError(f"its manifest does not fit: {wrong}")
         named, data, about = _named(built), _data(built), _about(built)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, ArchiveError):

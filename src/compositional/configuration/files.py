@@ -28,13 +28,20 @@ def _refuse(problem: str, node: yaml.Node) -> None:
     raise _RefusedError(problem=problem, problem_mark=node.start_mark)
 
 
+def _vanishes(text: str) -> bool:
+    """Whether a number is so small that reading it gives 0."""
+    return re.match(r"[-+]?[0.]*[1-9]", text) is not None and float(text) == 0
+
+
 def _check_scalar(node: yaml.ScalarNode) -> None:
     """Refuse what YAML 1.1, which is read here, takes for something else than it looks like: 007, 1:30, 1_000, on, 2026-01-01."""
     kind = node.tag.rpartition(":")[2]
     usual = {"bool": r"(?i)true|false", "int": r"[-+]?(0|[1-9]\d*|0x[\da-fA-F]+)", "float": r"[^:_]*", "timestamp": r"(?!)"}
-    if not node.style and kind in usual and not re.fullmatch(usual[kind], node.value):
+    if kind in usual and not re.fullmatch(usual[kind], node.value):
         meant = yaml.safe_load(node.value)
         _refuse(f'YAML reads the bare {node.value} as {meant}; write "{node.value}" in quotes, or {meant}', node)
+    if kind == "float" and _vanishes(node.value):
+        _refuse(f"{node.value} is too small: it would be read as 0", node)
 
 
 def _check_mapping(node: yaml.MappingNode) -> None:
@@ -84,15 +91,22 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _float(text: str) -> float:
+    if _vanishes(text):
+        raise ConfigurationError(f"{text} is too small: it would be read as 0")
+    return float(text)
+
+
 def _parsed(text: str) -> Any:
     """As JSON where it is that, as Snakemake reads it, else as YAML."""
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_unique, parse_float=_float)
     except ConfigurationError:
         raise
     except ValueError:
         pass
-    loader = _Loader(text)
+    # In C it takes tabs where Snakemake's does not.
+    loader = yaml.SafeLoader(text) if "\t" in text else _Loader(text)
     document = loader.get_single_node()
     if document is None:
         return None
@@ -113,7 +127,7 @@ def read(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{path}, line {line}: this is not UTF-8; save the file as UTF-8") from error
-    except ConfigurationError as error:
+    except ValueError as error:  # such as a number with more digits than Python reads
         raise ConfigurationError(f"{path}: {error}") from error
     except RecursionError as error:
         raise ConfigurationError(f"{path}: this is nested too deeply") from error

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from typing import Any
 
 from compositional.configuration.schema import declared_by
 from compositional.plugins import available
+
+LARGEST = 1_000_000  # tasks of a series, or runs of a grid; the largest that is shipped has some hundred
 
 
 def _members(name: str, entry: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[int, str]]]:
@@ -35,6 +38,19 @@ def _members(name: str, entry: dict[str, Any]) -> tuple[dict[str, dict[str, Any]
         tasks["_".join(words)] = rest | dict(zip(axes, values, strict=True))
         parts.setdefault("_".join(words[:-1]), {})[values[-1]] = "_".join(words)
     return tasks, parts
+
+
+def _count(value: Any) -> int:
+    """How many a number, a list or a single name stands for."""
+    return value if isinstance(value, int) else len(value) if isinstance(value, list) else 1
+
+
+def _runs(grid: dict[str, Any], members: dict[str, list[str]]) -> int:
+    """How many runs a grid asks for."""
+    names = grid["task"] if isinstance(grid["task"], list) else [grid["task"]]
+    tasks = sum(len(members.get(name, [name])) for name in names)
+    methods = 1 + sum(map(len, grid.get("regularizers", {}).values()))
+    return tasks * methods * _count(grid.get("model")) * _count(grid.get("seeds"))
 
 
 def _single_grids(grid: dict[str, Any], members: dict[str, list[str]]) -> list[dict[str, Any]]:
@@ -62,7 +78,8 @@ def _with_tasks(schema: Any, value: Any, parts: dict[str, dict[int, str]]) -> An
 
 def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The configuration with series of tasks as single tasks, grids of one task, one model and listed seeds, and pack sizes of
-    its device alone; and which tasks have the same name then.
+    its device alone; and what is wrong with it then: tasks that have the same name, or more of them, or of runs, than a build can
+    plan.
 
     `places` says of a figure's grids, for messages, which of the file they come from.
     """
@@ -72,6 +89,10 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     parts: dict[str, dict[int, str]] = {}
     problems = []
     for name, entry in config["tasks"].items():
+        if (count := math.prod(map(_count, entry.get("series", {}).values()))) > LARGEST:
+            problems.append(f"tasks.{name}.series: these are {count} tasks, must be at most {LARGEST}")
+            members[name] = []
+            continue
         own, own_parts = _members(name, entry)
         problems += [
             f"tasks: {owners[task]!r} and {name!r} both make a task {task!r}; rename one of them"
@@ -83,7 +104,12 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         parts |= own_parts
         members |= {name: list(own), **{part: list(along.values()) for part, along in own_parts.items()}}
     studies = copy.deepcopy(config["studies"])
-    for name, figure in [pair for study in studies.values() for pair in study["figures"].items()]:
+    for study, name, figure in [(study, *pair) for study, content in studies.items() for pair in content["figures"].items()]:
+        for place, grid in enumerate(figure["grids"]):
+            if (count := _runs(grid, members)) > LARGEST:
+                where = f"studies.{study}.figures.{name}.grids.{place}"
+                problems.append(f"{where}: these are {count} runs, must be at most {LARGEST}")
+                grid["task"] = []
         grids = [(place, one) for place, grid in enumerate(figure["grids"]) for one in _single_grids(grid, members)]
         figure["places"], figure["grids"] = ([pair[index] for pair in grids] for index in (0, 1))
         if figure.get("options") and (module := figure.get("module", name)) in available("figures"):

@@ -16,8 +16,8 @@ from pathlib import Path
 # Names that begin so are not passed to jobs: variables that choose instructions, algorithms or precision of the libraries that
 # compute, or that change what Python, a shell, or a drawing does.
 SHUT_OUT = (
-    *("ATEN_", "CUBLAS", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "GOTO_", "KMP_", "MKL_", "NPY_", "NUMBA_", "NVIDIA_TF32_OVERRIDE"),
-    *("OMP_", "ONEDNN_", "OPENBLAS_", "TORCH_ALLOW_TF32", "TORCH_BLAS", "TORCH_CUDNN"),
+    *("ATEN_", "BLIS_", "CUBLAS", "CUDNN_", "DNNL_", "FBGEMM_", "FLEXIBLAS", "GLIBC_TUNABLES", "GOTO_", "INTEL_ISA", "KMP_"),
+    *("MKL_", "NPY_", "NUMBA_", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "OPENBLAS_", "TORCH"),
     *("BASH_ENV", "COVERAGE_", "LANG", "LC_", "LD_AUDIT", "LD_PRELOAD", "MATPLOTLIB", "MPL", "PYTHON"),
 )
 KEPT = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")

@@ -82,6 +82,16 @@ def test_two_tables_given_by_hand(tmp_path, monkeypatch, capsys):
         assert text in capsys.readouterr().out
 
 
+def test_what_cannot_be_compared_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
+    """Such as a stranger's records, that hold anything."""
+    (tmp_path / "archived").mkdir()
+    monkeypatch.setattr("sys.argv", ["comparison", str(tmp_path)])
+    for manifest in ("{}", "[]", "nonsense", "3"):
+        (tmp_path / "archived/manifest.json").write_text(manifest)
+        assert comparison.main() == 2
+        assert "holds what can't be compared" in capsys.readouterr().err
+
+
 def test_tables_with_several_columns_of_numbers():
     frame = table(np.random.default_rng(4)).rename(columns={"value": "mean"}).assign(width=1.5)
     assert comparison.compare_tables(frame, frame, exact=False)[0]

@@ -18,6 +18,8 @@ from compositional.archive import bundle, unpacking
 
 SNAKEFILE = b"rule all:\n"
 TABLE = b"value\n0.5\n"
+MADE = {f"figures/ablation.{kind}": kind.encode() for kind in ("pdf", "png", "rst")} | {"tables/ablation.csv": TABLE}
+RECORDS = {f"{stage}/ablation.provenance.json": b"{}" for stage in ("tables", "figures")}
 
 
 def digest(payload: bytes) -> str:
@@ -25,14 +27,17 @@ def digest(payload: bytes) -> str:
 
 
 def manifest(**changes) -> dict:
-    """Of an archive with one source and one table."""
+    """Of an archive with one source and one figure."""
     built = {
         "format": bundle.FORMAT,
         "source": {"commit": "0" * 40, "files": {"Snakefile": digest(SNAKEFILE)}},
         "config": {"device": "cpu"},
-        "artifacts": {"tables/ablation.csv": {"sha256": digest(TABLE), "bytes": len(TABLE)}},
-        "records": {},
+        "figures": ["ablation"],
+        "environment": {"python": "3.11.7", "packages": {"numpy": "2.4.6", "scipy": None}},
+        "artifacts": {name: {"sha256": digest(payload), "bytes": len(payload)} for name, payload in MADE.items()},
+        "records": {name: digest(payload) for name, payload in RECORDS.items()},
         "raw": {},
+        "runs": {},
     }
     return built | changes
 
@@ -40,7 +45,8 @@ def manifest(**changes) -> dict:
 def members(built: dict | None = None, **more: bytes) -> dict[str, bytes]:
     """What such an archive holds, by name; more: other members, "/" written as "__"."""
     built = built or manifest()
-    found = {"Snakefile": SNAKEFILE, "archived/results/tables/ablation.csv": TABLE, bundle.METADATA: b"{}"}
+    found = {f"archived/results/{name}": payload for name, payload in (MADE | RECORDS).items()}
+    found |= {"Snakefile": SNAKEFILE, bundle.METADATA: b"{}"}
     found |= {bundle.MANIFEST: files.json_bytes(built), "archived/source.json": files.json_bytes(built["source"])}
     return found | {"archived/config.json": files.json_bytes(built["config"])} | more
 
@@ -79,6 +85,7 @@ def test_what_is_as_its_manifest_says_is_unpacked(tmp_path):
     [
         *("results/tables/ablation.csv", "results/manifest.json", ".snakemake/metadata/a", ".venv/.complete"),
         *("src/__pycache__/a.pyc", "src/deep/.venv/bin/python", "a.pyc", ".git/hooks/post-checkout"),
+        *("Results/a", ".GIT/config", "src/__PyCache__/a", "a.PYC"),
         *("../outside", "/tmp/outside", "a/../../b", "a//b", "C:\\a", "line\nbreak", "bell\x07", "snakefile"),
     ],
 )
@@ -109,6 +116,21 @@ def test_what_the_manifest_does_not_name_or_describes_otherwise_is_refused(tmp_p
     }
     for number, (message, held) in enumerate(cases.items()):
         assert_refused(write(tmp_path / f"{number}.zip", held), message)
+
+
+@pytest.mark.parametrize("key", ["figures", "source", "environment", "raw", "runs", "artifacts", "records"])
+@pytest.mark.parametrize("value", [None, 3, "x", [3], {"a": 1}, {"a": {}}], ids=str)
+def test_a_manifest_of_another_form_stops_before_anything_is_made(tmp_path, key, value):
+    """Not after the hours of a rebuild, with which it can't be compared."""
+    held = members() | {bundle.MANIFEST: files.json_bytes(manifest(**{key: value}))}
+    assert_refused(write(tmp_path / "bad.zip", held), f"its manifest does not fit: its {key} have another form")
+
+
+def test_a_manifest_without_figures_or_what_is_compared_of_them_stops_as_well(tmp_path):
+    less = {name: about for name, about in manifest()["artifacts"].items() if name != "figures/ablation.png"}
+    for number, (changes, what) in enumerate([({"figures": []}, "figure"), ({"artifacts": less}, "figures/ablation.png")]):
+        held = members() | {bundle.MANIFEST: files.json_bytes(manifest(**changes))}
+        assert_refused(write(tmp_path / f"{number}.zip", held), f"does not fit: it lists no {what}")
 
 
 def test_zips_that_are_damaged_or_grow_are_refused_in_a_sentence(tmp_path):

@@ -94,6 +94,16 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, 0, "seeds"], 10**9, "1000000000 is greater than the maximum of 100000"),
         ([*GRID, 0, "seeds"], [2**40], "1099511627776 is greater than the maximum of 4294967295"),
         (["tasks", "raven"], {"series": {"puzzle_seed": 10**8}}, "100000000 is greater than the maximum of 1000"),
+        (
+            ["tasks", "raven"],
+            {"series": dict.fromkeys(("puzzle_seed", "loop", "generation"), 1000)},
+            "these are 1000000000 tasks",
+        ),
+        (
+            [*GRID, 0],
+            {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [*range(1, 11)]}, "seeds": 100_000},
+            "ablation.grids.0: these are 1100000 runs, must be at most 1000000",
+        ),
         ([*GRID, 0, "regularizers"], {"entropy": [1e39]}, "lambda 1e+39 is inf in single precision, in which training computes"),
         ([*GRID, 0, "regularizers"], {"entropy": [1e-46]}, "lambda 1e-46 is 0 in single precision"),
     ],

@@ -57,6 +57,12 @@ BOMB = "a: &a {x: 1, y: 2}\n" + "".join(
             )
             for bare in ("007", "1:30", "1:30.5", "1_000", "0b11", "on", "Off", "yes", "NO", "2026-01-02", "1_0.5")
         ),
+        ('a: !!bool "no"\n', ", line 1, column 4: YAML reads the bare no as False"),
+        ("a: !!timestamp abc\n", ", line 1, column 4: YAML reads the bare abc"),
+        ("a: 1.0e-400\n", ", line 1, column 4: 1.0e-400 is too small: it would be read as 0"),
+        ('{"a": 0.1e-330}', ": 0.1e-330 is too small: it would be read as 0"),
+        ("a: [1" + "0" * 5000 + "]\n", ": Exceeds the limit"),
+        ("device:\tcpu\n", ", line 1, column 8: .*spaces"),
         ("null: 1\n", ', line 1, column 1: YAML reads the bare key null as no text; write "null" in quotes'),
         ("tasks: {true: {}}\n", ", line 1, column 9: YAML reads the bare key true as no text"),
         ("tasks: &a {b: *a}\n", ", line 1, column 8: this is a part of itself"),

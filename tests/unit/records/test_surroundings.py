@@ -25,7 +25,7 @@ IDENTITY = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
         *("GLIBC_TUNABLES", "LANG", "LC_NUMERIC", "LD_AUDIT", "LD_PRELOAD", "MKL_CBWR", "MPLCONFIGDIR"),
         *("NPY_DISABLE_CPU_FEATURES", "NUMBA_DISABLE_JIT"),
         *("NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "OPENBLAS_CORETYPE", "PYTHONOPTIMIZE"),
-        *("PYTHONSTARTUP", "PYTHONWARNINGS", "TORCH_BLAS_PREFER_CUBLASLT"),
+        *("PYTHONSTARTUP", "PYTHONWARNINGS", "TORCH_LINEAR_FLATTEN_3D"),
     ],
 )
 def test_what_changes_bytes_is_not_passed_to_jobs(name):
