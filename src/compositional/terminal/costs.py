@@ -15,8 +15,8 @@ from statistics import median
 
 from compositional.records.places import STAGES
 
-TABLE = Path(__file__).with_suffix(".csv")  # of two studies' figures on an Intel Xeon (Emerald Rapids) that had other work, too
-START = 3.0  # seconds until a job has imported what it needs
+TABLE = Path(__file__).with_suffix(".csv")  # of some figures on an Intel Xeon (Emerald Rapids) that had other work, too
+START = 1.0  # seconds until a job begins its work: it is a fork of a process that has imported what jobs need
 OTHERWISE = 5.0  # seconds of a split, a table or a figure of which nothing is known
 LOOKED_AT = 5  # runs of a family whose records are read
 
@@ -76,7 +76,7 @@ class Costs:
 
     def __init__(self, results: Path) -> None:
         self.results = results
-        self.seconds = cache(self._seconds)
+        self.seconds, self.timed = cache(self._seconds), cache(self._timed)
 
     def _seconds(self, stage: str, name: str) -> float | None:
         """None: nothing is known. name: of a family or of a task."""
@@ -87,11 +87,10 @@ class Costs:
             known = _of_split(self.results, name)
         return known if known is not None else _of_the_like(stage, name)
 
-    def timed(self, family: str) -> bool:
-        """Whether training of this family's model was ever timed, in this results folder or for the table: else it is a guess."""
-        model = family.split("/")[1]
-        shipped_models = {name.split("/")[1] for stage, name in shipped() if stage == "train"}
-        return model in shipped_models or any((self.results / "runs").glob(f"*/{model}/*/lambda=*/seed=*/{STAGES['train']}"))
+    def _timed(self, model: str) -> bool:
+        """Whether training of a model was ever timed, in this results folder or for the table: else its cost is a guess."""
+        known = {name.split("/")[1] for stage, name in shipped() if stage == "train"}
+        return model in known or any((self.results / "runs").glob(f"*/{model}/*/lambda=*/seed=*/{STAGES['train']}"))
 
 
 def measured(results: Path) -> Iterator[tuple[str, str, str]]:

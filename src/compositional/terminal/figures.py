@@ -24,9 +24,10 @@ PAGE = """\
 <!-- Written by `make docs` from the configuration: edit that instead. -->
 
 Every figure at laptop scale. `make figures` says the same of your machine, and which are built. One is built by
-`snakemake results/figures/<name>.pdf`. Times are estimates for two cores (an Intel Xeon), with nothing built before: steps times
-the measured cost of a step. *Not timed* says that no run of one of its models was measured. At paper scale (`config/paper.yaml`):
-`make figures OPTIONS="--configfile config/paper.yaml"`.
+`snakemake results/figures/<name>.pdf`. Times are rough estimates for two cores (an Intel Xeon that had other work, too), with
+nothing built before: steps times the cost of a step, measured with this model or with another one of the same module. *Not timed*
+says that none was measured for one of its models. Runs on your machine make the estimates better. At paper scale
+(`config/paper.yaml`): `make figures OPTIONS="--configfile config/paper.yaml"`.
 """
 
 
@@ -36,7 +37,7 @@ class Described:
 
     Args:
         data: the datasets of its tasks. runs: how many it needs; ready: how many of them are there and up to date.
-        seconds: until it is built; None: no run of one of its models was ever timed.
+        seconds: until it is built; None: no run of one of its models, or of their modules, was ever timed.
         state: "built", "out of date" or "not built".
     """
 
@@ -61,7 +62,16 @@ def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
     return [f"{name} (download)" if declarations(f"datasets.{name}")["FILES"] else name for name in names]
 
 
-def _jobs(recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]]) -> tuple[list[Task], int]:
+def _timed_as(run: Run, configuration: Configuration, costs: Costs) -> str:
+    """A run's family; where its model was never timed, with another model of the same module that was."""
+    task, model, regularizer = run.family
+    module = configuration.module("models", model)
+    alike = [other for other in configuration.names("models") if configuration.module("models", other) == module]
+    timed = next((other for other in (model, *alike) if costs.timed(other)), model)
+    return f"{task}/{timed}/{regularizer}"
+
+
+def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozenset[str]]) -> tuple[list[Task], int]:
     """The jobs that are left until a figure is built, and how many of its runs are there."""
     configuration, ready = recipes.configuration, 0
     tasks = []
@@ -71,7 +81,7 @@ def _jobs(recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]]) -> t
         ready += len(needed) - len(missing) if stage == "train" else 0
         for members in packs.cut(missing, configuration.config["pack_size"]):
             steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
-            tasks.append(Task(stage, "/".join(members[0].family), steps * len(members)))
+            tasks.append(Task(stage, _timed_as(members[0], configuration, costs), steps * len(members)))
     names = {run.task for run in wanted} | {grid["task"] for grid in recipes.figures[figure]["grids"]}
     tasks += [Task("split", name) for name in sorted(names) if _is_to_do(recipes, record_of("splits", name))]
     return [*tasks, Task("aggregate", ""), Task("plot", "")], ready
@@ -91,8 +101,8 @@ def described(recipes: Recipes, workers: int) -> list[Described]:
             "not built" if not (recipes.results / record).is_file() else "out of date" if _is_to_do(recipes, record) else "built"
         )
         wanted = wanted_runs(configuration, [f"results/figures/{name}.pdf"])
-        jobs, ready = _jobs(recipes, name, wanted)
-        timed = all(costs.timed(job.name) for job in jobs if job.stage == "train")
+        jobs, ready = _jobs(recipes, costs, name, wanted)
+        timed = all(costs.timed(job.name.split("/")[1]) for job in jobs if job.stage == "train")
         seconds = 0.0 if state == "built" else Build(jobs, costs, workers).estimate(0.0)[1] if timed else None
         tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
         data = _data(configuration, tasks)

@@ -56,3 +56,12 @@ def test_the_table_is_written_from_a_build(tmp_path):
 
 def test_times_are_said_in_words():
     assert [words(seconds) for seconds in (0, 33, 70, 400, 9000)] == ["5 s", "35 s", "1 min", "7 min", "2.5 h"]
+
+
+def test_a_model_was_timed_for_the_table_or_in_a_run_here(tmp_path):
+    assert Costs(tmp_path).timed("cnn")
+    assert not Costs(tmp_path).timed("another")
+    folder = tmp_path / "runs/digits_concat/another/none/lambda=0/seed=0"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    assert Costs(tmp_path).timed("another")
