@@ -24,4 +24,4 @@ if MAIN:
         """every figure of every study"""
         default_target: True
         input:
-            expand("results/figures/{figure}.{kind}", figure=RECIPES.figures, kind=["pdf", "png"]),
+            expand("results/figures/{figure}.{kind}", figure=PLAN.recipes.figures, kind=["pdf", "png"]),

@@ -1,6 +1,6 @@
 rule aggregate:
     input:
-        of_one(lambda wildcards: RECIPES.table(wildcards.figure), RECIPES.why),
+        made_from(lambda wildcards: PLAN.recipes.table(wildcards.figure)),
     output:
         "results/tables/{figure}.csv",
         "results/tables/{figure}.provenance.json",
@@ -10,7 +10,7 @@ rule aggregate:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: RECIPES.table(wildcards.figure).name,
+        recipe=lambda wildcards: PLAN.recipes.table(wildcards.figure).name,
     message:
         "Collecting the table of {wildcards.figure}"
     shell:

@@ -3,7 +3,7 @@
 rule manifest:
     """results/manifest.json: the artifacts of a build"""
     input:
-        of_one(lambda wildcards: ARCHIVED.manifest(), ARCHIVED.why),
+        made_from(lambda wildcards: PLAN.archived.manifest()),
     output:
         "results/manifest.json",
     log:
@@ -12,7 +12,7 @@ rule manifest:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: ARCHIVED.manifest().name,
+        recipe=lambda wildcards: PLAN.archived.manifest().name,
     message:
         "Listing the artifacts of a build"
     shell:
@@ -22,7 +22,7 @@ rule manifest:
 rule archive:
     """results/archive.zip: sources, tables, figures and where they come from"""
     input:
-        of_one(lambda wildcards: ARCHIVED.archive(), ARCHIVED.why),
+        made_from(lambda wildcards: PLAN.archived.archive()),
     output:
         "results/archive.zip",
     log:
@@ -31,7 +31,7 @@ rule archive:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: ARCHIVED.archive().name,
+        recipe=lambda wildcards: PLAN.archived.archive().name,
     message:
         "Archiving sources and results"
     shell:
@@ -41,7 +41,7 @@ rule archive:
 rule report:
     """results/report.html: figures, tables and every run on one page"""
     input:
-        of_one(lambda wildcards: ARCHIVED.report(OPTIONS), ARCHIVED.why),
+        made_from(lambda wildcards: PLAN.archived.report(OPTIONS)),
     output:
         "results/report.html",
     log:
@@ -50,7 +50,7 @@ rule report:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: ARCHIVED.report(OPTIONS).name,
+        recipe=lambda wildcards: PLAN.archived.report(OPTIONS).name,
     message:
         "Writing the report"
     shell:

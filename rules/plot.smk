@@ -1,6 +1,6 @@
 rule plot:
     input:
-        of_one(lambda wildcards: RECIPES.figure(wildcards.figure), RECIPES.why),
+        made_from(lambda wildcards: PLAN.recipes.figure(wildcards.figure)),
     output:
         pdf="results/figures/{figure}.pdf",
         png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
@@ -12,7 +12,7 @@ rule plot:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: RECIPES.figure(wildcards.figure).name,
+        recipe=lambda wildcards: PLAN.recipes.figure(wildcards.figure).name,
     message:
         "Drawing {wildcards.figure}"
     shell:

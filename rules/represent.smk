@@ -5,7 +5,7 @@ for pack in PACKS["represent"]:
         name:
             pack.name
         input:
-            of_pack(pack),
+            made_from(pack),
         output:
             update(pack.outputs),
         log:

@@ -1,6 +1,6 @@
 rule split:
     input:
-        of_one(lambda wildcards: RECIPES.split(wildcards.task), RECIPES.why),
+        made_from(lambda wildcards: PLAN.recipes.split(wildcards.task)),
     output:
         directory("results/splits/{task}"),
         "results/splits/{task}.provenance.json",
@@ -12,9 +12,9 @@ rule split:
     conda:
         "../envs/environment.yaml"
     # A task that is generated in parallel gets all cores: more than there are counts as all.
-    threads: lambda wildcards: 64 if RECIPES.configuration.parallel(wildcards.task) else 1
+    threads: lambda wildcards: 64 if PLAN.recipes.configuration.parallel(wildcards.task) else 1
     params:
-        recipe=lambda wildcards: RECIPES.split(wildcards.task).name,
+        recipe=lambda wildcards: PLAN.recipes.split(wildcards.task).name,
     message:
         "Splitting {wildcards.task}"
     shell:

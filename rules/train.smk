@@ -6,7 +6,7 @@ for pack in PACKS["train"]:
         name:
             pack.name
         input:
-            of_pack(pack),
+            made_from(pack),
         output:
             update(pack.outputs),
         log:

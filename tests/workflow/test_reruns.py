@@ -285,6 +285,29 @@ def test_code_that_writes_reaches_existing_runs_without_training(built):
     assert built.numbers() == before
 
 
+def of_another_release(built: Built, record: str) -> None:
+    """Made at another commit; its recipe says more, and its writing code was another."""
+    known = json.loads((built.folder / record).read_text())
+    known["source"], known["of_old"] = {"commit": "0" * 40, "date": "", "dirty": False}, 1
+    known["recipe"]["of_old"] = 1
+    known["recipe"]["writing" if record.endswith("run.json") else "of_old"] = {"fingerprint": "of old"}
+    known["recipe_digest"] = files.digest(known["recipe"])
+    known.pop("self")
+    files.write_json(built.folder / record, known | {"self": files.digest(known)})
+
+
+@pytest.mark.parametrize("keeps", ["results/runs", "results/store"])
+def test_results_of_another_release_are_taken_over_where_their_identity_is_the_same(built, keeps):
+    """From runs without a store, and from a store without runs."""
+    before = built.numbers()
+    for path in sorted((built.folder / "results").rglob("*.json")):
+        if path.name in ("run.json", "evaluation.json") or path.name.endswith(".provenance.json"):
+            of_another_release(built, str(path.relative_to(built.folder)))
+    remove(built, *({"results/runs", "results/store"} - {keeps}), "results/recipes", ".snakemake")
+    assert built.exactly() == ({"split": 3, "train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}, set())
+    assert built.numbers() == before
+
+
 def test_a_split_made_by_other_code_with_equal_content_trains_nothing(built):
     remove(built, "results/store")
     edit(built, "src/compositional/tasks/digits_concat.py", "def build(", "UNUSED = 1\n\n\ndef build(")
@@ -310,7 +333,12 @@ def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_fir
     assert 'torch "2.' in built.said
     changed = {name for name, now in built.tree().items() if before.get(name) != now}
     assert not [name for name in changed if name.startswith("results/runs") and not name.startswith(RUN)]
-    # By hand, as by a call that was planned before: a table of both is refused, and says which runs are meant.
+    refused(built)
+    assert built.tree()["results/tables/small.csv"] == before["results/tables/small.csv"]
+
+
+def refused(built: Built) -> None:
+    """By hand, as by a call that was planned before: no table is made of a run that was made otherwise, and it says of which."""
     (recipe,) = (built.folder / "results/recipes").glob("aggregate_small__*.json")
     command = [sys.executable, "workflow/scripts/aggregate.py", str(recipe.relative_to(built.folder)), "log"]
     environment = os.environ | {"PYTHONPATH": str(built.folder / "src")}
@@ -319,7 +347,27 @@ def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_fir
     assert "made by other options, code or versions than planned" in done.stderr
     assert RUN in done.stderr
     assert OTHER not in done.stderr
-    assert built.tree()["results/tables/small.csv"] == before["results/tables/small.csv"]
+
+
+def other_code(built: Built) -> None:
+    edit(built, "src/compositional/models/cnn.py", "def forward(", "UNUSED = 1\n\n\ndef forward(")
+
+
+def other_data(built: Built) -> None:
+    changed = overlay()
+    changed["tasks"]["digits_concat"]["train_pairs"] = 90
+    built.overlay(changed)
+
+
+@pytest.mark.parametrize("happens", [other_code, other_data, lambda built: built.configure(learning_rate=0.004)])
+def test_no_table_is_made_of_runs_of_different_code_data_or_options(built, happens):
+    before = built.tree()
+    happens(built)
+    built.told(f"{RUN}/metrics.csv")
+    refused(built)
+    after = built.tree()
+    assert after[f"{RUN}/run.json"] != before[f"{RUN}/run.json"]
+    assert after["results/tables/small.csv"] == before["results/tables/small.csv"]
 
 
 def test_a_call_for_one_run_leaves_every_other_file_alone(built):
@@ -461,13 +509,19 @@ def test_calls_at_once_do_not_disturb_each_other(built):
 
 def test_a_build_that_is_told_less_or_more(built):
     """--until, --batch, -R, --no-hooks, --groups, --retries."""
+    before = built.tree()
+    assert rules(built.told(SMALL, "-R", "plot", "-n")) == [("plot", 1)]
+    output = built.told("-R", "plot", SMALL, succeeds=False)  # to Snakemake, all, and two things to force
+    assert f"is among what this call makes, though it names only {SMALL}. Snakemake takes what follows an option" in output
+    assert "MissingInput" not in output
+    assert built.tree() == before
     built.configure(learning_rate=0.004)
     train = next(name for name, _ in rules(built.told(SMALL, "-n")) if name.startswith("train"))
     assert [name for name, _ in rules(built.told(SMALL, "--until", train))] == [train]
-    assert built.exactly(SMALL, options=("--batch", "plot=1/1")) == (
-        {"evaluate": 1, "aggregate": 1, "plot": 1},
-        set(),
-    )
+    parts = [rules(built.told(SMALL, "--batch", f"aggregate={part}/2")) for part in (1, 2)]
+    stages = [[name.partition("_")[0] for name, _ in part] for part in parts]
+    assert stages == [["evaluate"], ["aggregate", "plot"]]
+    assert built.exactly(SMALL) == ({}, set())
     built.configure(learning_rate=0.002)
     output = built.told(SMALL, "--no-hooks", succeeds=False)
     assert "is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks)" in output
@@ -515,7 +569,8 @@ def test_no_table_is_made_of_runs_of_different_devices(built):
 def test_the_results_may_be_elsewhere(base, tmp_path):
     results = base.folder / "results"
     shutil.copytree(results, tmp_path / "results")
-    assert "Nothing to be done" in base.told(SMALL, "--directory", str(tmp_path))
+    for profile in ([], ["--profile", "slurm"]):
+        assert "Nothing to be done" in base.told(SMALL, "--directory", str(tmp_path), *profile)
 
 
 def test_predictions_are_asked_for_like_any_other_result(built):

@@ -325,3 +325,74 @@ def test_a_node_without_cuda(tmp_path: Path) -> None:
         assert done["JobState"] == "COMPLETED"
         assert "gpu" not in done.get("TresPerJob", "")
         assert json.loads((folder / target).read_text())["status"] == "done"
+
+
+def queue(state: str) -> None:
+    """Down, what waits goes on waiting, and what runs goes on running."""
+    slurm("scontrol", "update", "partitionname=main", f"state={state}")
+
+
+def waiting(stage: str) -> list[str]:
+    """Numbers of the jobs of a stage that have not begun."""
+    return [job["JobId"] for job in jobs() if job["JobState"] == "PENDING" and job["rule"].startswith(stage)]
+
+
+@pytest.mark.slurm
+def test_options_edited_and_two_calls_at_once_while_jobs_wait(tmp_path: Path) -> None:
+    """The second call trains a run of the first one's by other options, just before the first one evaluates it."""
+    grids = [{"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1]}]
+    folder = copy_of_project(tmp_path / "project", SITE | {"retries": 0}, grids=grids)
+    elsewhere, table = folder / "elsewhere", "results/tables/ablation.csv"
+    run, other = (f"results/runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in (0, 1))
+    here = ("--cores", "2", "--configfile", "config/paper.yaml", "--directory", elsewhere.name)
+    there = ("--profile", "slurm", "--directory", elsewhere.name)
+
+    def options(learning_rate: float, pack_size: int = 2) -> None:
+        settings = yaml.safe_load((folder / "config/paper.yaml").read_text()) | {"pack_size": {"cpu": {"default": pack_size}}}
+        settings["tasks"]["digits_concat"]["training"] = {"steps": 4, "record_every": 2, "learning_rate": learning_rate}
+        (folder / "config/paper.yaml").write_text(yaml.safe_dump(settings))
+
+    def learning_rates() -> list[float]:
+        records = [json.loads((elsewhere / name / "run.json").read_text()) for name in (run, other)]
+        return [record["family"]["settings"]["learning_rate"] for record in records]
+
+    options(0.001)
+    with snakemake(folder, "results/splits/digits_concat", *here) as process:
+        finish(process, folder)
+    with cluster_or_skip(accounting=False):
+        queue("down")
+        with snakemake(folder, table, *there) as first:
+            wait_for(lambda: waiting("train"), "the first call's training waits", first)
+            (planned,) = waiting("train")
+            options(0.004, pack_size=1)
+            with snakemake(folder, f"{run}/metrics.csv", "--nolock", *there) as second:
+                wait_for(lambda: len(waiting("train")) == 2, "the second call's training waits", second)
+                (between,) = {*waiting("train")} - {planned}
+                options(0.016)
+                slurm("scontrol", "hold", between)
+                queue("up")
+                wait_for(lambda: planned not in waiting("train"), "the first call trains", first)
+                queue("down")
+                wait_for(lambda: waiting("evaluate"), "its evaluation waits", first)
+                assert learning_rates() == [0.001, 0.001]
+                weights = (elsewhere / run / "weights.safetensors").read_bytes()
+                (evaluation,) = waiting("evaluate")
+                slurm("scontrol", "hold", evaluation)
+                slurm("scontrol", "release", between)
+                queue("up")
+                finish(second, folder)
+            assert learning_rates() == [0.004, 0.001]
+            slurm("scontrol", "release", evaluation)
+            assert first.wait(200) != 0
+        (refused,) = [job for job in jobs() if job["JobId"] == evaluation]
+    assert f"made by other options, code or versions than planned: {run}/run.json." in log_of(elsewhere, refused)
+    # Nothing of the two is mixed, and which runs are whose is known: the next call takes from the store what it misses.
+    assert not (elsewhere / table).exists()
+    assert learning_rates() == [0.004, 0.001]
+    options(0.001)
+    shutil.rmtree(elsewhere / "results/logs")
+    with snakemake(folder, table, *here) as process:
+        finish(process, folder)
+    assert learning_rates() == [0.001, 0.001]
+    assert (elsewhere / run / "weights.safetensors").read_bytes() == weights
+    assert " step " not in "".join(path.read_text() for path in (elsewhere / "results/logs/train").glob("*.log"))

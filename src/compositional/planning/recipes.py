@@ -63,11 +63,16 @@ class Job:
     name: str
     content: dict[str, Any]
     inputs: list[str]
-    record: str = ""
-    title: str = ""
+    record: str
+    title: str
+
+    @property
+    def records(self) -> list[str]:
+        """As of a pack."""
+        return [self.record]
 
 
-def job(name: str, recipe: dict[str, Any], inputs: list[str], record: str = "", title: str = "") -> Job:
+def job(name: str, recipe: dict[str, Any], inputs: list[str], record: str, title: str) -> Job:
     """A job that makes one result by a recipe."""
     content = {"stage": recipe["stage"], "recipe": recipe}
     made_from = [f"results/{record}" for record in recipe["of"]]
@@ -81,7 +86,7 @@ class Recipes:
         self.configuration, self.results = configuration, results
         self.figures = configuration.figures
         # Each is asked for again and again: by every run, and by all that is made of it.
-        for name in ("common", "decoded", "recipe", "digest", "made", "record", "outdated"):
+        for name in ("common", "decoded", "digest", "record", "outdated"):
             setattr(self, name, cache(getattr(self, name)))
 
     def common(self, stage: str, family: tuple[str, str, str]) -> dict[str, Any]:
@@ -162,15 +167,14 @@ class Recipes:
         stage, _, name = record.partition("/")
         if stage == "runs":
             place = Path(record)
-            decoded = self.decoded(place.parts[1:4])
+            decoded = self.decoded(place.parts[1])
             names = [name for name in provenance.RUN_RECORDS[place.name] if decoded or name != "predictions.csv"]
             return [f"{record.rpartition('/')[0]}/{name}" for name in names]
         return [f"{stage}/{name.removesuffix(provenance.SUFFIX)}{ending}" for ending in ENDINGS[stage]]
 
-    def decoded(self, family: tuple[str, ...]) -> bool:
-        """Whether runs of a family have predictions."""
-        task, model, regularizer = family
-        return "kinds.sequence" in self.configuration.modules((task, model, regularizer))
+    def decoded(self, task: str) -> bool:
+        """Whether runs have predictions: outputs of this task are sentences."""
+        return "output" in declarations(f"kinds.{self.configuration.declared('tasks', task)['KIND']}")["COLUMNS"]
 
     def split(self, task: str) -> Job:
         """The job that makes a split."""
@@ -216,15 +220,11 @@ class Recipes:
         other = [name for name, digest in record["inputs"].items() if self._now(name, path) not in (None, digest)]
         return f"{other[0]} is no longer what it was made of" if other else None
 
-    def why(self, job: Job) -> str | None:
-        """As `outdated`, of what a job makes."""
-        return self.outdated(job.record)
-
-    def altered(self, job: Job) -> list[str]:
-        """Raw files that are no longer what was published, and what a result was made of: they are fetched anew."""
-        inputs = (self.record(job.record) or {"inputs": {}})["inputs"]
+    def altered(self, path: str) -> list[str]:
+        """Raw files that are no longer as published, and as when this record's result was made of them: they are fetched anew."""
+        inputs = (self.record(path) or {"inputs": {}})["inputs"]
         raw = {name: digest for name, digest in inputs.items() if name.startswith("raw/") and _published(*name.split("/")[1:])}
-        return [f"results/{name}" for name, digest in raw.items() if self._now(name, job.record) not in (None, digest)]
+        return [f"results/{name}" for name, digest in raw.items() if self._now(name, path) not in (None, digest)]
 
     def _now(self, name: str, record: str) -> str | None:
         """Digest of a file, or of a split's content, by the record that stands for it; None if none vouches for it."""

@@ -1,0 +1,81 @@
+"""All that a call of Snakemake has to know: in which packs runs are made, what is out of date, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from compositional import files
+from compositional.configuration.configuration import Configuration
+from compositional.configuration.messages import ConfigurationError
+from compositional.planning import packs
+from compositional.planning.archived import Archived
+from compositional.planning.packs import Pack
+from compositional.planning.recipes import Job, Recipes
+from compositional.planning.targets import OF_ALL, targets, wanted_runs
+from compositional.records.places import STAGES
+
+
+class Plan:
+    """What a command line asks for. It only reads, until a build begins."""
+
+    def __init__(self, configuration: Configuration, command: list[str], results: Path = Path("results")) -> None:
+        """Plan what the words of a command line ask for, the program first.
+
+        Raises:
+            ConfigurationError, ValueError: what is asked for cannot be made.
+        """
+        self.recipes, self._asked = Recipes(configuration, results), targets(command)
+        self.archived = Archived(self.recipes)
+        wanted = wanted_runs(configuration, self._asked)
+        self._wanted = {stage: packs.needed(stage, wanted, self.recipes.figures) for stage in STAGES}
+        self.packs = {stage: packs.plan(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
+        self._reasons = {stage: packs.reasons(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
+        self._planned = {record for planned in self.packs.values() for pack in planned for record in pack.records}
+        self._jobs: dict[str, dict[str, Any]] = {}  # contents of recipe files, by their names, as Snakemake asks for them
+        self.needed: set[str] = set()  # of these, what is missing or out of date
+        self._said: set[str] = set()
+
+    def due(self, job: Job | Pack) -> tuple[list[str], list[str]]:
+        """What has to be made again for this job to run, nothing if it is up to date; and lines that say why, each once.
+
+        Raises:
+            ConfigurationError: it is made of runs that the command line does not ask for.
+        """
+        self._jobs[job.name] = job.content
+        forced, lines = self._due_pack(job) if isinstance(job, Pack) else self._due_one(job)
+        if forced or not all((self.recipes.results / record).exists() for record in job.records):
+            self.needed.add(job.name)
+        new = [line for line in lines if line not in self._said]
+        self._said.update(new)
+        return forced, new
+
+    def _due_pack(self, pack: Pack) -> tuple[list[str], list[str]]:
+        """A pack runs as a whole if a run that is asked for is out of date."""
+        wanted = self._wanted[pack.content["stage"]]
+        asked = (record for run, record in zip(pack.runs, pack.records, strict=True) if run in wanted)
+        if all(self.recipes.outdated(record) is None for record in asked):
+            return [], []
+        return [f"results/{record}" for record in pack.records], self._reasons[pack.content["stage"]].get(pack.family, [])
+
+    def _due_one(self, job: Job) -> tuple[list[str], list[str]]:
+        """With the raw files that were altered since."""
+        if any(record.startswith("runs/") and record not in self._planned for record in job.content["recipe"]["of"]):
+            named = ", ".join(self._asked[:3])
+            raise ConfigurationError(
+                f"{job.title} is among what this call makes, though it names only {named}. Snakemake takes what follows an "
+                "option such as -R or --until as a part of it: write targets before options, or after --. Ask for all alone"
+            )
+        of_all = job.record in OF_ALL
+        why = self.archived.why(job) if of_all else self.recipes.outdated(job.record)
+        if why is None:
+            return [], []
+        forced = [f"results/{job.record}", *([] if of_all else self.recipes.altered(job.record))]
+        return forced, [f"made again: {job.title}: {why}"] if why else []
+
+    def begin(self) -> None:
+        """Write what jobs are to do, before any of them."""
+        for name, content in self._jobs.items():
+            path = self.recipes.results / "recipes" / f"{name}.json"
+            if not path.exists():
+                files.write_json(path, content)

@@ -1,0 +1,97 @@
+"""What Snakemake is told of a call: what is due, why, and what jobs are to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.configurations import SCHEMA, STUDIES, merged, read
+
+from compositional import files
+from compositional.configuration.configuration import Configuration
+from compositional.planning.plan import Plan
+from compositional.records import provenance
+from compositional.records.places import record_of_run
+
+GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1, 2]}
+TABLE = "results/tables/ablation.csv"
+RUNS = [f"results/runs/digits_concat/cnn/none/lambda=0/seed={seed}/run.json" for seed in (0, 1, 2)]
+
+
+def plan(results, *words, change=None):
+    """Of the figure of three runs, in packs of two."""
+    figures = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
+    sizes = {"pack_size": {"cpu": {"default": 2}, "cuda": {"default": 2}}}
+    config = merged(read("config.yaml", *STUDIES), figures, sizes, change or {})
+    return Plan(Configuration(config, SCHEMA), ["/bin/snakemake", *words], results)
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """The folder in which the three runs were trained as planned."""
+    for pack in plan(tmp_path, TABLE).packs["train"]:
+        for run, record in zip(pack.runs, pack.records, strict=True):
+            made = [tmp_path / record_of_run(run, name) for name in provenance.RUN_RECORDS["run.json"]]
+            for path in made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(path.name)
+            said = {"pack": list(pack.content["runs"]), "device": "cpu", "inputs": {}}
+            recipe = pack.content["common"] | pack.content["runs"][run.path]
+            provenance.write(tmp_path / record, said, recipe, made)
+    return tmp_path
+
+
+def due(plan, stage="train"):
+    return [plan.due(pack) for pack in plan.packs[stage]]
+
+
+def test_what_is_up_to_date_or_not_there_is_not_forced(tmp_path, trained):
+    assert due(plan(trained, TABLE)) == [([], []), ([], [])]
+    assert due(plan(tmp_path / "elsewhere", TABLE)) == [([], []), ([], [])]
+
+
+def test_what_is_outdated_is_forced_with_one_line_for_all_packs_of_a_family(trained):
+    longer = {"tasks": {"digits_concat": {"training": {"steps": 7}}}}
+    (first, reasons), (second, silence) = due(plan(trained, TABLE, change=longer))
+    assert sorted(first + second) == RUNS
+    assert len(reasons) == 1
+    assert reasons[0].startswith("made again: 3 runs of digits_concat/cnn/none: steps ")
+    assert reasons[0].endswith(" -> 7")
+    assert silence == []
+    # A run alone takes nobody along.
+    assert [forced for forced, _ in due(plan(trained, RUNS[0], change=longer))] == [[RUNS[0]]]
+
+
+def test_a_table_says_why_it_is_made_again(trained):
+    asked = plan(trained, TABLE)
+    job = asked.recipes.table("ablation")
+    assert asked.due(job) == ([], [])
+    (trained / "tables").mkdir()
+    (trained / "tables/ablation.csv").write_text("of nobody knows what")
+    asked = plan(trained, TABLE)
+    assert asked.due(job) == (
+        [TABLE.replace(".csv", provenance.SUFFIX)],
+        ["made again: table ablation: no record vouches for what is there"],
+    )
+
+
+def test_a_table_of_runs_that_no_word_of_the_call_asks_for_is_refused(trained):
+    """Snakemake makes all, where the only target is behind -R."""
+    asked = plan(trained, "-R", "plot", "results/figures/ablation.pdf")
+    asked.due(asked.recipes.table("ablation"))
+    other = next(name for name in asked.recipes.figures if name != "ablation")
+    with pytest.raises(ValueError, match=f"table {other} is among .* though it names only results/figures/ablation.pdf"):
+        asked.due(asked.recipes.table(other))
+
+
+def test_a_build_begins_with_what_its_jobs_are_to_do(trained):
+    (trained / "runs/digits_concat/cnn/none/lambda=0/seed=2/run.json").write_text("damaged")
+    asked = plan(trained, TABLE)
+    table = asked.recipes.table("ablation")
+    for job in (*asked.packs["train"], table):
+        asked.due(job)
+    (lost,) = [pack for pack in asked.packs["train"] if pack.runs[0].seed == 2]
+    assert asked.needed == {lost.name, table.name}
+    asked.begin()
+    written = {path.stem: json.loads(path.read_text()) for path in (trained / "recipes").glob("*.json")}
+    assert written == json.loads(files.json_bytes({job.name: job.content for job in (*asked.packs["train"], table)}))
