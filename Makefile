@@ -104,7 +104,7 @@ bench-gpu: env
 	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64
 
 # The project's own pins with another Python, Snakemake or PyTorch, which bring along what they need. In .ends, a folder of its own.
-SNAKEMAKE ?= 9.0.0
+SNAKEMAKE ?= 9.14.0
 TORCH ?= $(shell sed -n 's/^torch==//p' envs/requirements.in)
 test-ends:
 	$(PYTHON) -m venv --clear .ends
