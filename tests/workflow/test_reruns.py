@@ -514,6 +514,8 @@ def test_a_build_that_is_told_less_or_more(built):
     output = built.told("-R", "plot", SMALL, succeeds=False)  # to Snakemake, all, and two things to force
     assert f"is among what this call makes, though it names only {SMALL}. Snakemake takes what follows an option" in output
     assert "MissingInput" not in output
+    output = built.told(SMALL, "--replace-workflow-config", succeeds=False)  # by what is no whole configuration
+    assert "The configuration is wrong" in output
     assert built.tree() == before
     built.configure(learning_rate=0.004)
     train = next(name for name, _ in rules(built.told(SMALL, "-n")) if name.startswith("train"))
