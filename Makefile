@@ -101,7 +101,7 @@ test-gpu: $(VENV)/.development
 	$(RUN) python -m pytest tests/gpu
 
 bench-gpu: env
-	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64
+	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64 --minutes 9
 
 # The project's own pins with another Python, Snakemake or PyTorch, which bring along what they need. In .ends, a folder of its own.
 SNAKEMAKE ?= 9.14.0

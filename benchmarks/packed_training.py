@@ -1,7 +1,7 @@
 """Throughput of packed training against the plain way, side by side in one call.
 
     python benchmarks/packed_training.py                     # this machine's CPU cores
-    python benchmarks/packed_training.py --device cuda --runs 1 4 16 64     # make bench-gpu; docs/gpu.md
+    python benchmarks/packed_training.py --device cuda --runs 1 4 16 64 --minutes 9     # make bench-gpu; docs/gpu.md
     python benchmarks/packed_training.py --problem scan --runs 10 --steps 30 --rounds 6     # where a machine's speed varies
 
 (a) plain: one process a run, standard PyTorch modules (benchmarks/plain.py); on the CPU both as PyTorch does by itself (one
@@ -69,8 +69,8 @@ def splits_of(problem: str, device: str) -> dict:
     return {"train": SequenceSplit(*zip(*pairs, strict=True), source, target, device)}
 
 
-def pack_of(problem: str, runs: int, device: str):
-    """`runs` runs of this project, as one pack."""
+def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None):
+    """`runs` runs of this project, as one pack; batch_size: another than the problem's own."""
     from compositional.models import Model
     from compositional.plugins import defaults, load
     from compositional.regularizers import Regularizer
@@ -90,6 +90,7 @@ def pack_of(problem: str, runs: int, device: str):
     else:
         name, about = "cnn", {"image_shape": (1, 28, 56), "classes": 10}
         settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
+    settings["batch_size"] = batch_size or settings["batch_size"]
     model, models, term = load(Model, f"models.{name}"), defaults(f"models.{name}"), load(Regularizer, "regularizers.entropy")
     if problem == "cogs":
         sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 512, "heads": 4, "feedforward_factor": 1, "dropout": 0.1}
@@ -98,7 +99,7 @@ def pack_of(problem: str, runs: int, device: str):
     return Pack(case, [fresh_state(case, seed, 0.1) for seed in range(runs)], None)
 
 
-def work(way: str, problem: str, runs: int, steps: int, threads: int, device: str) -> dict:
+def work(way: str, problem: str, runs: int, steps: int, threads: int, device: str, batch_size: int | None) -> dict:
     """Time `steps` steps in this process after a warm-up; seconds per step are per step of all its runs."""
     import torch
 
@@ -110,7 +111,7 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
     if way != "packed":
         from plain import Trainer
 
-        trainer = Trainer(problem, splits_of(problem, device), device, compiled=way == "compiled")
+        trainer = Trainer(problem, splits_of(problem, device), device, batch_size, compiled=way == "compiled")
 
         def advance(count: int) -> None:
             for _ in range(count):
@@ -119,7 +120,7 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
         from compositional.stages.shared import devices
 
         devices.resolve(device)
-        pack = pack_of(problem, runs, device)
+        pack = pack_of(problem, runs, device, batch_size)
 
         def advance(count: int) -> None:
             pack.advance(pack.states[0].step + count)
@@ -163,15 +164,24 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
     return result
 
 
-def measure(way: str, problem: str, runs: int, steps: int, processes: int, threads: int, device: str) -> dict | None:
-    """Time `processes` such processes at once; the slowest counts. None where PyTorch cannot compile the
-    model here, or memory is too small for so many runs."""
-    command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(steps)]
-    command += ["--threads", str(threads), "--device", device]
+def measure(options: argparse.Namespace, problem: str, way: str, runs: int, processes: int, threads: int) -> dict | None:
+    """Time `processes` such processes at once; the slowest counts. None where that does not work here, as PyTorch cannot compile
+    the model or memory is too small for so many runs, or where the time is over."""
+    command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(options.steps)]
+    command += ["--threads", str(threads), "--device", options.device]
+    command += ["--batch-size", str(options.batch_size)] if options.batch_size else []
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    printed = [process.communicate()[0] for process in started]
-    if way != "plain" and any(process.returncode for process in started):
-        print(f"{problem}: {way}, {runs} runs, does not work here; the error is above", file=sys.stderr, flush=True)
+    try:
+        end = BEGAN + 60 * options.minutes if options.minutes else None
+        printed = [process.communicate(timeout=end and max(end - time.perf_counter(), 0))[0] for process in started]
+        why = "does not work here; the error is above" if any(process.returncode for process in started) else None
+    except subprocess.TimeoutExpired:
+        why = f"is not measured: {options.minutes:g} minutes are over"
+        for process in started:
+            process.kill()
+            process.communicate()
+    if why:
+        print(f"{problem}: {way}, {runs} runs, {why}", file=sys.stderr, flush=True)
         return None
     results = [json.loads(text.splitlines()[-1]) for text in printed]
     slowest = max(results, key=lambda result: result["step"])
@@ -190,12 +200,17 @@ def main() -> None:
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
     parser.add_argument("--steps", type=int, default=40, help="steps timed")
     parser.add_argument("--rounds", type=int, default=1, help="times that all ways are measured")
+    parser.add_argument(
+        "--batch-size", type=int, help="another than the problems' own, a multiple of 16: tries the program alone"
+    )
+    parser.add_argument("--minutes", type=float, help="what is not measured by then is left out")
     parser.add_argument("--work", choices=["plain", "compiled", "packed"], help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
     if options.work:
-        print(json.dumps(work(options.work, options.problem[0], options.runs[0], options.steps, options.threads, options.device)))
+        told = (options.work, options.problem[0], options.runs[0], options.steps, options.threads, options.device)
+        print(json.dumps(work(*told, options.batch_size)))
         return
     cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
     rows = []
@@ -207,18 +222,20 @@ def main() -> None:
         results = []  # of every round, a result a way
         for number in range(options.rounds):
             print(f"{problem}: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-            result = {
-                label: measure(way, problem, runs, options.steps, processes, threads, options.device)
-                for label, way, runs, processes, threads in ways
-            }
-            ways = [way for way in ways if result[way[0]]]
-            result = {way[0]: result[way[0]] for way in ways}
-            best_plain = max(one["runs_per_hour"] for label, one in result.items() if label.startswith("plain"))
-            results.append([one | {"ratio": one["runs_per_hour"] / best_plain} for one in result.values()])
+            results.append({label: measure(options, problem, *how) for label, *how in ways})
+        ways = [way for way in ways if all(result[way[0]] for result in results)]
+        if {label.startswith("plain") for label, *_ in ways} != {True, False}:
+            print(f"{problem}: left out, as there are not both plain and packed ways to compare", file=sys.stderr)
+            continue
+        for result in results:
+            best_plain = max(result[label]["runs_per_hour"] for label, *_ in ways if label.startswith("plain"))
+            for label, *_ in ways:
+                result[label]["ratio"] = result[label]["runs_per_hour"] / best_plain
         machine = f"on {cores} CPU cores" if options.device == "cpu" else "on CUDA"
         print(f"\n{problem}, {STEPS[problem]} steps a run, {machine}, {options.rounds} rounds")
         print(f"{'way':28} {'ms/run-step':>12} {'runs/hour':>10} {'ratio (range)':>20} {'products':>9} {'of peak':>8} {'MB':>7}")
-        for (label, _, runs, *_), of_way in zip(ways, zip(*results, strict=True), strict=True):
+        for label, _, runs, *_ in ways:
+            of_way = [result[label] for result in results]
             shown = {name: statistics.median(result[name] for result in of_way) for name in of_way[0] if name != "flops"}
             ratios = [result["ratio"] for result in of_way]
             least, greatest = min(ratios), max(ratios)
@@ -230,6 +247,8 @@ def main() -> None:
                 f"{shown['products']:9.0%} {peak:>8} {shown['memory']:7.0f}",
                 flush=True,
             )
+    if not rows:
+        sys.exit("nothing was measured")
     write(rows, options.output, options.device)
 
 

@@ -87,10 +87,11 @@ BATCH = {"scan": 256, "mnist": 64, "cogs": 128}
 
 
 class Trainer:
-    """One run, ready to take steps. compiled: the model by torch.compile."""
+    """One run, ready to take steps. batch_size: another than the problem's own. compiled: the model by torch.compile."""
 
-    def __init__(self, problem: str, splits: dict, device: str, compiled: bool = False) -> None:
+    def __init__(self, problem: str, splits: dict, device: str, batch_size: int | None = None, compiled: bool = False) -> None:
         self.problem, self.data, self.device = problem, splits["train"], device
+        self.batch_size = batch_size or BATCH[problem]
         if problem == "scan":
             self.model, rate = PrimitiveAttention(len(self.data.source), len(self.data.target)), 0.01
         elif problem == "cogs":
@@ -106,7 +107,7 @@ class Trainer:
 
     def step(self) -> None:
         """One gradient step on a batch drawn uniformly with replacement."""
-        rows = torch.randint(len(self.data), (BATCH[self.problem],), device=self.device)
+        rows = torch.randint(len(self.data), (self.batch_size,), device=self.device)
         if self.problem != "mnist":
             loss, penalty = self._sequence_loss(rows)
         else:

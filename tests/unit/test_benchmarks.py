@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from pathlib import Path
 
@@ -17,7 +18,8 @@ import plain
 
 @pytest.mark.parametrize("problem", ["scan", "mnist", "cogs"])
 def test_both_ways_take_a_step(problem):
-    trainer = plain.Trainer(problem, packed_training.splits_of(problem, "cpu"), "cpu")
+    batch_size = 16 if problem == "cogs" else None  # one of its own takes a minute
+    trainer = plain.Trainer(problem, packed_training.splits_of(problem, "cpu"), "cpu", batch_size)
     before = [weight.detach().clone() for weight in trainer.model.parameters()]
     trainer.step()
     moved = [
@@ -25,7 +27,7 @@ def test_both_ways_take_a_step(problem):
     ]
     # Adam's first step is its rate; nothing enters the decoder of SCAN, whose input weights stay.
     assert max(moved) == pytest.approx({"scan": 0.01, "mnist": 0.001, "cogs": 0.0001}[problem], rel=0.01)
-    pack = packed_training.pack_of(problem, 1 if problem == "cogs" else 2, "cpu")
+    pack = packed_training.pack_of(problem, 2, "cpu", batch_size)
     pack.advance(1)
     assert {state.diverged_at for state in pack.states} == {None}
 
@@ -66,3 +68,36 @@ def test_the_two_stream_model_is_the_same_in_standard_modules():
         known = batch.target_mask[run]
         place, step = batch.layout.positions[known].unbind(1)
         torch.testing.assert_close(ours[run][known], logits[place, step], atol=1e-5, rtol=1e-4)
+
+
+def test_what_cannot_be_measured_is_left_out_of_table_and_plot(tmp_path, monkeypatch, capsys):
+    """Also where it works in the first round alone, and where a whole problem has nothing to be compared with."""
+    calls = []
+
+    def measure(options, problem, way, runs, processes, threads):
+        calls.append((problem, way, runs))
+        failing = {("scan", "compiled", 1), ("cogs", "plain", 1), ("cogs", "compiled", 1)}
+        if calls[-1] in failing or (calls[-1] == ("scan", "packed", 4) and calls.count(calls[-1]) == 2):
+            return None
+        numbers = {"runs_per_hour": 10.0 * runs, "step_per_run": 0.1, "memory": 1.0, "roofline": float("nan"), "products": 0.5}
+        return numbers | {"startup": 1.0, "step": 0.1}
+
+    monkeypatch.setattr(packed_training, "measure", measure)
+    words = ["--device", "cuda", "--problem", "scan", "cogs", "--runs", "1", "2", "4", "--rounds", "2"]
+    monkeypatch.setattr("sys.argv", ["packed_training", *words, "--output", str(tmp_path)])
+    packed_training.main()
+    with (tmp_path / "packed_training_cuda.csv").open() as stream:
+        rows = [(row["problem"], row["way"], float(row["ratio_to_plain"])) for row in csv.DictReader(stream)]
+    assert rows == [("scan", "plain", 1.0), ("scan", "packed, 1 a process", 1.0), ("scan", "packed, 2 a process", 2.0)]
+    assert (tmp_path / "packed_training_cuda.png").stat().st_size > 1000
+    assert "cogs: left out" in capsys.readouterr().err
+
+
+def test_what_takes_too_long_or_fails_is_said_and_ended(monkeypatch, capsys):
+    monkeypatch.setattr(packed_training, "BEGAN", packed_training.time.perf_counter() - 60)
+    options = packed_training.argparse.Namespace(steps=1, device="cpu", batch_size=2, minutes=1)
+    assert packed_training.measure(options, "scan", "plain", 1, 2, 1) is None
+    assert "scan: plain, 1 runs, is not measured: 1 minutes are over" in capsys.readouterr().err
+    options = packed_training.argparse.Namespace(steps=1, device="nonsense", batch_size=None, minutes=None)
+    assert packed_training.measure(options, "scan", "packed", 1, 1, 1) is None
+    assert "does not work here; the error is above" in capsys.readouterr().err
