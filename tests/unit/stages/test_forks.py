@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,3 +104,14 @@ def test_a_job_that_is_killed_takes_its_fork_along(job):
     while Path(f"/proc/{fork}").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not Path(f"/proc/{fork}").exists()
+
+
+def test_a_job_of_another_copy_of_the_project_runs_that_copy(job, tmp_path):
+    folder = tmp_path / "copy" / "compositional" / "stages" / "shared"
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent, folder.parents[1]):
+        (package / "__init__.py").touch()
+    shutil.copy(forks.__file__, folder)
+    (tmp_path / "job.py").write_text("import sys, compositional\nprint('torch' in sys.modules, compositional.__file__)")
+    output, errors = job(PYTHONPATH=str(tmp_path / "copy")).communicate()
+    assert output == f"True {tmp_path}/copy/compositional/__init__.py\n", errors

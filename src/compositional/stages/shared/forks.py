@@ -123,6 +123,9 @@ def _become(job: dict[str, Any], descriptors: list[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(job["environment"])
     sys.path[:] = job["path"]
+    # Of this project, too, a job imports what stands in its own files: they may be another copy's.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "compositional"]:
+        del sys.modules[name]
     return job["words"]
 
 
