@@ -135,6 +135,14 @@ MUTATIONS = {
         *("tables/shared/reading.py", "keep_default_na=False", "keep_default_na=True"),
         "tests/unit/tables/test_reading.py",
     ),
+    "a stranger's manifest may have any form": (
+        *("archive/unpacking.py", "if wrong := _misfit(built):", "if wrong := None:"),
+        "tests/unit/archive/test_unpacking.py",
+    ),
+    "a figure may ask for any number of runs": (
+        *("configuration/series.py", "if (count := _runs(grid, members)) > LARGEST:", "if False:"),
+        "tests/unit/configuration/test_configuration.py",
+    ),
     "a download has no limit": (
         *("stages/download.py", "    if size > largest:", "    if False:"),
         "tests/unit/stages/test_download.py",
