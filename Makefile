@@ -89,9 +89,9 @@ reference: env
 report: env
 	$(RUN) snakemake results/report.html
 
-# Two files at a time: much of a build, and nearly all of a Slurm, is waiting. In the order of tests/conftest.py.
+# Three files at a time, on two cores: much of a build, and nearly all of a Slurm, is waiting. In the order of tests/conftest.py.
 test: $(VENV)/.development
-	$(RUN) python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(RUN) python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Shows what the jobs cost, too.
 test-slurm: $(VENV)/.development

@@ -10,6 +10,7 @@ for pack in PACKS["evaluate"]:
             update(pack.outputs),
         log:
             f"results/logs/evaluate/{pack.label}.log",
+        priority: FIRST
         conda:
             "../envs/environment.yaml"
         threads: 1

@@ -7,7 +7,7 @@ rule split:
     log:
         "results/logs/split/{task}.log",
     # Before any training: the longest may wait for the last split.
-    priority: 1 + max((pack.work for pack in PACKS["train"]), default=0)
+    priority: FIRST
     localrule: True
     conda:
         "../envs/environment.yaml"

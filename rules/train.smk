@@ -1,3 +1,6 @@
+# The priority of what goes before training that waits. Of evaluations, too, little should be ready: whenever a job ends, Snakemake
+# looks at all inputs of all that is.
+FIRST = 1 + max((pack.work for pack in PACKS["train"]), default=0)
 # One rule per pack: its runs train together in one process (compositional.planning.packs says which). A run that exists is not
 # trained again: the job finds it in results/store, addressed by all that it depends on.
 for pack in PACKS["train"]:

@@ -93,8 +93,9 @@ def test_another_configuration_has_results_of_its_own_and_shares_runs(built, sha
     existing, before = entries(shared), built.read(*MADE)
     assert len(existing) == 2
     assert not entries(built.folder / "results/store")
-    (tmp_path / "sbatch").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "sbatch").chmod(0o755)
+    for name, code in (("sinfo", 0), ("sbatch", 1)):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("COMPOSITIONAL_STORE", str(shared))
     (built.folder / "fewer.yaml").write_text(yaml.safe_dump(ablation(seeds=[0])))

@@ -23,9 +23,9 @@ FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # where the package has another name
 
 
-def _without_documentation(tree: ast.Module) -> ast.Module:
-    """Without docstrings, and without what describes an option beside its default."""
-    for node in ast.walk(tree):
+def _take_out_documentation(nodes: list[ast.AST]) -> None:
+    """Docstrings, and what describes an option beside its default; nodes: all of a tree."""
+    for node in nodes:
         if isinstance(node, ast.Dict):
             names = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
             if {"default", "description"} <= set(names):
@@ -36,7 +36,6 @@ def _without_documentation(tree: ast.Module) -> ast.Module:
             and ast.get_docstring(node, clean=False) is not None
         ):
             node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
-    return tree
 
 
 def _dump(node: object) -> str:
@@ -45,18 +44,22 @@ def _dump(node: object) -> str:
         return f"[{', '.join(map(_dump, node))}]"
     if not isinstance(node, ast.AST):
         return ascii(node)  # which characters repr escapes differs, too
-    fields = {name: value for name, value in ast.iter_fields(node) if value is not None and value != []}
-    if isinstance(node, ast.JoinedStr):
-        # The text of an f-string comes in different pieces; in single characters it is the same.
-        parts = [str(part.value) if isinstance(part, ast.Constant) else [part] for part in node.values]
-        fields["values"] = [*chain.from_iterable(parts)]
-    return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields.items())})"
+    fields = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(node, ast.JoinedStr):
+            # The text of an f-string comes in different pieces; in single characters it is the same.
+            parts = [str(part.value) if isinstance(part, ast.Constant) else [part] for part in node.values]
+            fields.append(f"values={_dump([*chain.from_iterable(parts)])}")
+        elif value is not None and value != []:
+            fields.append(f"{name}={_dump(value)}")
+    return f"{type(node).__name__}({', '.join(fields)})"
 
 
-def _imports(tree: ast.Module, path: Path, root: Path) -> set[str]:
-    """Full names of all that the module at `path` imports; of "from a import b" both a and a.b."""
+def _imports(nodes: list[ast.AST], path: Path, root: Path) -> set[str]:
+    """Full names of all that the module at `path` imports; of "from a import b" both a and a.b. nodes: all of its tree."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -82,8 +85,10 @@ def _files(names: set[str], root: Path) -> set[Path]:
 @cache
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]:
     """Digest of a file's code, the project files and the libraries that it imports."""
-    tree = _without_documentation(parsed(path))
-    names = _imports(tree, path, root)
+    tree = parsed(path)
+    nodes = list(ast.walk(tree))
+    _take_out_documentation(nodes)
+    names = _imports(nodes, path, root)
     libraries = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {root.name}
     return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_files(names, root)), frozenset(libraries)
 

@@ -144,12 +144,12 @@ def _first(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def _check(payload: bytes, dataset: str, path: Path) -> None:
+def _check(payload: bytes, entry: dict, path: Path) -> None:
     """Raise ValueError unless a file is the one that its entry names, by sha256 or by the identity that git gives a file.
 
     Where nothing is published, it must be what was fetched first.
     """
-    entry, digest = _described(dataset).FILES[path.name], hashlib.sha256(payload).hexdigest()
+    digest = hashlib.sha256(payload).hexdigest()
     if "git_blob" in entry:
         kind, known = "git blob", entry["git_blob"]
         digest = hashlib.sha1(f"blob {len(payload)}\0".encode() + payload, usedforsecurity=False).hexdigest()
@@ -170,7 +170,7 @@ def verify(dataset: str, path: Path) -> None:
         ValueError: it is not what was published, or fetched at first. It is removed, so that the next call fetches it anew.
     """
     try:
-        _check(path.read_bytes(), dataset, path)
+        _check(path.read_bytes(), _described(dataset).FILES[path.name], path)
     except ValueError as error:
         path.unlink()
         raise ValueError(
@@ -199,7 +199,7 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
     for source in order:
         try:
             payload = ways[source]()
-            _check(payload, dataset, destination)
+            _check(payload, entry, destination)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else ""
             failures.append(f"  - {source}: {type(error).__name__}: {reason}")
