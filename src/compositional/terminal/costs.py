@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +16,7 @@ from statistics import median
 
 from compositional.records.places import STAGES
 
-TABLE = Path(__file__).with_suffix(".csv")  # of some figures on an Intel Xeon (Emerald Rapids) that had other work, too
+TABLE = Path(__file__).with_suffix(".csv")  # of some figures on an Intel Xeon (Emerald Rapids), some while it had other work, too
 START = 1.0  # seconds until a job begins its work: it is a fork of a process that has imported what jobs need
 OTHERWISE = 5.0  # seconds of a split, a table or a figure of which nothing is known
 LOOKED_AT = 5  # runs of a family whose records are read
@@ -48,12 +49,14 @@ def _of_runs(stage: str, folder: Path) -> float | None:
 
 
 def _of_split(results: Path, task: str) -> float | None:
-    """By Snakemake's benchmark of the job that made it last."""
+    """By the log of the job that made it last."""
     try:
-        with (results / "benchmarks" / "split" / f"{task}.tsv").open(newline="", encoding="utf-8") as stream:
-            return max(0.0, float(next(csv.DictReader(stream, delimiter="\t"))["s"]) - START)
-    except (OSError, ValueError, KeyError, StopIteration):
+        found = re.search(
+            r"^took ([\d.]+) s,", (results / "logs" / "split" / f"{task}.log").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    except (OSError, ValueError):
         return None
+    return float(found[1]) if found else None
 
 
 def _of_the_like(stage: str, name: str) -> float | None:
@@ -99,7 +102,7 @@ def measured(results: Path) -> Iterator[tuple[str, str, str]]:
         for folder in sorted((results / "runs").glob("*/*/*")):
             if (seconds := _of_runs(stage, folder)) is not None:
                 yield stage, str(folder.relative_to(results / "runs")), f"{seconds:.3g}"
-    for path in sorted((results / "benchmarks" / "split").glob("*.tsv")):
+    for path in sorted((results / "logs" / "split").glob("*.log")):
         if (seconds := _of_split(results, path.stem)) is not None:
             yield "split", path.stem, f"{seconds:.3g}"
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 
 import pytest
 
+from compositional.stages.shared.job import told
 from compositional.terminal import costs
 from compositional.terminal.costs import Costs, measured, words
 
@@ -42,10 +45,15 @@ def test_what_the_table_lacks_is_as_what_is_most_like_it(tmp_path):
     assert known.seconds("represent", "a/cnn/none") is None
 
 
-def test_splits_are_known_by_snakemakes_benchmarks(tmp_path):
-    (tmp_path / "benchmarks/split").mkdir(parents=True)
-    (tmp_path / "benchmarks/split/b.tsv").write_text("s\th:m:s\n25.0\t0:00:25\n")
-    assert Costs(tmp_path).seconds("split", "b") == pytest.approx(25.0 - costs.START)
+def test_splits_are_known_by_the_logs_of_their_jobs(tmp_path, monkeypatch):
+    (tmp_path / "split.json").write_text('{"recipe": {"of": {}}}')
+    log = tmp_path / "logs/split/b.log"
+    monkeypatch.setattr(sys, "argv", ["split.py", str(tmp_path / "split.json"), str(log)])
+    with told():
+        time.sleep(0.3)
+    assert Costs(tmp_path).seconds("split", "b") == pytest.approx(0.3, abs=0.25)
+    log.write_text("without its end\n")
+    assert Costs(tmp_path).seconds("split", "b") == 7.0
     assert Costs(tmp_path).seconds("split", "a") == 7.0
 
 
