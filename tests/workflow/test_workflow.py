@@ -180,7 +180,7 @@ def test_two_calls_that_begin_together_both_find_what_their_jobs_are_to_do(built
     ("file", "old", "new", "expected"),
     [
         ("src/compositional/figures/shared/style.py", '"font.size": 9', '"font.size": 8', {"plot"}),
-        ("src/compositional/figures/ablation.py", "clip_on=False", "clip_on=True", {"plot"}),
+        ("src/compositional/figures/ablation.py", "0.05 * dot", "0.06 * dot", {"plot"}),
         (
             "src/compositional/stages/aggregate.py",
             "columns: dict[str, tuple[str, ...]] = {}",

@@ -6,7 +6,6 @@ from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -61,16 +60,7 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, pla
 
     intervals.line_of_means(axes, rows, "lambda", move, shade, label, line)
     diverged = rows[rows.value.isna()]["lambda"]
-    axes.scatter(
-        move(diverged, 0),
-        np.zeros(len(diverged)),
-        marker="x",
-        s=30,
-        color=shade,
-        clip_on=False,
-        zorder=5,
-        **style.named_diverged(diverged),
-    )
+    intervals.crosses(axes, move(diverged, 0), shade, 30)
 
 
 def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict[str, Any]) -> None:

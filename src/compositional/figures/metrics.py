@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from compositional.figures.shared import page, paired, style, words
+from compositional.figures.shared import intervals, page, paired, style, words
 
 SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
 PARAMETERS = {
@@ -74,19 +74,7 @@ def _against_lambda(axes: Axes, rows: pd.DataFrame, models: list[str], options: 
             shade = shades[name]
             axes.scatter(line["lambda"], line.value, s=9, color=shade, marker=marker, alpha=0.4, linewidths=0)
             lost = line["lambda"][line.value.isna()]
-            bottom = axes.get_xaxis_transform()
-            axes.scatter(
-                lost,
-                0 * lost,
-                transform=bottom,
-                marker="x",
-                s=20,
-                color=shade,
-                linewidths=1,
-                clip_on=False,
-                zorder=5,
-                **style.named_diverged(lost),
-            )
+            intervals.crosses(axes, lost, shade, 20, linewidths=1, transform=axes.get_xaxis_transform())
             means = line.groupby("lambda").value.mean()
             null = line.groupby("lambda")[["low", "high", "shuffled"]].mean().dropna()
             axes.fill_between(null.index, null.low, null.high, color=shade, alpha=0.12, linewidth=0, zorder=0)

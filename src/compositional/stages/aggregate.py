@@ -12,8 +12,7 @@ from compositional.records import integrity, provenance
 from compositional.records.places import record_of, sources_of
 from compositional.runs import Run
 from compositional.tables import Table, reader_of
-
-KEY = ("task", "model", "regularizer", "lambda", "seed")
+from compositional.tables.shared.reading import RUN
 
 
 class MixedError(ValueError):
@@ -79,7 +78,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
         named = "; ".join(f"of {name}: {', '.join(own)}" for name, own in columns.items())
         raise ValueError(f"columns differ, {named}. A figure's SOURCE must not mix them")
     first = next(iter(read))
-    files.write_csv(destination, (*(KEY[:1] if first == "split" else KEY), *columns[first]), rows)
+    files.write_csv(destination, (*(RUN[:1] if first == "split" else RUN), *columns[first]), rows)
 
 
 def _as_they_are(paths: dict[Run, Path]) -> tuple[tuple[str, ...], list[tuple]]:

@@ -73,6 +73,7 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
         plt.close(figure)
 
 
-def cropped() -> bool:
-    """Whether a figure that is `drawn` is saved without its margins."""
-    return plt.rcParams["savefig.bbox"] == "tight"
+def rendering() -> tuple[float, float | None]:
+    """How a figure that is `drawn` is saved: pixels per inch, and inches around what is cropped (None: the page as it is)."""
+    cropped = plt.rcParams["savefig.bbox"] == "tight"
+    return plt.rcParams["savefig.dpi"], plt.rcParams["savefig.pad_inches"] if cropped else None

@@ -15,8 +15,9 @@ from compositional import plugins
 from compositional.files import write_json
 from compositional.records import integrity
 from compositional.runs import Run
-from compositional.stages.aggregate import KEY, aggregate
+from compositional.stages.aggregate import aggregate
 from compositional.tables import Table
+from compositional.tables.shared.reading import RUN
 
 
 def sources(table: Table, task: str, folder: Path) -> dict:
@@ -48,7 +49,7 @@ def test_a_reader_makes_rows_of_all_that_it_reads(name, tmp_path, monkeypatch):
     monkeypatch.setattr(integrity, "verify", lambda path: None)  # no record stands for these files
     aggregate(list(found.values()), tmp_path / "table.csv")
     made = pd.read_csv(tmp_path / "table.csv")
-    assert tuple(made.columns) == ((KEY[:1] if table.SOURCE == "split" else KEY) + table.COLUMNS)
+    assert tuple(made.columns) == ((RUN[:1] if table.SOURCE == "split" else RUN) + table.COLUMNS)
     assert len(made) == len(rows)
 
 

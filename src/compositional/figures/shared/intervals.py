@@ -1,10 +1,11 @@
-"""Means of runs with 95 % intervals, as a line."""
+"""Means of runs with 95 % intervals, as a line, and the runs that diverged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -34,4 +35,11 @@ def line_of_means(
         linewidth=1.4,
         marker="o",
         markersize=3.5,
+    )
+
+
+def crosses(axes: Axes, at: pd.Series, shade: str, size: float, **look: Any) -> None:
+    """Runs that diverged, as crosses at 0, by their places on the axis."""
+    axes.scatter(
+        at, np.zeros(len(at)), marker="x", s=size, color=shade, clip_on=False, zorder=5, **style.named_diverged(at), **look
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from compositional.figures.shared import style
+from compositional.tables.shared import reading
 
 KEY = ["task", "model", "seed"]
-RUN = ["task", "model", "regularizer", "lambda", "seed"]
+RUN = [*reading.RUN]
 
 
 def gains(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,10 @@ def start(environment: MutableMapping[str, str]) -> None:
     _STARTED.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={**environment, **ONE_THREAD}))
 
 
-def _of_python() -> dict[str, Any]:
+def _in_common(python: list[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """What a job and the process that it is forked from must have in common."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OF_SHELLS and not name.startswith(_OWN)}
-    return {"prefix": sys.prefix, "version": sys.version, "environment": kept}
+    kept = {name: value for name, value in environment.items() if name not in _OF_SHELLS and not name.startswith(_OWN)}
+    return python, kept
 
 
 def serve(address: str) -> list[str]:
@@ -60,7 +60,7 @@ def serve(address: str) -> list[str]:
 
     Returns in the forks, with the words of the job's command; else with none.
     """
-    own = _of_python()
+    own = _in_common([sys.prefix, sys.version], os.environ)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for jobs; this process ends when the build does
     for name in LIBRARIES:
         importlib.import_module(name)
@@ -79,7 +79,7 @@ def serve(address: str) -> list[str]:
                     connection = listener.accept()[0]
                     data, descriptors, _, _ = socket.recv_fds(connection, _LARGEST, 3)
                     job = json.loads(data or "{}")
-                    if job.get("python") != own:
+                    if not job or _in_common(job["python"], job["environment"]) != own:
                         connection.close()
                     elif process := os.fork():
                         connection.send(b"begun")
@@ -137,7 +137,7 @@ def hand_over(words: list[str]) -> int | None:
         "folder": os.getcwd(),
         "environment": dict(os.environ),
         "path": sys.path,
-        "python": _of_python(),
+        "python": [sys.prefix, sys.version],
     }
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(address)

@@ -19,10 +19,8 @@ from matplotlib.lines import Line2D
 from compositional.records.order import in_order
 from compositional.runs import Run
 from compositional.stages import plot
-from compositional.tables.shared.reading import read_table
+from compositional.tables.shared.reading import RUN, read_table
 
-DPI = 200
-KEYS = ("task", "model", "regularizer", "lambda", "seed")
 _TAG = 1e-13  # of a value, from one row of a table to the next
 _NONE = (None, "None", "none", "", " ")  # markers of lines that have none
 
@@ -69,22 +67,23 @@ def points(recipe: dict[str, Any], table: Path) -> tuple[tuple[float, float], li
         recipe: of the figure, as its record has it: `module`, `options` and their `order`. table: its table, as CSV.
     """
     shown = read_table(table)
-    if not {*KEYS, "split", "metric", "value"} <= {*shown}:
+    if not {*RUN, "split", "metric", "value"} <= {*shown}:
         return (1.0, 1.0), []
     rows, places = tagged(shown)
     found = []
     with plot.drawn(recipe["module"], rows, in_order(recipe["options"], recipe["order"])) as (figure, _):
-        figure.set_dpi(DPI)
+        dpi, margin = plot.rendering()
+        figure.set_dpi(dpi)
         figure.draw_without_rendering()
-        box = figure.get_tightbbox().padded(0.1) if plot.cropped() else figure.bbox_inches
+        box = figure.bbox_inches if margin is None else figure.get_tightbbox().padded(margin)
         for data, pixels in _marks(figure):
             for place in range(len(data)):
                 row = next((places[float(value)] for value in data[place] if float(value) in places), None)
                 if row is not None:
                     x, y = pixels[place]
                     one = shown.iloc[row]
-                    task, model, term, strength, seed = (one[key] for key in KEYS)
+                    task, model, term, strength, seed = (one[key] for key in RUN)
                     run = Run(task, model, term, float(strength), int(seed))
                     said = f"{one['split']} {one['metric']} {one['value']:.4g}"
-                    found.append(Point(x - box.x0 * DPI, box.y1 * DPI - y, run, said))
-    return (box.width * DPI, box.height * DPI), found
+                    found.append(Point(x - box.x0 * dpi, box.y1 * dpi - y, run, said))
+    return (box.width * dpi, box.height * dpi), found

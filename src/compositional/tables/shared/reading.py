@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+# Columns that together name the run of a row.
+RUN = ("task", "model", "regularizer", "lambda", "seed")
 # Columns of names and words. pandas takes some for missing: "null", "nan", "NA", "None".
 TEXTS = ("task", "model", "regularizer", "split", "metric", "input", "target", "prediction", "representation", "item")
 MISSING = ["", "nan", "NaN", "NA"]
