@@ -1,4 +1,4 @@
-"""Descriptions of colored shapes and their codes, one pair a line."""
+"""Descriptions of colored shapes and their codes, one pair per line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 FILES = {
     "pairs.tsv": {
-        "sha256": "79aecae73bde5d3d36d2cd83290f4a38e2f4f0df27eef1ecf53155d1e98425e9",  # as from sha256sum
-        "bytes": 5961,  # a larger download is refused before all of it is there
+        "sha256": "79aecae73bde5d3d36d2cd83290f4a38e2f4f0df27eef1ecf53155d1e98425e9",  # the output of sha256sum
+        "bytes": 5961,  # a larger download is stopped
         "mirror": "my_colors/pairs.tsv",  # below the mirror folder
         "url": "https://example.org/my_colors/pairs.tsv",  # where it is published
     }

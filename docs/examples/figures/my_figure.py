@@ -1,4 +1,4 @@
-"""Test accuracy against lambda, a line per task."""
+"""Test accuracy against lambda, one line per task."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 
 from compositional.figures.shared import words
 
-SOURCE = "metrics.csv"  # of every run: the rows of the table are task, model, regularizer, lambda, seed, split, metric, value
+SOURCE = "metrics.csv"  # of every run; the columns of the table are task, model, regularizer, lambda, seed, split, metric, value
 PARAMETERS = {
-    "metric": {"type": "string", "default": "accuracy", "description": "what is shown of the test set"},
+    "metric": {"type": "string", "default": "accuracy", "description": "what is drawn, on the test set"},
 }
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption; numbers in it come from the table."""
+    """The figure and its caption, whose numbers come from the table."""
     rows = table[(table.split == "test") & (table.metric == options["metric"])]
     means = rows.groupby(["task", "lambda"]).value.mean().unstack("task")
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")

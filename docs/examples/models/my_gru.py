@@ -1,4 +1,4 @@
-"""A GRU reads, a GRU writes: an ordinary torch.nn.Module, of one run."""
+"""One GRU reads, another writes: an ordinary torch.nn.Module for one run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 KIND = "sequence"
-REPRESENTATIONS = {"word_embedding": "words", "encoder_states": "states"}  # name: the submodule whose output it is
+REPRESENTATIONS = {"word_embedding": "words", "encoder_states": "states"}  # name: the submodule that outputs it
 PARAMETERS = {
     "width": {"type": "integer", "minimum": 1, "default": 64, "description": "width of embeddings and states"},
 }
 
 
 class Network(nn.Module):
-    """Of one run: no run axis, no other run."""
+    """The network of one run: it has no run axis and knows no other run."""
 
     def __init__(self, parameters: dict, task: dict) -> None:
         super().__init__()

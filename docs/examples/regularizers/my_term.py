@@ -1,4 +1,4 @@
-"""Small encoder states: R = mean over width and batch, sum over an input's words, of h^2."""
+"""Small encoder states: R = h^2, mean over width and batch, sum over an input's words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PARAMETERS: dict = {}
 
 
 def penalty(step: Step) -> Tensor:
-    """One number per run, (R,): values (R, B, S, D) and the mask (R, B, S) of words that are no padding; R is the axis of runs."""
+    """One number per run, (R,). Values are (R, B, S, D); the mask (R, B, S) marks words that are not padding. Axis 0: runs."""
     (shown,) = step.named(REPRESENTATIONS)
     squares = shown.values.square().mean(-1) * shown.mask
     return squares.sum((1, 2)) / squares.shape[1]  # never over axis 0

@@ -12,12 +12,12 @@ from compositional.tasks.shared import sentence_pairs
 KIND = "sequence"
 DATASET = "my_colors"
 PARAMETERS = {
-    "held_out": {"type": "string", "default": "blue star", "description": "words that stand together in the test set alone"},
+    "held_out": {"type": "string", "default": "blue star", "description": "words that occur together only in the test set"},
 }
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Every pair is in one of the two; no input of the test set may occur in training, which is checked."""
+    """Every pair is in one of the two members. The workflow checks that no test input occurs in training."""
     members: dict[str, list] = {"train": [], "test": []}
     for pair in my_colors.load(raw):
         members["test" if parameters["held_out"] in pair[0] else "train"].append(pair)

@@ -1,4 +1,4 @@
-"""A split of SCAN: "opposite" is trained with all verbs but one."""
+"""A split of SCAN: training has "opposite" with all verbs except one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARAMETERS = {
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Training: commands without "<verb> opposite"; test: those with it. Reads no file, SCAN is generated."""
+    """Training has the commands without "<verb> opposite", the test set those with it. SCAN is generated: no file is read."""
     members: dict[str, list] = {"train": [], "test": []}
     for command, actions in scan.commands():
         held_out = f"{parameters['verb']} opposite" in command
