@@ -1,4 +1,6 @@
-"""What a batch is. A kind of task is a module with what `Kind` says. Its literals are read without importing it.
+"""Kinds of tasks: what an example and a batch are made of. A kind is a module that defines what `Kind` lists.
+
+The literals of a kind's module are read without importing it.
 
 R is the number of runs that compute together, B the examples of a batch.
 """
@@ -16,59 +18,59 @@ if TYPE_CHECKING:
 
 
 class Batch(Protocol):
-    """Examples of R runs, as the model sees them, with their targets. Losses and metrics have no unit."""
+    """Examples of R runs, as the model sees them, and their targets. Losses and metrics have no unit."""
 
     def output_shape(self, about: dict[str, Any]) -> tuple[int | None, ...]:
-        """Shape of one run's outputs, without the run axis; None: any size. about: task.json."""
+        """Shape of one run's outputs, without the run axis; None stands for any size. about: the content of task.json."""
 
     def single(self) -> Any:
-        """What a `class Network` (`training.networks`) is given, which knows one run and no run axis: this batch, R being 1."""
+        """This batch of a single run (R = 1) without the run axis, as a `class Network` (`training.networks`) takes it."""
 
     def packed(self, outputs: Tensor) -> Tensor:
-        """What a `class Network` gives, (B, ...), as a model gives it for a lone run: (1, ...)."""
+        """Outputs of a `class Network`, (B, ...), in the form that a model returns for a single run: (1, ...)."""
 
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
-        """Parts of the loss: the model's outputs (R, ...) -> (R, N), whose sum over N is that over the batch's examples.
+        """Parts of the loss: outputs (R, ...) -> (R, N). Their sum over N is the sum of the losses of the batch's examples.
 
         loss: one of the kind's LOSSES.
 
         Raises:
-            ValueError: this task's targets have no such loss.
+            ValueError: this loss does not fit the task's targets.
         """
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """What `losses` gives, summed over each example's parts: (R, N) -> (R, B)."""
+        """The result of `losses`, summed over the parts of each example: (R, N) -> (R, B)."""
 
     def metrics(self, outputs: Tensor) -> dict[str, Tensor]:
-        """What evaluation reports besides the loss, as "accuracy": a value an example, (R, B), by name."""
+        """What evaluation reports besides the loss, such as "accuracy": by name, one value per example, (R, B)."""
 
 
 @runtime_checkable
 class Influenced(Batch, Protocol):
-    """A batch that tells the relevant component of its examples from the redundant one."""
+    """A batch that distinguishes the relevant component of its examples from the redundant one."""
 
     def influence(self, forward: Callable[[Self, Callable[..., Tensor]], Tensor], about: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Norms of the output's gradient with respect to the relevant and the redundant component, (R, B) each.
 
         Args:
             forward: (batch, tap) -> outputs.
-            about: task.json.
+            about: the content of task.json.
 
         Raises:
-            ValueError: this task does not say which of its components is redundant.
+            ValueError: the task does not declare which of its components is redundant.
         """
 
 
 @runtime_checkable
 class Margined(Batch, Protocol):
-    """A batch of which single outputs can be recorded."""
+    """A batch whose examples' margins can be recorded one by one."""
 
     def margins(self, outputs: Tensor) -> Tensor:
-        """How far each example is on its target's side, (R, B): positive where it is right."""
+        """Distance of each example's output from the decision boundary, (R, B): positive if the prediction is right."""
 
 
 class Imaged(Batch, Protocol):
-    """A batch of images, whatever their targets: what a convolutional network needs."""
+    """A batch of images with any kind of target, as a convolutional network needs it."""
 
     @property
     def images(self) -> Tensor:
@@ -76,16 +78,16 @@ class Imaged(Batch, Protocol):
 
 
 class Recombined(Batch, Protocol):
-    """A batch whose examples have two components, the second of which must not matter or can be exchanged."""
+    """A batch of examples with two components, where the second does not affect the target or can be exchanged."""
 
     def partner(self) -> Tensor:
-        """For each row its partner, (B,)."""
+        """The index of each row's partner, (B,)."""
 
     def recombine(self) -> Self:
-        """Each row's first component with its partner's second one."""
+        """The batch in which each row combines its first component with its partner's second one."""
 
     def exchanged(self, exchange: str) -> Self:
-        """The batch after an exchange that must not change its outputs; `exchange` as in `regularizers.recombination`."""
+        """The batch after an exchange that should not change its outputs; `exchange` as in `regularizers.recombination`."""
 
 
 class Split(Protocol):
@@ -95,58 +97,58 @@ class Split(Protocol):
         """The number of examples."""
 
     def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
-        """What makes a batch of rows (R, batch_size) as `draw` gives them, for many steps: all its batches have one shape.
+        """A function that turns rows (R, batch_size), as `draw` returns them, into a batch. All its batches have the same shape.
 
         Raises:
-            ValueError: there is no batch of this size.
+            ValueError: the split has no batches of this size.
         """
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Rows (steps, batch_size) of one run's training batches. They depend on the key, the step and the size alone."""
+        """Rows (steps, batch_size) of one run's training batches. They depend only on the key, the step and the size."""
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> Sequence[tuple[Tensor, Batch]]:
-        """All examples, or about `limit` of them, the same for every run: pairs (rows (n,), batch).
+        """All examples, or about `limit` of them, the same for every run, as pairs (rows (n,), batch).
 
-        A batch holds the examples `rows` first; what follows them is filling.
+        A batch starts with the examples `rows`; examples after these are padding.
         """
 
 
 @runtime_checkable
 class Described(Split, Protocol):
-    """A split whose single examples have names."""
+    """A split that can name each of its examples."""
 
     def describe(self, rows: Tensor) -> list[str]:
-        """A name of each of the examples `rows` (n,), as it stands in a metric."""
+        """A name for each of the examples `rows` (n,), as metrics contain it."""
 
 
 @runtime_checkable
 class Composed(Split, Protocol):
-    """A split whose examples are made of known components: combinations (n, C), the item of each."""
+    """A split whose examples are made of known components. combinations: (n, C), the item of each component."""
 
     combinations: np.ndarray
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a module here defines; what has a default, where it needs that."""
+    """The contract of a module in this folder. Names with a default are optional."""
 
-    # The losses that its batches have, of those that `training.loss` names.
+    # Which of the losses of `training.loss` its batches can compute.
     LOSSES: tuple[str, ...]
-    # load(folder, device): the members of a split task by name; `folder` as stage split writes it.
+    # load(folder, device): the members of a split task by name; `folder` is what the stage split wrote.
     load: Callable[[Path, str], dict[str, Split]]
-    # What a task of this kind must say of itself in task.json, beside what `tasks` asks of every task.
+    # Keys that a task of this kind must write to task.json, in addition to those that `tasks` requires of every task.
     SAID: tuple[str, ...] = ()
-    # Columns of its training set, and of which of the library's features each may be; (): of any.
+    # Columns of its training set, and the types of `datasets` features that each may have; (): any type.
     COLUMNS: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    # The number that divides training.batch_size.
+    # training.batch_size must be a multiple of this number.
     BATCH_MULTIPLE: int = 1
-    # The option of its tasks that says how many training examples there are, if every batch holds them all.
+    # If every batch holds all training examples: the option of its tasks that states their number.
     FULL_BATCH: str | None = None
-    # Its batches are `Influenced`, as training.influence_examples needs.
+    # Its batches are `Influenced`, which training.influence_examples needs.
     INFLUENCE: bool = False
-    # Its splits are `Described`, its batches `Margined`, as training.record_outputs needs.
+    # Its splits are `Described` and its batches `Margined`, which training.record_outputs needs.
     MARGINS: bool = False
-    # Stage represent can show its test set to a network: splits are `kinds.sequence.SequenceSplit`s, or batches are
+    # The stage represent can show its test set to a network: splits are `kinds.sequence.SequenceSplit`s, or batches are
     # `kinds.shared.labelled.Labelled`.
     REPRESENTED: bool = False
     # Figures can show its examples: splits are `kinds.image.ImageSplit`s.

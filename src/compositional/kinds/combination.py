@@ -19,47 +19,51 @@ COLUMNS = {"items": (), "target": ("Value",), "set": ("Value",)}
 
 
 class Targeted:
-    """Mixed into batches: a dataclass with `targets` (R, B). The model's outputs are (R, B, K), one column a fitted machine.
+    """Mixin for batches: dataclasses with `targets` (R, B). The model's outputs are (R, B, K), one column per fitted machine.
 
-    signs: whether the targets are -1 and 1, of which only the sign must be right, or whole numbers.
+    signs: True if the targets are -1 and 1, of which only the sign must be right; False if they are whole numbers.
     """
 
     targets: Tensor
     signs: bool
 
     def output_shape(self, about: dict) -> tuple[int | None, ...]:
-        """Of one run's outputs: (B, K)."""
+        """Shape of one run's outputs: (B, K)."""
         return self.targets.shape[1], None
 
     def packed(self, outputs: Tensor) -> Tensor:
-        """A lone run's outputs with a run axis: (B, K) -> (1, B, K)."""
+        """Adds the run axis to a single run's outputs: (B, K) -> (1, B, K)."""
         return outputs.unsqueeze(0)
 
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
         """Loss of every example, the mean over the columns: (R, B, K) -> (R, B).
 
-        loss: "squared": (f - y)^2; "logistic": log(1 + exp(-y f)), of a sign.
+        loss: "squared": (f - y)^2; "logistic": log(1 + exp(-y f)), where y is a sign.
+
+        Raises:
+            ValueError: the loss is logistic and the targets are not signs.
         """
         return self.column_losses(outputs, loss).mean(-1)
 
     def column_losses(self, outputs: Tensor, loss: str) -> Tensor:
-        """The same, a column each: (R, B, K)."""
+        """The losses before the mean over the columns: (R, B, K)."""
         targets = self.targets.unsqueeze(-1)
         if loss == "squared":
             return (outputs - targets).square()
         if not self.signs:
             raise ValueError("training.loss: 'logistic' is for targets that are signs, this task's are numbers; take 'squared'")
-        # Vectors and what is left over at the end are computed by different code, so every run's numbers fill whole vectors.
+        # The library computes full vectors and the remainder at the end by different code. Padding makes every run's numbers fill
+        # full vectors.
         margins = (targets * outputs).flatten(1)
         whole = functional.pad(margins, (0, -margins.shape[1] % 64))
         return functional.softplus(-whole)[:, : margins.shape[1]].view_as(outputs)
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """The same, (R, B): an example has one loss."""
+        """The losses unchanged, (R, B): each example has one."""
         return losses
 
     def metrics(self, outputs: Tensor) -> dict[str, Tensor]:
-        """What is reported besides the loss: a value an example, (R, B), by name."""
+        """What is reported besides the loss: by name, one value per example, (R, B)."""
         return {"accuracy": self.correct(outputs)}
 
     def correct(self, outputs: Tensor) -> Tensor:
@@ -67,7 +71,7 @@ class Targeted:
         return self.column_correct(outputs).to(outputs.dtype).mean(-1)
 
     def column_correct(self, outputs: Tensor) -> Tensor:
-        """Whether the sign is right, or the target the nearest whole number: (R, B, K) of bool."""
+        """Whether the sign is right or, for numbers, the target is the nearest whole number: (R, B, K) of bool."""
         targets = self.targets.unsqueeze(-1)
         return outputs * targets > 0 if self.signs else (outputs - targets).abs() < 0.5
 
@@ -91,12 +95,12 @@ class Batch(Targeted):
         return torch.cat(parts, -1).to(torch.float32)
 
     def single(self) -> Tensor:
-        """What a `Network` of one run is given: the one-hot vectors, (B, sum of sizes)."""
+        """Input of a `Network`, which computes one run: the one-hot vectors, (B, sum of sizes)."""
         return self.one_hot()[0]
 
 
 class CombinationSplit(LabelledSplit[Batch]):
-    """One member of a split symbolic task as tensors on a device. `combinations` (n, C) are its items, for the analysis."""
+    """One member of a split symbolic task as tensors on a device. `combinations` (n, C) holds its items, for analyses."""
 
     def __init__(
         self, items: np.ndarray, targets: np.ndarray, sets: np.ndarray, sizes: tuple[int, ...], signs: bool, device: str
@@ -112,7 +116,7 @@ class CombinationSplit(LabelledSplit[Batch]):
         return Batch(self._items[rows], self.labels[rows], self._sets[rows], self.sizes, self.signs)
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Full batches, every example once, if the batch is as large as the training set; else as in other tasks."""
+        """Every example once if the batch is as large as the training set; otherwise drawn as in other tasks."""
         if batch_size == len(self):
             return np.tile(np.arange(batch_size), (len(steps), 1))
         return super().draw(key, steps, batch_size)

@@ -1,8 +1,8 @@
-"""Batches of images made of several component images, each in channels of its own, displaced by a distance.
+"""Batches of images made of several component images, each in its own channels, displaced by a distance.
 
-Lippl and Stachenfeld (ICLR 2025), appendix on image tasks: an item of a component is a class of images; the components share
-the canvas (distance 0: one on top of another, in separate channels) or stand apart. A task keeps the component images once, and
-an example as the numbers of its images; the canvas is made when a batch is.
+Lippl and Stachenfeld (ICLR 2025), appendix on image tasks: an item of a component is a class of images. The components overlap
+(distance 0: the same place in separate channels) or are displaced. A task stores each component image once; an example is a
+tuple of indices of images. The canvas is made together with the batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VARIANTS = 2 * (2 * _SHIFT + 1) ** 2  # of one augmented component
 class Batch(Targeted):
     """images (R, B, C * channels, height, width), normalized; targets (R, B).
 
-    noise: (R, B) of integers, the examples' source of randomness in training (`uniform_noise`); None in evaluation.
+    noise: (R, B) of integers, each example's source of randomness in training (`uniform_noise`); None in evaluation.
     """
 
     images: Tensor
@@ -42,14 +42,14 @@ class Batch(Targeted):
     noise: Tensor | None
 
     def single(self) -> Tensor:
-        """What a `Network` of one run is given: the images, (B, C * channels, height, width)."""
+        """Input of a `Network`, which computes one run: the images, (B, C * channels, height, width)."""
         return self.images[0]
 
 
 class CompositeSplit(LabelledSplit[Batch]):
-    """One member of a split image task as tensors on a device. `combinations` (n, C) are its items, for the analysis.
+    """One member of a split image task as tensors on a device. `combinations` (n, C) holds its items, for analyses.
 
-    pool: component images (N, channels, height, width) of all members; chosen: numbers of each example's images (n, C).
+    pool: component images (N, channels, height, width) of all members; chosen: indices of each example's images (n, C).
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CompositeSplit(LabelledSplit[Batch]):
         self.mean, self.std = (torch.tensor(about[key], device=device)[:, None, None] for key in ("mean", "std"))
 
     def batch(self, rows: Tensor) -> Batch:
-        """The examples `rows` (R, B) as a training batch; rows as from `draw`."""
+        """The examples `rows` (R, B), as `draw` returns them, as a training batch."""
         return self._batch(rows % len(self), rows // len(self))
 
     def _batch(self, examples: Tensor, noise: Tensor | None) -> Batch:
@@ -80,23 +80,23 @@ class CompositeSplit(LabelledSplit[Batch]):
         return Batch(canvas, self.labels[examples], self.about["target"] == "sign", noise)
 
     def _augmented(self, images: Tensor, noise: Tensor) -> Tensor:
-        """Shift and mirror components (R, B, C, channels, height, width), each on its own."""
+        """Shift and mirror components (R, B, C, channels, height, width), each independently."""
         height, width = images.shape[-2:]
         variant = (uniform_noise(noise, 0, (images.shape[2],)) * _VARIANTS).long().flatten()
         span = 2 * _SHIFT + 1
         down = (variant // 2 // span)[:, None] + torch.arange(height, device=images.device)
         across = (variant // 2 % span)[:, None] + torch.arange(width, device=images.device)
         across = torch.where((variant % 2 == 1)[:, None], across.flip(1), across)
-        # Normalized as in the original: zeros before normalization.
+        # As in the original, the edge is filled with zeros before normalization.
         edge = (-self.mean / self.std).expand(images.shape[3], 1, 1)
         padded = functional.pad(images.flatten(0, 2) - edge, (_SHIFT,) * 4) + edge
         number = torch.arange(len(padded), device=images.device)[:, None, None]
         return padded.movedim(1, -1)[number, down[:, :, None], across[:, None, :]].movedim(-1, 1).unflatten(0, images.shape[:3])
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Example numbers (steps, batch_size), uniform with replacement, plus a random multiple of the number of examples.
+        """Example indices (steps, batch_size), uniform with replacement, plus random multiples of the number of examples.
 
-        What is left of a row number after the example is taken out of it is the example's own source of noise.
+        A row divided by the number of examples gives the example (remainder) and its source of noise (quotient).
         """
         examples = super().draw(key, steps, batch_size)
         noise = np.stack(
@@ -105,9 +105,9 @@ class CompositeSplit(LabelledSplit[Batch]):
         return examples + len(self) * noise
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
-        """All examples, or about `limit` evenly spaced ones, the same for every run and without noise, as pairs (rows, batch)."""
+        """All examples, or `limit` evenly spaced ones, the same for every run and without noise, as pairs (rows, batch)."""
         count = min(len(self), limit or len(self))
-        rows = torch.arange(count) * len(self) // count  # examples stand sorted by combination
+        rows = torch.arange(count) * len(self) // count  # examples are sorted by combination
         return [(part, self._batch(part.to(self.device).expand(runs, -1), None)) for part in rows.split(batch_size)]
 
 

@@ -1,9 +1,9 @@
-"""Batches of labelled images, many of them made of two components that stand side by side.
+"""Batches of labelled images. In many tasks an image consists of two components side by side.
 
-task.json may hold, besides `image_shape` of what is stored:
-    component_width   columns of the left component; null where no part of the image is redundant
-    components        names of both components, whose items are the columns label and right_label
-    mean, std         a number per channel: images are normalized with them (in units of the largest pixel value)
+Besides `image_shape`, the shape of the stored images, task.json may contain:
+    component_width   width in pixels of the left component; null if no part of the image is redundant
+    components        names of both components; their items are in the columns label and right_label
+    mean, std         one number per channel: images are normalized with them (in units of the largest pixel value)
     canvas            {height, width, distance}: the two stored components are put on a canvas of zeros, `distance` pixels apart
 """
 
@@ -34,7 +34,7 @@ Region = tuple[slice, slice]  # rows and columns
 class Batch(Labelled):
     """images (R, B, channels, height, width), in [0, 1] unless the task normalizes them; labels (R, B).
 
-    regions: where in an image its components are; empty if it has none.
+    regions: where the components are in an image; empty if the task has none.
     """
 
     images: Tensor
@@ -45,7 +45,7 @@ class Batch(Labelled):
     content = "images"
 
     def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """The left and the right part of values shaped like the images: (..., width) -> (..., left width), (..., right width).
+        """Split values shaped like the images into left and right: (..., width) -> (..., left width), (..., right width).
 
         Raises:
             ValueError: no part of this task's images is redundant.
@@ -57,17 +57,20 @@ class Batch(Labelled):
         return values[..., : self.component_width], values[..., self.component_width :]
 
     def partner(self) -> Tensor:
-        """For each row its partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are drawn in random order."""
+        """Index of each row's partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are in random order."""
         return torch.arange(self.labels.shape[1], device=self.labels.device) ^ 1
 
     def recombine(self) -> Batch:
-        """Each row's left component beside its partner's right one; the label stays, it depends on the left one alone."""
+        """Each row's left component next to its partner's right one. Labels stay, because they depend only on the left one."""
         left, right = self.components(self.images)
         return replace(self, images=torch.cat([left, right.index_select(1, self.partner())], -1))
 
     def recombine_within_label(self) -> Batch:
-        """Each row's left component beside the right one of the batch's next row of the same label, around: a row alone with its
-        label keeps its own. Only combinations that a batch of training examples has can come out of it."""
+        """Each row's left component next to the right one of the batch's next row with the same label, cyclically.
+
+        A row whose label is unique in the batch keeps its right component. Right components are therefore combined only with
+        labels with which the training set has them.
+        """
         order = self.labels.argsort(dim=1, stable=True)
         ordered = self.labels.gather(1, order)
         first = torch.searchsorted(ordered, ordered)
@@ -80,14 +83,14 @@ class Batch(Labelled):
         return replace(self, images=torch.cat([left, chosen], -1))
 
     def exchanged(self, exchange: str) -> Batch:
-        """The images after an exchange that must not change their outputs; `exchange` as in `recombination`."""
+        """The images after an exchange that should not change their outputs; `exchange` as in `regularizers.recombination`."""
         return self.recombine_within_label() if exchange == "seen" else self.recombine()
 
 
 class ImageSplit(LabelledSplit[Batch]):
     """One member of a split image task as tensors on a device: images (n, height, width) or (n, channels, height, width).
 
-    combinations: (n, C) items of the components, where the task names these; for the analysis of conjunctions.
+    combinations: (n, C) items of the components if the task names its components; for the analysis of conjunctions.
     """
 
     combinations: np.ndarray

@@ -1,4 +1,4 @@
-"""Batches of labelled puzzles: whole images whose label depends on rules, not on a part of the image."""
+"""Batches of labelled puzzles: images whose label depends on rules, not on a part of the image."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PuzzleSplit(LabelledSplit[Batch]):
         return Batch(self.images[rows].to(torch.float32).div_(127.5).sub_(1).unsqueeze(2), self.labels[rows])
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
-        """As of any split, in batches small enough for the cache: nearly twice as fast on a CPU."""
+        """As for any split, but in batches that fit the cache, which is nearly twice as fast on a CPU."""
         return super().evaluation_batches(runs, min(batch_size, 32), limit)
 
 

@@ -1,9 +1,9 @@
-"""Batches of sequence pairs whose shapes are known before they are drawn, so that (almost) no padding is computed.
+"""Batches of sequence pairs. Their shapes are known before they are drawn, so that (almost) no padding is computed.
 
-Batches are drawn uniformly but stratified: the training set is sorted by target length, among equals by input length, cut into
-as many strata of equal mass as a batch has rows, and each row is drawn from its own stratum. Every example keeps the
-probability it has under uniform sampling with replacement, the gradient's variance falls, and each row's longest target and
-input are known: every batch of every run has the same shapes.
+Batches are drawn by stratified uniform sampling. The training set is sorted by target length, then by input length, and cut into
+as many strata of equal mass as a batch has rows. Each row is drawn from its own stratum. Every example keeps the probability
+that it has under uniform sampling with replacement, and the gradient's variance falls. Each row's longest target and input are
+known in advance: every batch of every run has the same shapes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ REPRESENTED = True
 
 @dataclass(frozen=True)
 class Single:
-    """What a `Network` of one run is given: inputs, input_mask: (B, S); input_lengths: (B,); previous: (B, T).
+    """Input of a `Network`, which computes one run. inputs, input_mask: (B, S); input_lengths: (B,); previous: (B, T).
 
-    Its outputs are logits (B, T, symbols). Rows are padded at their ends, to the longest input of the split and to the longest
-    target that a batch can have. `previous` is the target one step earlier (START at step 0); it tells nothing of what follows.
+    The outputs are logits (B, T, symbols). Rows are padded at their ends, to the longest input of the split and to the longest
+    target that a batch can have. `previous` is the target one step earlier (START at step 0); it contains no later symbols.
     """
 
     inputs: Tensor
@@ -64,25 +64,25 @@ class Batch:
     layout: Layout
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
-        """Of one run's outputs: (N, symbols)."""
+        """Shape of one run's outputs: (N, symbols)."""
         return self.previous.shape[1], len(about["target_words"])
 
     def single(self) -> Single:
-        """The batch of a lone run, without run axis and chunk order."""
+        """The batch of a single run without the run axis, and with targets in rows instead of chunk order."""
         row, step = self.layout.positions.unbind(1)
         previous = self.previous.new_full((self.inputs.shape[1], max(self.layout.lengths)), PAD)
         previous[row, step] = self.previous[0]
         return Single(self.inputs[0], self.input_mask[0], self.input_lengths[0], previous)
 
     def packed(self, outputs: Tensor) -> Tensor:
-        """A lone run's outputs in chunk order: (B, T, symbols) -> (1, N, symbols)."""
+        """A single run's outputs in chunk order: (B, T, symbols) -> (1, N, symbols)."""
         row, step = self.layout.positions.unbind(1)
         return outputs.flatten(0, 1).index_select(0, row * outputs.shape[1] + step).unsqueeze(0)
 
     def losses(self, logits: Tensor, loss: str) -> Tensor:
         """Cross entropy of every target position, zero at padding: (R, N, symbols) -> (R, N)."""
         if logits.shape[-1] <= SMALL_VOCABULARY:
-            # Symbols before positions: sums over a few symbols then run along the long, contiguous axis.
+            # Symbols before positions: the sums over few symbols then vectorize along the long, contiguous axis of positions.
             return functional.cross_entropy(swapped(logits), self.targets, reduction="none") * self.target_mask
         each = functional.cross_entropy(logits.flatten(0, 1), self.targets.flatten(), reduction="none")
         return each.view(self.targets.shape) * self.target_mask
@@ -92,18 +92,18 @@ class Batch:
         return torch.cat([chunk.sum(2) for chunk in self.layout.chunks(losses)], 1)
 
     def influence(self, forward: Callable, about: dict) -> tuple[Tensor, Tensor]:
-        """How much the structure of the output depends on the words that make it and on the primitives, which must not matter.
+        """How strongly the structure of the output depends on primitives, which should not matter, and on all other words.
 
-        The target output is the mean logit of those target symbols that no primitive stands for (turns, the end symbol):
-        that they come where they come follows from the other words alone. Its gradient is taken with respect to the
-        embeddings of the other words (with the end symbol; relevant) and of the primitives (redundant).
+        The gradient is that of the mean logit of the target symbols that do not stand for a primitive (turns, the end symbol):
+        the other words alone determine where these symbols occur. It is taken with respect to the embeddings of the other words
+        and the end symbol (relevant) and of the primitives (redundant).
 
         Args:
-            forward: (batch, tap) -> logits; the model shows its embeddings to the tap as "word_embedding".
-            about: task.json; "primitives" maps input words to output symbols.
+            forward: (batch, tap) -> logits; the model passes its embeddings to the tap as "word_embedding".
+            about: the content of task.json; "primitives" maps input words to output symbols.
 
         Returns:
-            Norms over the words of either kind, (R, B) each; zero where an example has none.
+            Norms over the relevant and over the redundant words, (R, B) each; zero for an example without such words.
 
         Raises:
             ValueError: the task declares no primitives.
@@ -125,21 +125,21 @@ class Batch:
         structural = self.target_mask & ~torch.isin(self.targets, torch.tensor(symbols, device=self.targets.device))
         own = logits.gather(2, self.targets.unsqueeze(-1)).squeeze(-1) * structural
         count = self.example_losses(structural.to(own.dtype))
-        # Examples of a batch do not meet, so one backward pass gives every example its own gradient.
+        # Examples of a batch do not interact, so one backward pass gives every example its own gradient.
         gradients = torch.autograd.grad((self.example_losses(own) / count).sum(), shown)
         squares = sum(gradient.square().sum(-1) for gradient in gradients)
         primitive = torch.isin(self.inputs, torch.tensor(words, device=self.inputs.device))
         return (squares * (self.input_mask & ~primitive)).sum(2).sqrt(), (squares * primitive).sum(2).sqrt()
 
     def metrics(self, logits: Tensor) -> dict[str, Tensor]:
-        """What is reported besides the loss: a value an example, (R, B), by name."""
+        """What is reported besides the loss: by name, one value per example, (R, B)."""
         return {"accuracy": self.correct(logits)}
 
     def correct(self, logits: Tensor) -> Tensor:
-        """Whether the whole sequence is right, its end symbol included, under teacher forcing: (R, B).
+        """Whether the complete sequence, including its end symbol, is right under teacher forcing: (R, B).
 
-        Greedy decoding yields the exact target if and only if every teacher-forced argmax is right: up to the first wrong
-        symbol both see the same past. So exact match needs no decoding.
+        Greedy decoding yields the exact target if and only if every teacher-forced argmax is right, because up to the first
+        wrong symbol both see the same past. Exact match therefore needs no decoding.
         """
         return self.layout.all_in_row((logits.argmax(-1) == self.targets) | ~self.target_mask)
 
@@ -179,7 +179,7 @@ class SequenceSplit:
         return [self.target.decode(row) for row in self.targets.tolist()]
 
     def batch(self, rows: Tensor, layout: Layout) -> Batch:
-        """The examples `rows` (R, B), which must fit the layout, as a batch."""
+        """The examples `rows` (R, B) as a batch. They must fit the layout."""
         row, step = layout.positions.unbind(1)
         picked = rows[:, row]
         column = step.clamp(max=self.targets.shape[1] - 1)  # a chunk can be padded further than the longest target
@@ -197,19 +197,19 @@ class SequenceSplit:
         )
 
     def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
-        """What makes a batch of rows (R, batch_size) as `draw` gives them: all have the layout of `training_layout`."""
+        """A function that turns rows (R, batch_size), as `draw` returns them, into a batch; layout as in `training_layout`."""
         return partial(self.batch, layout=self.training_layout(batch_size))
 
     def training_layout(self, batch_size: int) -> Layout:
         """The layout that every stratified batch of `batch_size` (a multiple of ROWS) fits."""
-        # A stratum's last number can round up to the first of the next.
+        # By rounding, the last index of a stratum can be the first of the next one.
         edges = np.append(np.arange(batch_size) * len(self) // batch_size, len(self) - 1)
         inputs = self.input_lengths.numpy(force=True)
         longest = [inputs[first : last + 1].max() for first, last in pairwise(edges)]
         return Layout(self.lengths[edges[:-1]].tolist(), longest, self.device)
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Example numbers (steps, batch_size) of one run's training batches, stratified by target length."""
+        """Example indices (steps, batch_size) of one run's training batches, stratified by target length."""
         strata = np.arange(batch_size)
         return np.stack(
             [
@@ -221,7 +221,7 @@ class SequenceSplit:
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
         """All examples (or `limit` of them, evenly spaced) in order of length, the same for every run.
 
-        Returns pairs (rows, batch); the last batch is filled up by repeating its last example, `rows` names each once.
+        Returns pairs (rows, batch). The last batch is padded by repeating its last example; `rows` names each example once.
         """
         chosen = np.arange(len(self))
         if limit is not None and limit < len(self):
@@ -246,7 +246,7 @@ def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
     source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
     return {
         name: SequenceSplit(
-            member["input"][:],  # a column is read row by row, its slice at once
+            member["input"][:],  # slicing the column reads it in one piece, not row by row
             member["output"][:],
             source,
             target,

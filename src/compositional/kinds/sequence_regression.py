@@ -2,13 +2,13 @@
 
 A task of this kind has the columns
 
-    input        text, a symbol a character, all of them among `symbols` of task.json
+    input        text; each character is a symbol and must be among the `symbols` of task.json
     target       the number
-    form         what tells sequences apart that have the same parts in the same places: only these recombine
+    form         sequences of the same form have the same kinds of parts in the same places: only these are recombined
     equivalent   optional: another input with the same target
-    category     optional, of the test set
+    category     optional: the category of a test example
 
-and in task.json `component_width`, the number of symbols of the first component, or null where that differs.
+and in task.json `component_width`, the number of symbols of the first component, or null if that varies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BATCH_MULTIPLE = 16  # so that every run's numbers begin at multiples of 64 byte
 
 @dataclass(frozen=True)
 class Single:
-    """What a `Network` of one run is given: inputs, input_mask: (B, S); input_lengths: (B,). Its outputs are (B, 1)."""
+    """Input of a `Network`, which computes one run. inputs, input_mask: (B, S); input_lengths: (B,). Its outputs are (B, 1)."""
 
     inputs: Tensor
     input_mask: Tensor
@@ -43,7 +43,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Batch(Targeted):
-    """inputs, equivalents: (R, B, S), the latter None where there are none; input_lengths, targets, forms: (R, B)."""
+    """inputs: (R, B, S); equivalents: (R, B, S), or None if the task has none; input_lengths, targets, forms: (R, B)."""
 
     inputs: Tensor
     input_lengths: Tensor
@@ -56,21 +56,21 @@ class Batch(Targeted):
 
     @property
     def input_mask(self) -> Tensor:
-        """Which positions are not behind an input's end, (R, B, S)."""
+        """Which positions are before an input's end, (R, B, S)."""
         return torch.arange(self.inputs.shape[2], device=self.inputs.device) < self.input_lengths.unsqueeze(-1)
 
     def single(self) -> Single:
-        """The batch of a lone run, without run axis."""
+        """The batch of a single run without the run axis."""
         return Single(self.inputs[0], self.input_mask[0], self.input_lengths[0])
 
     def partner(self) -> Tensor:
-        """For each row its partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are sorted by form."""
+        """Index of each row's partner, (B,): rows 0 and 1, 2 and 3, ... are partners. Rows are sorted by form."""
         return torch.arange(self.inputs.shape[1], device=self.inputs.device) ^ 1
 
     def recombine(self) -> Batch:
-        """Each row's first component before the rest of its partner; a row whose partner is of another form stays as it is.
+        """Each row's first component followed by the rest of its partner; a row whose partner has another form stays unchanged.
 
-        The targets stay, too: they are those of the rows as they were.
+        The targets are not changed: they are those of the original rows.
 
         Raises:
             ValueError: first components differ in length.
@@ -90,7 +90,7 @@ class Batch(Targeted):
         """Inputs of the same value; `exchange` as in `recombination`.
 
         Raises:
-            ValueError: the task has none, or another exchange is asked for.
+            ValueError: the task has no such inputs, or `exchange` is not "lexicon".
         """
         if exchange != "lexicon":
             raise ValueError(f"recombination: exchange: {exchange} is not for expressions; leave it at lexicon")
@@ -116,7 +116,7 @@ class SequenceRegressionSplit(LabelledSplit[Batch]):
     ) -> None:
         def encoded(texts: Sequence[str]) -> Tensor:
             longest = max(map(len, texts))
-            # Behind an input's end any symbol will do.
+            # After an input's end any symbol will do.
             return torch.tensor([[symbols.index(symbol) for symbol in text.ljust(longest, symbols[0])] for text in texts])
 
         self.inputs, self.lengths = encoded(inputs).to(device), torch.tensor([len(text) for text in inputs], device=device)
@@ -139,9 +139,9 @@ class SequenceRegressionSplit(LabelledSplit[Batch]):
         )
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Example numbers (steps, batch_size) of one run's training batches, each sorted by form.
+        """Example indices (steps, batch_size) of one run's training batches, each sorted by form.
 
-        Every epoch takes all examples in a new random order; its last batch is filled up with its first examples.
+        Every epoch takes all examples in a new random order. Its last batch is padded with the epoch's first examples.
         """
         batches = -(-len(self) // batch_size)
         drawn = np.empty((len(steps), batch_size), np.int64)
@@ -155,7 +155,7 @@ class SequenceRegressionSplit(LabelledSplit[Batch]):
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
         """All examples (or the first `limit`), the same for every run, as pairs (rows, batch).
 
-        The last batch is filled up by repeating its last example, `rows` names each once.
+        The last batch is padded by repeating its last example; `rows` names each example once.
         """
         batches = []
         for part in torch.arange(min(len(self), limit or len(self))).split(batch_size):

@@ -1,6 +1,6 @@
-"""Measurements of a matrix or tensor. A model of this kind gives all entries of its tensor; what is measured of them is here.
+"""Measurements of a matrix or tensor. A model of this kind computes all entries of its tensor; this module measures them.
 
-Measurement tensors are not materialized where that can be avoided: entries are a mask, rank-one probes two factors.
+Measurement tensors are not materialized if that can be avoided: observed entries are a mask, rank-one probes are two factors.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Batch:
-    """All measurements of a split at once, for R runs.
+    """All measurements of a split, for R runs.
 
-    residual: from a model's entries (R, E) to prediction minus value, (R, N), or (R, E) with zeros where nothing is measured.
+    residual: from a model's entries (R, E) to prediction minus value: (R, N), or (R, E) with zeros for unobserved entries.
     """
 
     runs: int
@@ -44,26 +44,26 @@ class Batch:
     norm: float
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
-        """Of one run's outputs: (E,)."""
+        """Shape of one run's outputs: (E,)."""
         return (math.prod(about["shape"]),)
 
     def single(self) -> None:
-        """Nothing is put into a `Network` of this kind: it gives the entries of its tensor, (E,)."""
+        """None: a `Network` of this kind has no input. It returns the entries of its tensor, (E,)."""
 
     def packed(self, outputs: Tensor) -> Tensor:
-        """A lone run's entries with a run axis: (E,) -> (1, E)."""
+        """Adds the run axis to a single run's entries: (E,) -> (1, E)."""
         return outputs.unsqueeze(0)
 
     def losses(self, outputs: Tensor, loss: str) -> Tensor:
-        """Loss of every measurement, (R, N) or (R, E), whose sum is over the measurements either way."""
+        """Loss of every measurement: (R, N), or (R, E) with zeros for unobserved entries, which do not change the sum."""
         return _LOSSES[loss](self.residual(outputs))
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """The same without the zeros: (R, N) or (R, E) -> (R, N)."""
+        """The losses without the zeros: (R, N) or (R, E) -> (R, N)."""
         return self.pick(losses)
 
     def metrics(self, outputs: Tensor) -> dict[str, Tensor]:
-        """relative_error: norm of prediction minus value over norm of the values, the same for every measurement, (R, N)."""
+        """relative_error: norm of the errors, divided by the norm of the values; the same for all N measurements, (R, N)."""
         error = self.residual(outputs)
         relative = error.square().sum(1, keepdim=True).sqrt() / self.norm
         return {"relative_error": relative.expand(self.pick(error).shape)}
@@ -73,8 +73,10 @@ class TensorSplit:
     """The measurements of one member of a split tensor task on a device.
 
     Args:
-        shape: of the tensor.
-        values: (n,). entries: their numbers (n,), or probes: (n, rows, columns) of a matrix, (n, order, dimension) of a tensor.
+        shape: shape of the tensor.
+        values: the measured values (n,).
+        entries: the indices of the observed entries (n,), or None if there are probes.
+        probes: (n, rows, columns) for a matrix, (n, order, dimension) for a tensor; None if there are entries.
     """
 
     def __init__(
@@ -127,7 +129,7 @@ class TensorSplit:
         return Batch(rows.shape[0], self._residual, self._pick, self.norm)
 
     def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
-        """What makes the batch of all measurements, whatever the rows.
+        """A function that returns the batch of all measurements, whatever the rows.
 
         Raises:
             ValueError: batch_size is not the number of measurements.

@@ -1,6 +1,6 @@
-"""Layers for many runs at once: every weight (R, ...), every activation (R, B, ...), R being the number of runs."""
+"""Layers for many runs at once: weights have shape (R, ...) and activations (R, B, ...), where R is the number of runs."""
 
 from torch import Tensor
 
-# The weights of R runs by name, (R, ...) each; of one run, where a model makes them, without the run axis.
+# Weights by name: of R runs (R, ...); when a model initializes the weights of one run, without the run axis.
 Weights = dict[str, Tensor]

@@ -1,8 +1,8 @@
 """Layers of the transformer along the run axis: attention with relative positions, layer normalization, feed-forward blocks.
 
-Relative positions after Dai et al. (Transformer-XL, ACL 2019, section 3.3): the score of query i and key j is
-(q_i + u) . k_j + (q_i + v) . W r(i - j), r being sinusoids of the distance and u, v learned vectors a head. There is no absolute
-position anywhere (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021).
+Relative positions follow Dai et al. (Transformer-XL, ACL 2019, section 3.3): the score of query i and key j is
+(q_i + u) . k_j + (q_i + v) . W r(i - j), where r is a vector of sinusoids of the distance, and u and v are learned vectors, one
+of each per head. Absolute positions are not used (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def initialize_normalization(width: int, name: str) -> Weights:
 
 
 def initialize_attention(source: np.random.Generator, width: int, heads: int, name: str, relative: bool) -> Weights:
-    """Projections of queries, keys, values and output; with relative positions also W, u and v.
+    """Projections of queries, keys, values and outputs; with relative positions also W, u and v.
 
-    A key's bias adds one number to all scores of a query, which softmax takes away again: it changes nothing, and what moves it
-    is rounding. It is there because the usual layer has it.
+    The bias of the keys adds the same number to all scores of a query, and softmax removes it again. It has no effect, and only
+    rounding errors change it in training. It exists because the usual layer has it.
     """
     weights: Weights = {}
     for part in ("query", "key", "value", "output"):
@@ -55,7 +55,7 @@ def initialize_attention(source: np.random.Generator, width: int, heads: int, na
 
 
 def project(weights: Weights, name: str, values: Tensor) -> Tensor:
-    """(R, ..., inputs) -> (R, ..., outputs)."""
+    """The linear map `name`: (R, ..., inputs) -> (R, ..., outputs)."""
     return linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
 
@@ -67,17 +67,17 @@ def normalize(weights: Weights, name: str, values: Tensor) -> Tensor:
 
 
 def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
-    """Row length - 1 + d is r(-d), for distances -d = i - j from length - 1 down to 1 - length: (2 length - 1, width)."""
+    """(2 length - 1, width): row length - 1 + d is r(-d), for distances -d = i - j from length - 1 down to 1 - length."""
     distance = torch.arange(length - 1, -length, -1.0, device=device).unsqueeze(1)
     frequency = torch.exp(torch.arange(0, width, 2.0, device=device) * (-math.log(10000) / width))
     return torch.cat([(distance * frequency).sin(), (distance * frequency).cos()], 1)[:, :width]
 
 
 def shift(scores: Tensor) -> Tensor:
-    """Scores by distance to scores by key: (..., L, C) -> (..., L, L), out[i, j] = in[i, L - 1 - i + j].
+    """From scores by distance to scores by key: (..., L, C) -> (..., L, L), out[i, j] = in[i, L - 1 - i + j].
 
-    C is 2 L - 1 for all distances, or L for those of keys at or before the query: keys after it get -inf then.
-    Padding and reshaping alone, so that the gradient needs no scatter (Dai et al. 2019, appendix B).
+    C is 2 L - 1 for all distances, or L for the distances of keys at or before the query; later keys then get -inf. Only padding
+    and reshaping are used, so that the gradient needs no scatter (Dai et al. 2019, appendix B).
     """
     length, columns = scores.shape[-2:]
     flat = functional.pad(scores, (0, 2 * length - columns), value=float("-inf")).flatten(-2)
@@ -90,10 +90,10 @@ def _heads(values: Tensor, heads: int) -> Tensor:
 
 
 def _batch(values: Tensor) -> Tensor:
-    """All axes but the last two as one, the axis of a batched product.
+    """Merge all axes but the last two into one, the batch axis of a batched product.
 
-    Laid out alike for any number of runs: flattening alone would copy for several and not for one, and a product of other
-    strides has other last bits.
+    The memory layout is the same for any number of runs. Flattening alone would copy for several runs but not for one, and a
+    product of tensors with other strides can have other last bits.
     """
     return values.contiguous().flatten(0, -3)
 
@@ -107,9 +107,9 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
 
 
 def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, mask: Tensor | None) -> Tensor:
-    """Sequences over themselves with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D).
+    """Self-attention with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D).
 
-    mask: (R, B, L), positions that all look at; None: every position looks at itself and those before.
+    mask: (R, B, L), the positions that every position attends to; None: each attends to itself and to earlier positions.
     """
     queries, keys, values = (_heads(part, heads) for part in parts)
     runs, rows, _, length, width = queries.shape
@@ -131,7 +131,7 @@ def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tenso
 
 
 def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries of the one, keys and values of the other."""
+    """Queries computed from `queried`, and keys and values computed from `attended`."""
     return (
         project(weights, f"{name}.query", queried),
         project(weights, f"{name}.key", attended),
@@ -140,13 +140,13 @@ def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tu
 
 
 def attend_inputs(weights: Weights, name: str, states: Tensor, mask: Tensor, heads: int) -> Tensor:
-    """Input positions over input positions: states (R, B, S, D), mask (R, B, S) -> (R, B, S, D)."""
+    """Input positions attend to input positions: states (R, B, S, D), mask (R, B, S) -> (R, B, S, D)."""
     mixed = _self_attend(weights, name, _parts(weights, name, states, states), heads, mask)
     return project(weights, f"{name}.output", mixed)
 
 
 def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, heads: int) -> Tensor:
-    """Target positions over themselves and those before: (R, N, D) in chunk order -> (R, N, D)."""
+    """Target positions attend to themselves and to earlier ones: (R, N, D) in chunk order -> (R, N, D)."""
     chunks = zip(*(layout.chunks(part) for part in _parts(weights, name, states, states)), strict=True)
     outputs = [_self_attend(weights, name, parts, heads, None).flatten(1, 2) for parts in chunks]
     return project(weights, f"{name}.output", torch.cat(outputs, 1))
@@ -155,7 +155,7 @@ def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, hea
 def attend_across(
     weights: Weights, name: str, states: Tensor, encoded: Tensor, mask: Tensor, layout: Layout, heads: int
 ) -> Tensor:
-    """Target positions (R, N, D) in chunk order over input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
+    """Target positions (R, N, D) in chunk order attend to input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
     queries, keys, values = _parts(weights, name, states, encoded)
     queries = queries / math.sqrt(queries.shape[-1] // heads)
     bias = padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)

@@ -1,6 +1,6 @@
-"""What batch normalization evaluates with: statistics of training batches under the weights that are evaluated.
+"""Statistics for batch normalization in evaluation, computed from training batches with the weights that are evaluated.
 
-No running averages kept along training (Wu and Johnson, "Rethinking 'Batch' in BatchNorm", 2021, call it PreciseBN).
+They are not running averages collected during training (Wu and Johnson, "Rethinking 'Batch' in BatchNorm", 2021: PreciseBN).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ See = Callable[[str, Tensor], None]
 
 
 def statistics(forward: Callable[[BatchT, See], object], batches: Iterable[BatchT]) -> dict[str, Tensor]:
-    """Mean and variance (R, channels) of what every batch normalization is given, means over the batches, by name.
+    """Mean and variance (R, channels) of each batch normalization's inputs, averaged over the batches, by name.
 
-    forward: (batch, see), the forward pass, which shows `see` a layer's name and what it normalizes, (R, B, channels, H, W).
+    forward: (batch, see), the forward pass; it calls `see` with each layer's name and inputs, (R, B, channels, H, W).
     """
     sums: dict[str, Tensor] = {}
     count = 0
 
     def see(name: str, values: Tensor) -> None:
-        # Run by run: sums over all runs at once would depend, in the last bits, on how many there are.
+        # Run by run: the last bits of a sum over all runs at once would depend on the number of runs.
         variance, mean = map(torch.stack, zip(*(torch.var_mean(own, (0, 2, 3)) for own in values), strict=True))
         for key, value in ((f"{name}.mean", mean), (f"{name}.variance", variance)):
             sums[key] = sums[key] + value if key in sums else value

@@ -1,4 +1,4 @@
-"""Functions compiled by numba for the CPU, whose cache on disk several processes may fill at once."""
+"""Functions compiled by numba for the CPU, with a cache on disk that several processes may fill at the same time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numba import njit
 
 
 def compiled(function: Callable, variant: str = "") -> Callable:
-    """`function` compiled without reordering or fusing any operation (numba's default), and kept beside its source.
+    """`function` compiled without reordering or fusing operations (numba's default), and cached next to its source.
 
-    numba numbers the files of a cache and takes no lock: two processes that compile at once could give one signature the other's
-    code, for good. Here one compiles after the other.
+    numba numbers the files of a cache and takes no lock: two processes that compile at the same time could permanently store one
+    signature's code under the other. With the lock here, one compiles after the other.
 
-    variant: tells functions apart that are made at one place in the source, such as by the widths that they hold.
+    variant: distinguishes functions that are made at the same place in the source, for example by their constant width.
     """
     function.__qualname__ += variant
     dispatcher = njit(cache=True, error_model="numpy")(function)

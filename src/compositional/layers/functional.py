@@ -1,8 +1,8 @@
 """Layers with a leading run axis: the same code computes one run or many.
 
-Every weight has shape (R, ...) and every activation (R, B, ...), R being the number of runs that train together. Nothing
-here mixes runs: all products are batched over R, all reductions stay inside a run. On one CPU thread a batched product
-equals the single product of the same shape bit for bit (test_functional.py), so a run's numbers do not depend on R.
+Weights have shape (R, ...) and activations (R, B, ...), where R is the number of runs that train together. Nothing here mixes
+runs: all products are batched over R, and all reductions stay within a run. On one CPU thread a batched product equals the
+single product of the same shape bit for bit (test_functional.py), so a run's numbers do not depend on R.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from torch.nn import functional
 
 
 def aligned(size: int) -> int:
-    """The next multiple of 16. With so many float32 numbers a run, every run's begin at a multiple of 64 bytes; where they do
-    not, a product's last bits can depend on a run's place among the others."""
+    """`size` rounded up to a multiple of 16. With that many float32 numbers per run, each run's numbers start at a multiple of
+    64 bytes. Otherwise the last bits of a product can depend on a run's position among the others."""
     return 16 * math.ceil(size / 16)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Affine map of the last axis: (R, ..., I) x (R, I, O) + (R, O) -> (R, ..., O)."""
     if weight.shape[-1] == 1:
-        # The library computes a lone product with one column in another way than several.
+        # For products with one column, the library computes a single product differently from several.
         return padded_linear(inputs, weight, bias)
     runs, features = inputs.shape[0], inputs.shape[-1]
     rows = inputs.reshape(runs, -1, features)
@@ -32,10 +32,10 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def padded_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`linear` for any widths, (R, ..., I) x (R, I, O) + (R, O) -> (R, ..., O): filled up to multiples of 16, so that every
-    run's rows lie in memory alike, aligned to 64 bytes.
+    """`linear` for any widths: (R, ..., I) x (R, I, O) + (R, O) -> (R, ..., O).
 
-    Where they do not, a product's last bits can depend on a run's place among the others.
+    Widths are padded to multiples of 16, so that the rows of every run are aligned to 64 bytes. Otherwise the last bits of a
+    product can depend on a run's position among the others.
     """
     features, outputs = -weight.shape[1] % 16, -weight.shape[2] % 16
     if features:
@@ -48,7 +48,7 @@ def padded_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) ->
 
 
 def padding_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to the scores of input positions (...): 0 where the mask holds, minus infinity at padding."""
+    """What is added to the scores of input positions (...): 0 where the mask is True, minus infinity at padding."""
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
@@ -60,24 +60,24 @@ def embedding(tokens: Tensor, table: Tensor) -> Tensor:
     runs, vocabulary, width = table.shape
     flat = tokens.reshape(runs, -1)
     if vocabulary <= SMALL_VOCABULARY:
-        # One product with a one-hot matrix, whose gradient is a product too: for tens of words the fastest way.
+        # A product with a one-hot matrix, whose gradient is a product too: the fastest way for tens of words.
         one_hot = functional.one_hot(flat, vocabulary).to(table.dtype)
         return torch.bmm(one_hot, table).view(*tokens.shape, width)
-    # The library's lookup in all runs' tables at once. Its gradient adds up the rows of a word in the order of their positions
-    # (on CUDA after a sort), so it is deterministic and each run's own.
+    # One library lookup in the tables of all runs. Its gradient adds up the rows of a word in the order of their positions (on
+    # CUDA after a sort), so it is deterministic and does not depend on other runs.
     starts = torch.arange(runs, device=tokens.device).unsqueeze(1) * vocabulary
     return functional.embedding(flat + starts, table.reshape(-1, width)).view(*tokens.shape, width)
 
 
 def _each(results: list[Tensor]) -> Tensor:
-    """Results of single runs along a run axis; a lone run's is not copied."""
+    """Stack the results of single runs along a run axis; the result of a single run is not copied."""
     return torch.stack(results) if len(results) > 1 else results[0].unsqueeze(0)
 
 
 def conv2d(images: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0) -> Tensor:
     """Convolution: (R, B, C, H, W) with weight (R, O, C, K, K) and bias (R, O) -> (R, B, O, H', W').
 
-    One library call a run: grouped convolutions are slower, and this way a run's arithmetic cannot depend on R.
+    It makes one library call per run: grouped convolutions are slower, and this way a run's arithmetic cannot depend on R.
     """
     biases = [None] * len(weight) if bias is None else bias
     return _each(
@@ -93,7 +93,7 @@ def batch_norm(
 ) -> Tensor:
     """Batch normalization of (R, B, C, H, W) with weight and bias (R, C); each run has its own statistics.
 
-    mean, variance: (R, C), what to normalize with; None: the batch's own (Ioffe and Szegedy, ICML 2015).
+    mean, variance: (R, C), the statistics to normalize with; None: the batch's own (Ioffe and Szegedy, ICML 2015).
     """
     means, variances = ([None] * len(values) if given is None else given for given in (mean, variance))
     return _each(
@@ -105,8 +105,8 @@ def batch_norm(
 
 
 class _Swapped(torch.autograd.Function):
-    """Swap of the last two axes; the gradient is laid out anew, too: whether another one is added to it must not decide which
-    product of the library the layers below use."""
+    """Swap of the last two axes. The gradient is made contiguous, too: otherwise its layout, and with it the library's product in
+    the layers below, would depend on whether another gradient is added to it."""
 
     @staticmethod
     def forward(ctx, values):
@@ -118,7 +118,7 @@ class _Swapped(torch.autograd.Function):
 
 
 def swapped(values: Tensor) -> Tensor:
-    """(R, N, D) -> (R, D, N), in memory too."""
+    """(R, N, D) -> (R, D, N), contiguous in memory."""
     return _Swapped.apply(values)
 
 
@@ -137,15 +137,15 @@ class _Reorder(torch.autograd.Function):
 
 
 def reorder(rows: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
-    """Select along axis 1: (R, N, ...)[:, order], where order[inverse] names every row once, in its place.
+    """Select rows along axis 1: (R, N, ...)[:, order], where order[inverse] is 0, 1, ..., N - 1.
 
-    Of a row that `order` names more than once (padding), the other copies must not be given a gradient: it is dropped.
+    If `order` names a row more than once (padding), the gradients of all copies but the one in `inverse` are ignored.
     """
     return _Reorder.apply(rows, order, inverse)
 
 
 class _Gather(torch.autograd.Function):
-    """Gather whose gradient is a gather as well: a scatter's sum has no fixed order on CUDA."""
+    """Gather whose gradient is a gather as well, because a scatter has no fixed order of summation on CUDA."""
 
     @staticmethod
     def forward(ctx, values, index, users):
@@ -164,13 +164,13 @@ def gather(values: Tensor, index: Tensor, users: Tensor) -> Tensor:
     """Entries of the last axis by each run's own index: (R, B, D), (R, E) -> (R, B, E).
 
     Args:
-        users: (R, D, K), for every entry the places of `index` that read it, filled up with E. Places left out (of filling)
-            get no gradient.
+        users: (R, D, K), for every entry the positions in `index` that read it, padded with E. Positions that are not listed
+            (padding) pass no gradient back.
     """
     return _Gather.apply(values, index, users)
 
 
 def divergence(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Jensen-Shannon divergence of two distributions, given as log probabilities (..., V): (...)."""
+    """Jensen-Shannon divergence between two distributions, given as log probabilities (..., V): (...)."""
     middle = torch.logaddexp(ours, theirs) - math.log(2)
     return ((ours.exp() * (ours - middle)).sum(-1) + (theirs.exp() * (theirs - middle)).sum(-1)) / 2

@@ -14,17 +14,18 @@ from compositional.layers.functional import aligned
 def step(
     gates: Tensor, cell: Tensor, outputs: Tensor, rows: Tensor, start: int, size: int, following: int
 ) -> tuple[Tensor, Tensor]:
-    """One step of S = `size` sequences after its product, with the library's operations.
+    """One step of S = `size` sequences after the product with the weights, computed with PyTorch's operations.
 
     Args:
-        gates: (R, N, 4 H) before their nonlinearity, which is applied in place to S rows from `start`. Input, forget, output and
-            candidate gate; the candidate's hyperbolic tangent is 2 sigmoid(2 x) - 1, the inner 2 being in its weights.
-        cell: (R, >= S, H), of the step before.
-        outputs: (R, N, H), gets the new hidden states in the same rows.
-        rows: (R, >= N, K), gets those of the first `following` sequences in the last H columns of the next step's rows.
+        gates: (R, N, 4 H), input, forget, output and candidate gate before their nonlinearity, which is applied in place to S
+            rows from `start`. The candidate's hyperbolic tangent is 2 sigmoid(2 x) - 1; its weights contain the inner factor 2.
+        cell: (R, >= S, H), the cell state before the step.
+        outputs: (R, N, H); the new hidden states are written to the same rows.
+        rows: (R, >= N, K); the new hidden states of the first `following` sequences are written to the last H columns of the next
+            step's rows.
 
     Returns:
-        The new cell state c and sigmoid(2 c), (R, S, H).
+        The new cell state c and sigmoid(2 c), (R, S, H) each.
     """
     now, width = slice(start, start + size), cell.shape[2]
     into, keep, out, candidate = gates[:, now].sigmoid_().chunk(4, 2)
@@ -39,14 +40,16 @@ def step(
 def step_gradient(
     gates: Tensor, cell: Tensor, squashed: Tensor, grad_outputs: Tensor, grad_later: Tensor, grad_cell: Tensor, start: int
 ) -> None:
-    """Gradient of `step`, with the library's operations.
+    """Gradient of `step`, computed with PyTorch's operations.
 
     Args:
-        gates, cell, squashed: what `step` left, and the cell state it began with. The gates' S rows from `start`
-            become the gradient with respect to them before their nonlinearity.
-        grad_outputs: (R, N, H), with respect to all outputs.
-        grad_later: (R, <= S, H), with respect to the first of the new hidden states, with which the next step begins.
-        grad_cell: (R, >= S, H), with respect to the new cell state; in place, to the cell state before.
+        gates: as `step` left them. The S rows from `start` are replaced by the gradient with respect to the gates before their
+            nonlinearity.
+        cell: the cell state before the step.
+        squashed: sigmoid(2 c) as `step` returned it.
+        grad_outputs: (R, N, H), the gradient with respect to all outputs.
+        grad_later: (R, <= S, H), the gradient with respect to the new hidden states with which the next step starts.
+        grad_cell: (R, >= S, H), the gradient with respect to the new cell state; it is replaced by that of the cell state before.
     """
     size = squashed.shape[1]
     now = slice(start, start + size)
@@ -63,14 +66,17 @@ def step_gradient(
 
 
 class _LSTM(torch.autograd.Function):
-    """Forward and backward passes of `lstm`. A step is one product of [inputs, 1, hidden state] with the stacked weights, works
-    on what fits the cache, and the gradient of the weights is one product over all steps instead of one per step."""
+    """Forward and backward passes of `lstm`.
+
+    Each step is one product of [inputs, 1, hidden state] with the stacked weights, on data that fit the cache. The gradient of
+    the weights is one product over all steps instead of one per step.
+    """
 
     @staticmethod
     def forward(ctx, inputs, hidden, cell, weight, sizes):
         advance = lstm_compiled.step if hidden.device.type == "cpu" else step
         runs, width = hidden.shape[0], hidden.shape[2]
-        before = weight.shape[1] - width  # where the hidden state stands in a row
+        before = weight.shape[1] - width  # where the hidden state starts in a row
         rows = hidden.new_empty(runs, aligned(sum(sizes)), weight.shape[1])
         if inputs is not None:
             rows[:, : sum(sizes), : before - 1] = inputs
@@ -99,7 +105,8 @@ class _LSTM(torch.autograd.Function):
         back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
         width, start = cells[0].shape[2], sum(ctx.sizes)
         before = weight.shape[1] - width
-        # Laid out anew for the many products of a step each; not for the single one, which with few inputs would take longer.
+        # Made contiguous for the hidden state, which needs a product per step; not for the inputs, which need only one: with few
+        # inputs it would take longer.
         to_inputs, to_hidden = weight[:, : before - 1].transpose(1, 2), weight[:, before:].transpose(1, 2).contiguous()
         grad_outputs, grad_cell = grad_outputs.contiguous(), torch.zeros_like(cells[0])
         grad_hidden = rows.new_empty(rows.shape[0], 0, width)
@@ -116,14 +123,14 @@ class _LSTM(torch.autograd.Function):
 def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, sizes: Sequence[int]) -> Tensor:
     """Long short-term memory over sequences that are sorted by length, longest first, without computing any padding.
 
-    At step t only the first `sizes[t]` sequences are still running (`sizes` never rises and starts with all B of them).
-    Rows are ordered by step, then by sequence; their number is N = sum(sizes).
+    At step t only the first `sizes[t]` sequences are still running (`sizes` starts with B and never rises). Rows are ordered by
+    step, then by sequence; their number is N = sum(sizes).
 
     Args:
-        inputs: (R, N, I), or None: no inputs, I = 0.
+        inputs: (R, N, I); None: no inputs, I = 0.
         hidden, cell: initial states, (R, B, H).
-        weight: (R, I + 1 + H, 4 H): input weights, bias and recurrent weights, stacked. Gates stand in the order input,
-            forget, output, candidate.
+        weight: (R, I + 1 + H, 4 H): input weights, bias and recurrent weights, stacked. The order of the gates is input, forget,
+            output, candidate.
 
     Returns:
         The hidden state after every step, (R, N, H).

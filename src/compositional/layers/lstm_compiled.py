@@ -1,7 +1,7 @@
-"""Steps of an LSTM on the CPU, their elementwise part compiled: one pass over the memory where the library takes one a function.
+"""Steps of an LSTM on the CPU with compiled elementwise operations: one pass over the memory instead of one per operation.
 
-Multiplications and additions alone, compiled without reordering or fusing any, so that an element's bits depend
-neither on its place nor on the processor. The products and the logistic function stay with the library.
+The compiled code consists of multiplications and additions only, without reordering or fusing them. The bits of an element
+therefore depend neither on its position nor on the processor. PyTorch computes the products and the logistic function.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ONE, TWO = np.float32(1), np.float32(2)
 
 @cache
 def _compiled(width: int):
-    """Three passes for LSTMs of `width` units. Only with a constant width does the compiler see that nothing overlaps, and
-    computes many units at once."""
+    """Three passes for LSTMs of `width` units. Only with a constant width can the compiler prove that nothing overlaps, and
+    compute many units at once."""
 
     def cells(gates, cell, new_cell, doubled, start):
         for run in range(new_cell.shape[0]):

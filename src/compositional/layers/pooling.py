@@ -1,6 +1,6 @@
-"""Max-pooling of 2 x 2 values, on the CPU compiled: the library's kernel takes longer there than the convolution before it.
+"""Max-pooling of 2 x 2 values. It is compiled on the CPU, where PyTorch's kernel takes longer than the convolution before it.
 
-Comparisons alone, compiled without reordering: the same bits as the library's, in the gradient too.
+The compiled code only compares values, without reordering: it gives the same bits as PyTorch, in the gradient too.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from compositional.layers.compiled import compiled
 
 @compiled
 def _forward(values, pooled, places):
-    """values (P, H, W) -> pooled (P, H // 2, W // 2), and where in its square each stood: places, 0 to 3, row by row."""
+    """values (P, H, W) -> pooled (P, H // 2, W // 2), and the position of each maximum in its square: 0 to 3, row by row."""
     for plane in range(pooled.shape[0]):
         for row in range(pooled.shape[1]):
             for column in range(pooled.shape[2]):
                 largest, place = values[plane, 2 * row, 2 * column], np.uint8(0)
                 for other in range(1, 4):
                     value = values[plane, 2 * row + other // 2, 2 * column + other % 2]
-                    # The first of equals, and "not a number" before all, which a run's divergence is known by.
+                    # The first of equal values wins, and NaN wins over any number: it reveals that a run has diverged.
                     if value > largest or value != value:
                         largest, place = value, np.uint8(other)
                 pooled[plane, row, column], places[plane, row, column] = largest, place
@@ -29,7 +29,7 @@ def _forward(values, pooled, places):
 
 @compiled
 def _backward(grad, places, grad_values):
-    """Gradients of `_forward`: of pooled values in, of values out."""
+    """Gradient of `_forward`: from the gradient of the pooled values to that of the values."""
     for plane in range(grad.shape[0]):
         grad_values[plane] = 0
         for row in range(grad.shape[1]):
@@ -55,7 +55,7 @@ class _MaxPool(autograd.Function):
 
 
 class _PutBack(autograd.Function):
-    """The gradient of `_MaxPool`, which has one itself: some regularizers are gradients (`interaction`)."""
+    """The gradient of `_MaxPool`. It is differentiable too, because some regularizers are made of gradients (`interaction`)."""
 
     @staticmethod
     def forward(ctx, grad, places, size):
@@ -74,7 +74,7 @@ class _PutBack(autograd.Function):
 
 
 def max_pool(values: Tensor) -> Tensor:
-    """The largest of each square of 2 x 2: (R, B, C, H, W) -> (R, B, C, H // 2, W // 2), in any precision."""
+    """The largest value of each 2 x 2 square: (R, B, C, H, W) -> (R, B, C, H // 2, W // 2), in any precision."""
     if values.device.type == "cpu":
         return _MaxPool.apply(values.contiguous())
     return functional.max_pool2d(values.flatten(0, 1), 2).unflatten(0, values.shape[:2])

@@ -1,6 +1,6 @@
-"""Sequences of different lengths side by side, so that (almost) no padding is computed.
+"""Batches of sequences of different lengths, arranged so that (almost) no padding is computed.
 
-A batch's shape is known before it is drawn: `Layout` says how long each of its rows can be.
+The shape of a batch is known before it is drawn: `Layout` holds the maximum length of each of its rows.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-ROWS = 16  # of which the rows of a batch are a multiple
-GROUP = 4  # rows that stay together; with widths that are multiples of 4, too, every run's numbers begin at 64 bytes' multiples
-CHUNK_COST = 32  # target positions that cost about as much as the calls for one more chunk
+ROWS = 16  # the number of rows of a batch is a multiple of this
+GROUP = 4  # rows that stay together; if widths are multiples of 4, too, each run's numbers start at a multiple of 64 bytes
+CHUNK_COST = 32  # the calls for one more chunk cost about as much as this number of target positions
 
 
 class Steps:
-    """Sequences of different lengths in the order in which an LSTM takes them, "step order": by step, then by row, the longest
-    rows first. A row that has ended takes no part, so (almost) no padding is computed.
+    """Sequences of different lengths in the order in which an LSTM processes them.
+
+    This "step order" sorts positions by step, then by row, the longest rows first. Rows that have ended are left out, so (almost)
+    no padding is computed.
 
     Args:
-        lengths: for each of B rows (a multiple of GROUP), the most positions that a sequence there may have.
+        lengths: for each of B rows (a multiple of GROUP), the maximum number of positions of a sequence there.
 
     Attributes:
-        sizes: rows still running at each step; N is their sum. GROUP rows next to each other run as long as the longest of them.
-        positions: (N, 2), the row and step at each place.
+        sizes: the number of rows still running at each step; N is the sum. Each GROUP of neighboring rows runs as long as its
+            longest row.
+        positions: (N, 2), the row and the step of each position.
     """
 
     def __init__(self, lengths: Sequence[int], device: str | torch.device) -> None:
@@ -40,15 +43,15 @@ class Steps:
         self._starts = torch.from_numpy(np.cumsum(sizes) - sizes).to(device)
 
     def places(self, row: Tensor, step: Tensor) -> Tensor:
-        """Where (row, step) stands in step order; behind a row's end, where its last step stands."""
+        """The index of (row, step) in step order; for steps after a row's end, the index of its last step."""
         return self._starts[torch.minimum(step, self._last[row])] + self._rank[row]
 
 
 def _chunks(lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Cut rows, the longest first, where that costs least: rows and padded length of every chunk.
+    """Cut rows, the longest first, into the chunks with the least cost. Returns the rows and the padded length of every chunk.
 
-    A chunk has a multiple of 16 positions, so that in memory every run's begin at a multiple of 64 bytes: where they do not, a
-    product's last bits can depend on a run's place among the others.
+    A chunk has a multiple of 16 positions, so that each run's numbers start at a multiple of 64 bytes. Otherwise the last bits of
+    a product can depend on a run's position among the others.
     """
     longest = np.asarray(lengths)[::GROUP]
 
@@ -56,7 +59,7 @@ def _chunks(lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         multiple = 16 // np.gcd(rows, 16)
         return -(-length // multiple) * multiple
 
-    least, cuts = np.zeros(len(longest) + 1), [0]  # the cost of the groups before `end`, and where their last chunk begins
+    least, cuts = np.zeros(len(longest) + 1), [0]  # the least cost of the groups before `end`, and where their last chunk starts
     for end in range(1, len(least)):
         sizes = GROUP * (end - np.arange(end))  # of the last chunk
         costs = least[:end] + sizes * padded(longest[:end], sizes) + CHUNK_COST
@@ -70,16 +73,16 @@ def _chunks(lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 class Layout:
-    """Shape of a batch: the most positions of the targets (never rising) and of the inputs of each of its B rows.
+    """Shape of a batch: the maximum number of target positions (never rising) and of input positions of each of its B rows.
 
-    Attention needs rectangles: "chunk order" of target positions is by chunk of rows that are padded to one length, then row,
-    then step; N such positions. For "step order", which has less padding, see `Steps`.
+    Attention needs rectangles. "Chunk order" sorts the N target positions by chunk, then row, then step; a chunk consists of rows
+    padded to the same length. "Step order" has less padding, see `Steps`.
 
     Attributes:
-        chunk_rows, lengths: of every chunk its rows and their padded length.
-        positions: (N, 2) of (row, step), in chunk order.
+        chunk_rows, lengths: the number of rows of every chunk, and their padded length.
+        positions: (N, 2), row and step in chunk order.
         writing, reading: targets and inputs in step order.
-        to_chunks: (N,), index of each chunk-order position in step order; of padding, that of its row's last position.
+        to_chunks: (N,), the index in step order of each position in chunk order; for padding, that of its row's last position.
         to_steps: for each position in step order, its index in chunk order.
     """
 
@@ -87,7 +90,7 @@ class Layout:
         self.targets, self.inputs = tuple(targets), tuple(inputs)
         self.chunk_rows, self.lengths = _chunks(self.targets)
         padded = np.repeat(self.lengths, self.chunk_rows)
-        of_position = np.repeat(np.arange(len(padded)), padded)  # its row
+        of_position = np.repeat(np.arange(len(padded)), padded)  # the row of each position
         starts = np.cumsum(padded) - padded
         steps = np.arange(len(of_position)) - starts[of_position]
         self.positions = torch.from_numpy(np.stack([of_position, steps], 1)).to(device)
@@ -97,15 +100,15 @@ class Layout:
         self.to_steps = torch.from_numpy(starts).to(device)[row] + step
 
     def chunks(self, flat: Tensor) -> list[Tensor]:
-        """Cut (R, N, ...) in chunk order into views (R, rows, length, ...), one a chunk."""
+        """Cut (R, N, ...) in chunk order into views (R, rows, length, ...), one per chunk."""
         shapes = list(zip(self.chunk_rows, self.lengths, strict=True))
         parts = flat.split([rows * length for rows, length in shapes], 1)
         return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def rows(self, values: Tensor) -> tuple[Tensor, ...]:
-        """Cut (R, B, ...) into views (R, rows, ...), one a chunk."""
+        """Cut (R, B, ...) into views (R, rows, ...), one per chunk."""
         return values.split(self.chunk_rows, 1)
 
     def all_in_row(self, flags: Tensor) -> Tensor:
-        """Whether all flags of a row hold: (R, N) in chunk order -> (R, B)."""
+        """Whether all flags of a row are True: (R, N) in chunk order -> (R, B)."""
         return torch.cat([chunk.all(2) for chunk in self.chunks(flags)], 1)

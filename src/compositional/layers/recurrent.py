@@ -15,11 +15,11 @@ from compositional.layers.functional import aligned, padding_bias
 from compositional.layers.lstm import lstm
 from compositional.layers.ragged import Layout, Steps
 
-SMALLEST = 1e-12  # least probability whose logarithm is taken
+SMALLEST = 1e-12  # lower bound of probabilities before their logarithm is taken
 
 
 def initialize_lstm(source: np.random.Generator, inputs: int, width: int, prefix: str) -> Weights:
-    """Uniform in +-1/sqrt(width), the library's usual LSTM initialization. Gates: input, forget, output, candidate."""
+    """Uniform in +-1/sqrt(width), PyTorch's default initialization of an LSTM. Gates: input, forget, output, candidate."""
     bound = 1 / math.sqrt(width)
     return {
         f"{prefix}.input": randomness.uniform_tensor(source, (inputs, 4 * width), -bound, bound),
@@ -38,9 +38,9 @@ def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, pr
 
 
 def symbols_alike(task: dict) -> Tensor:
-    """Which symbol each input word is written like, for copying: one-hot (words, symbols); a row of zeros: like none.
+    """The symbol that is spelled like each input word, for copying: one-hot (words, symbols); a row of zeros if there is none.
 
-    There may be more columns than symbols (`functional.aligned`), so that products with them are laid out alike for every run.
+    There may be more columns than symbols (`functional.aligned`), so that products with them are aligned for every run.
     """
     symbols = {symbol: index for index, symbol in enumerate(task["target_words"])}
     alike = torch.zeros(len(task["source_words"]), aligned(len(symbols)))
@@ -51,7 +51,7 @@ def symbols_alike(task: dict) -> Tensor:
 
 
 def stacked(weights: Weights, prefix: str) -> Tensor:
-    """An LSTM's weights as `lstm` takes them: input weights (where it has inputs), bias and recurrent weights."""
+    """An LSTM's weights as `lstm` takes them: input weights (if it has inputs), bias and recurrent weights."""
     parts = [weights[f"{prefix}.bias"].unsqueeze(1), weights[f"{prefix}.recurrent"]]
     if f"{prefix}.input" in weights:
         parts.insert(0, weights[f"{prefix}.input"])
@@ -59,7 +59,7 @@ def stacked(weights: Weights, prefix: str) -> Tensor:
 
 
 class _ToSteps(torch.autograd.Function):
-    """Words (R, B, S, D) in the order in which either direction reads them, (R, 2, N, D)."""
+    """Words (R, B, S, D) in the order in which each direction reads them, (R, 2, N, D)."""
 
     @staticmethod
     def forward(ctx, words, read, seen, mask):
@@ -74,7 +74,7 @@ class _ToSteps(torch.autograd.Function):
 
 
 class _FromSteps(torch.autograd.Function):
-    """States (R, 2, N, H) of both directions side by side: at their words, (R, B, S, 2 H), and at either end, (R, B, 2 H)."""
+    """States (R, 2, N, H) of both directions, concatenated: at each word, (R, B, S, 2 H), and at the ends, (R, B, 2 H)."""
 
     @staticmethod
     def forward(ctx, states, read, seen, last):
@@ -88,13 +88,13 @@ class _FromSteps(torch.autograd.Function):
         width = grad_words.shape[3] // 2
         direction = torch.arange(2, device=read.device).view(1, 2, 1)
         grad = grad_words.reshape(-1, width).index_select(0, (2 * read + direction).flatten())
-        # No two rows end in one place: the order of these additions does not matter.
+        # No two rows end at the same index, so the order of these additions does not matter.
         grad.index_add_(0, last.flatten(), grad_ends.reshape(-1, width))
         return grad.view(*read.shape, width), None, None, None
 
 
 def _mirrored(step: Tensor, length: Tensor) -> Tensor:
-    """The backward direction reads each input from its own last word to its first; padding stays behind."""
+    """The backward direction reads each input from its last word to its first; padding stays at the end."""
     return torch.where(step < length, length - 1 - step, step)
 
 
@@ -106,19 +106,21 @@ def encode(
     Args:
         weights: entries "<prefix>.{forward,backward}.{input,recurrent,bias}".
         embedded: (R, B, S, D); positions after an input's end are ignored.
-        reading: the inputs in step order. lengths: (R, B). mask: (R, B, S), the positions before an input's end.
+        reading: the step order of the inputs.
+        lengths: (R, B).
+        mask: (R, B, S), True before an input's end.
 
     Returns:
-        States of both directions side by side (R, B, S, 2 H), of no meaning after an input's end, and what each direction ends
-        with, (R, B, 2 H).
+        The concatenated states of both directions, (R, B, S, 2 H), undefined after an input's end, and the last state of each
+        direction, (R, B, 2 H).
     """
     runs, rows, words, _ = embedded.shape
     run, row_number, word_number, direction = (torch.arange(size, device=lengths.device) for size in (runs, rows, words, 2))
-    # Which word, among all R * B * S, either direction reads at which step: (R, 2, N).
+    # Which word, among all R * B * S, each direction reads at which step: (R, 2, N).
     row, step = reading.positions.unbind(1)
     word = torch.stack([step.expand(runs, -1), _mirrored(step, lengths[:, row])], 1)
     read = (run.view(-1, 1, 1) * rows + row) * words + word
-    # At which step, among all R * 2 * N, either direction reads a word: (R, B, S, 2); and an input's last: (R, B, 2).
+    # At which step, among all R * 2 * N, each direction reads a word: (R, B, S, 2), and the last word of an input: (R, B, 2).
     step = torch.stack([word_number.expand(runs, rows, -1), _mirrored(word_number, lengths.unsqueeze(2))], 3)
     first = (2 * run.view(-1, 1, 1) + direction) * len(row)
     seen = first.unsqueeze(1) + reading.places(row_number.view(-1, 1, 1), step)
@@ -131,17 +133,17 @@ def encode(
 
 
 def at_last(states: Tensor, lengths: Tensor) -> Tensor:
-    """What stands at each input's last word: states (R, B, S, H), lengths (R, B) -> (R, B, H)."""
+    """The state at each input's last word: states (R, B, S, H), lengths (R, B) -> (R, B, H)."""
     return states.gather(2, (lengths - 1)[..., None, None].expand(-1, -1, 1, states.shape[3])).squeeze(2)
 
 
 def look(hidden: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
-    """Where a single decoder step looks: hidden (R, B, H), keys (R * B, S, H), bias (R * B, 1, S) -> shares (R * B, 1, S)."""
+    """Attention weights of one decoder step: hidden (R, B, H), keys (R * B, S, H), bias (R * B, 1, S) -> (R * B, 1, S)."""
     return torch.baddbmm(bias, hidden.reshape(-1, 1, hidden.shape[2]), keys.transpose(1, 2)).softmax(2)
 
 
 def looked_at(looks: Tensor, values: Tensor, layout: Layout) -> Tensor:
-    """Means of values (R, B, S, V), weighted with looks (R, N, S) in chunk order: (R, N, V)."""
+    """Means of values (R, B, S, V) with the attention weights `looks` (R, N, S) in chunk order: (R, N, V)."""
     parts = zip(layout.chunks(looks), layout.rows(values), strict=True)
     means = [
         torch.bmm(part.flatten(0, 1), value.flatten(0, 1)).unflatten(0, part.shape[:2]).flatten(1, 2) for part, value in parts
@@ -152,7 +154,7 @@ def looked_at(looks: Tensor, values: Tensor, layout: Layout) -> Tensor:
 def cell_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     """Hidden and cell state (R, B, H) after a single LSTM step, from its gates (R, B, 4 H) before their nonlinearity.
 
-    For decoders whose input depends on the step before; all others take `lstm`, which is faster.
+    For decoders whose input depends on the previous step; all others use `lstm`, which is faster.
     """
     into, keep, out, candidate = gates.chunk(4, 2)
     cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
@@ -160,7 +162,7 @@ def cell_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: Layout) -> Tensor:
-    """Dot-product attention of every target position over the input positions.
+    """Dot-product attention of every target position to the input positions.
 
     Args:
         queries: (R, N, H) in chunk order; keys: (R, B, S, H); values: (R, B, S, V); mask: (R, B, S).
@@ -168,10 +170,10 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: 
     Returns:
         (R, N, V) in chunk order.
     """
-    # Input positions come before target positions: the softmax then runs along the longer, contiguous axis.
+    # The axis of input positions comes before that of target positions: the softmax then vectorizes along the contiguous axis.
     blocked = padding_bias(mask, keys.dtype).unsqueeze(3)
     outputs = []
-    # Splitting once, rather than slicing for every chunk, keeps the gradient one concatenation.
+    # Splitting once instead of slicing for every chunk makes the gradient a single concatenation.
     parts = zip(layout.chunks(queries), layout.rows(keys), layout.rows(values), layout.rows(blocked), strict=True)
     for chunk, key, value, bias in parts:
         scores = torch.baddbmm(bias.flatten(0, 1), key.flatten(0, 1), chunk.flatten(0, 1).transpose(1, 2))

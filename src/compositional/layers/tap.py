@@ -1,4 +1,4 @@
-"""What models hand their representations to where no one looks, and what only training does to these: dropout."""
+"""The tap that receives a model's representations in evaluation and ignores them; and dropout, which acts only in training."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 def silent_tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
-    """The tap of evaluation: nothing recorded, nothing changed."""
+    """The tap of evaluation: it records and changes nothing."""
     return values
 
 
 def dropout(tap: Callable, values: Tensor, rate: float) -> Tensor:
-    """Zero a share `rate` of the units (R, ...) and scale the others up, in training (where the tap has noise) only.
+    """Set a share `rate` of the units (R, ...) to zero and scale up the others. It acts only in training, if the tap has noise.
 
-    The units are those whose normal number lies below the quantile of `rate`: every run draws its own.
+    A unit is dropped if its normal number is below the quantile of `rate`; each run draws its own numbers.
     """
     noise = getattr(tap, "noise", None)
     if noise is None or rate == 0:

@@ -1,6 +1,6 @@
-"""What is trained: architectures. A model is a module with what `Model` says.
+"""Models: the architectures that are trained. A model is a module that defines what `Model` lists.
 
-Its functions compute R runs at once, each with weights of its own, along a leading run axis; no run depends on another.
+Its functions compute R runs at once along a leading run axis. Each run has its own weights and does not depend on the others.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# What a module must define in spite of a default, unless it defines the other.
+# Names that a module must define although they have a default, unless it defines the other name.
 UNLESS = {"initialize": "Network", "forward": "Network"}
-Options = dict[str, Any]  # of PARAMETERS, by name
-About = dict[str, Any]  # what a task says of itself: task.json
+Options = dict[str, Any]  # values of the options in PARAMETERS, by name
+About = dict[str, Any]  # the content of task.json
 
 
 def _made_of_the_network(*arguments: Any) -> Any:
@@ -38,38 +38,38 @@ def _nothing_to_describe(parameters: Options, task: About, seed: int) -> list[tu
 
 @dataclass(frozen=True)
 class Model:
-    """What a module here defines; what has a default, where it needs that."""
+    """The contract of a module in this folder. Names with a default are optional."""
 
-    # The kind of task that it takes, or several: modules of `kinds`.
+    # The kind or kinds of task that it takes: modules of `kinds`.
     KIND: str | tuple[str, ...]
-    # Names of the activations that it hands to the tap; of a Network, by name, the submodule whose output it is.
+    # Names of the activations that it passes to the tap; for a Network, by name, the submodule whose output it is.
     REPRESENTATIONS: tuple[str, ...] | dict[str, str]
-    # Its options, as JSON schema, each with default and description.
+    # Its options as JSON schema, each with a default and a description.
     PARAMETERS: dict[str, dict[str, Any]]
-    # An ordinary torch.nn.Module of one run, instead of the two functions below, which `training.networks` makes of it.
+    # An ordinary torch.nn.Module for a single run. `training.networks` derives the two functions below from it.
     Network: type[torch.nn.Module] | None = None
-    # initialize(parameters, task, source): one run's weights before training, by name, without a run axis; all that is random
-    # comes from `source`.
+    # initialize(parameters, task, source): one run's weights before training, by name, without a run axis. `source` is the only
+    # source of randomness.
     initialize: Callable[[Options, About, np.random.Generator], dict[str, Tensor]] = _made_of_the_network
     # forward(parameters, weights, batch, tap): outputs of R runs, as `losses` of the kind's batches takes them, from weights
-    # (R, ...) by name and a batch of the kind. Every activation h in REPRESENTATIONS goes through `h = tap(name, h, mask)`,
-    # dropout through `layers.tap.dropout(tap, h, rate)`.
+    # (R, ...) by name and a batch of the kind. Every activation h in REPRESENTATIONS passes through `h = tap(name, h, mask)`;
+    # dropout is `layers.tap.dropout(tap, h, rate)`.
     forward: Callable[[Options, dict[str, Tensor], Any, Callable[..., Tensor]], Tensor] = _made_of_the_network
-    # Packages that it needs besides those of envs/requirements.txt.
+    # Packages that it needs in addition to those of envs/requirements.txt.
     PACKAGES: tuple[str, ...] = ()
-    # By device, how many runs compute together, where that differs from `training.problem.WIDTH`.
+    # By device, how many runs are computed together, if that differs from `training.problem.WIDTH`.
     WIDTH: Mapping[str, int | None] = field(default_factory=dict)
-    # A step on CUDA may be recorded once and replayed: nothing in it goes through the host.
+    # Whether a step on CUDA may be recorded once and replayed. This requires that nothing in it goes through the host.
     GRAPH: bool = True
-    # buffers(parameters, task, seed): what a run has besides its weights and does not train, by name, without a run axis.
+    # buffers(parameters, task, seed): tensors of a run that are not trained, by name, without a run axis.
     buffers: Callable[[Options, About, int], dict[str, Tensor]] = _no_buffers
-    # fit(parameters, task, train): one run's weights, of a model that is not trained by gradient steps.
+    # fit(parameters, task, train): one run's weights, for a model that is not trained by gradient steps.
     fit: Callable[[Options, About, Any], dict[str, Tensor]] | None = None
     # calibrate(parameters, weights, batches): statistics (R, ...) of training batches that evaluation needs, by name.
     calibrate: Callable[[Options, dict[str, Tensor], Iterable[Any]], dict[str, Tensor]] | None = None
-    # observe(parameters, weights, task): values of the weights themselves, (R,) by metric, in every record of a curve.
+    # observe(parameters, weights, task): quantities computed from the weights alone, (R,) by metric, for each point of a curve.
     observe: Callable[[Options, dict[str, Tensor], About], dict[str, Tensor]] = _nothing_observed
-    # measure(parameters, task, splits, outputs): in evaluation, values of one run's outputs (n, ...), by (split, metric).
+    # measure(parameters, task, splits, outputs): in evaluation, metrics of one run from its outputs (n, ...), by (split, metric).
     measure: Callable[[Options, About, dict[str, Any], dict[str, Tensor]], dict[tuple[str, str], float]] | None = None
-    # describe(parameters, task, seed): rows (split, metric, value) of a run that need no network.
+    # describe(parameters, task, seed): rows (split, metric, value) of a run that do not require the network.
     describe: Callable[[Options, About, int], list[tuple[str, str, Any]]] = _nothing_to_describe

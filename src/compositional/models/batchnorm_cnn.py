@@ -1,8 +1,9 @@
 """The convolutional network of Lippl and Stachenfeld (ICLR 2025), appendix on image tasks: batch normalization after each ReLU.
 
-Four convolutions (5x5, 32, 32, 64, 64 channels), each with ReLU and then batch normalization, max-pooling, dense layers of 512
-and 1,024 ReLU units, one output; weights by He's normal initialization (fan-in), biases by PyTorch's default. Batch
-normalization as in `models.resnet18`: the run's own batch in training, statistics of training examples in evaluation.
+Four convolutions (5x5, with 32, 32, 64 and 64 channels), each followed by ReLU and then batch normalization, max-pooling, dense
+layers of 512 and 1,024 ReLU units, and one output. Weights have He's normal initialization (fan-in), biases PyTorch's default.
+Batch normalization works as in `models.resnet18`: with the run's own batch in training, and with statistics of training examples
+in evaluation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PARAMETERS = {
         "description": "channels of each convolution",
     },
     "kernel": {"type": "integer", "minimum": 1, "default": 5, "description": "height and width of the convolutions' kernels"},
-    "padding": {"type": "integer", "minimum": 0, "default": 0, "description": "zeros around what is convolved"},
+    "padding": {"type": "integer", "minimum": 0, "default": 0, "description": "zeros on each side of a convolution's input"},
     "dense_widths": {
         "type": "array",
         "minItems": 1,
@@ -92,10 +93,10 @@ def _forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable, s
 
 
 def forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable) -> Tensor:
-    """Outputs (R, B, classes); normalized by the batch, unless `weights` holds what `calibrate` gives."""
+    """Outputs (R, B, classes), normalized by the batch unless `weights` contains the results of `calibrate`."""
     return _forward(parameters, weights, batch, tap, lambda name, values: None)
 
 
 def calibrate(parameters: dict, weights: Weights, batches: Iterable[Imaged]) -> Weights:
-    """What evaluation normalizes with: every convolution's mean and variance (R, channels), means over the batches."""
+    """Statistics for evaluation: each convolution's mean and variance (R, channels), averaged over the batches."""
     return batch_norm_statistics.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

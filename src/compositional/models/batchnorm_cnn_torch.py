@@ -1,6 +1,6 @@
 """`models.batchnorm_cnn` in standard PyTorch: the same layers and initialization, as a `Network` (`training.networks`).
 
-A packed model computes many runs at once; this one shows what it is without that, and a test that both compute the same.
+A packed model computes many runs at once. This module shows the same model without packing; a test checks that both agree.
 """
 
 from __future__ import annotations

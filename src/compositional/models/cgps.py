@@ -1,12 +1,13 @@
 """CGPS (Li, Zhao, Wang, Hestness: "Compositional Generalization for Primitive Substitutions", EMNLP 2019), with the attention of
 the authors' repository (yli1/CGPS, commit f25120b).
 
-Two streams as in `primitive_attention`: *what* an output word is comes from one embedding of the input words, *where* to look
-from another, and the decoder sees no output words. Unlike there, where to look is decided in two stages. The decoder attends to
-the encoder's states (Luong, Pham and Manning 2015, scores by projected keys). What it makes of them is the next step's input
-(input feeding) and gives one score for each *position* of the input, whatever the word there. As in the original, forget gates
-begin at 1 and the layers of attention have no bias. Unlike there, the decoder's cell begins with zeros, where it is the encoder's
-last, and weights other than embeddings have the library's usual initialization.
+There are two streams, as in `primitive_attention`: *what* an output word is comes from one embedding of the input words, *where*
+to attend from another, and the decoder sees no output words. Unlike in `primitive_attention`, where to attend is decided in two
+stages. First the decoder attends to the encoder's states (Luong, Pham and Manning 2015, scores by projected keys). The result is
+an input of the next step (input feeding), and gives one score for each *position* of the input, whatever the word there. As in
+the authors' code, the biases of forget gates start higher by 1 and the layers of attention have no bias. Unlike in their code,
+the decoder's cell state starts with zeros instead of the encoder's last state, and weights other than embeddings have PyTorch's
+usual initialization.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ PARAMETERS = primitive_attention.PARAMETERS | {
         "type": "integer",
         "minimum": 2,
         "default": 16,
-        "description": "positions that can be looked at: at least the words of the longest input, and one for its end",
+        "description": "input positions that can be attended to: at least the words of the longest input, and one for its end",
     },
 }
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run. Embeddings are uniform in [-1, 1), the scale that the noise of `entropy` is measured against."""
+    """Weights of one run. Embeddings are uniform in [-1, 1), the scale to which the noise of `entropy` relates."""
     words, actions = len(task["source_words"]), len(task["target_words"])
     primitive, function, width = (parameters[key] for key in ("primitive_width", "function_width", "encoder_width"))
     weights = {
@@ -46,7 +47,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     }
     for direction in ("forward", "backward"):
         weights |= initialize_lstm(source, function, width, f"encoder.{direction}")
-    # Two inputs of the same width: what was attended to, and the state.
+    # The decoder has two inputs of the same width: the attended states and its own state.
     weights |= initialize_lstm(source, 2 * width, 2 * width, "decoder")
     for name in ("encoder.forward", "encoder.backward", "decoder"):
         _, forget, _, _ = weights[f"{name}.bias"].chunk(4)
@@ -58,7 +59,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
-    """Logits (R, N, actions) in chunk order; teacher forcing or not makes no difference here.
+    """Logits (R, N, actions) in chunk order; teacher forcing makes no difference here.
 
     Raises:
         ValueError: an input is longer than `positions`.

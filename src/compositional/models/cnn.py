@@ -1,8 +1,8 @@
 """The convolutional classifier of Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), appendix A.
 
 3x3 convolution of depth 32, ReLU, 2x2 max-pooling, 3x3 convolution of depth 64, ReLU, dense 64, ReLU, dense output; no
-padding, Glorot-uniform weights, zero biases (the Keras defaults of the time). The main text speaks of three convolutions:
-`convolutions: 3` adds one more of depth 64.
+padding, Glorot-uniform weights, zero biases (the Keras defaults of the time). The paper's main text mentions three convolutions:
+`convolutions: 3` adds another one of depth 64.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     hidden = batch.images
     for index in range(parameters["convolutions"]):
         hidden = conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"])
-        # Pooled first, there is a quarter to rectify; the largest rectified value is the rectified largest.
+        # Pooling first leaves a quarter of the values to rectify. The order does not change the result.
         hidden = (max_pool(hidden) if index == 0 else hidden).relu()
     hidden = linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()
     hidden = tap("penultimate", hidden, None)

@@ -1,6 +1,6 @@
-"""A tensor as a sum of outer products (CP), with as many as any tensor could need (Razin, Maman, Cohen, ICML 2021).
+"""A tensor as a sum of outer products (CP), by default enough for any tensor (Razin, Maman, Cohen, ICML 2021).
 
-The norm of a component grows in proportion to its power 2 - 2 / order, so components are learned one after the other.
+The norm of a component grows at a rate proportional to norm^(2 - 2 / order), so components are learned one after the other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARAMETERS = {
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run, for tensors of task["shape"]: a matrix (dimension, components) a mode."""
+    """Weights of one run, for tensors of task["shape"]: one matrix (dimension, components) per mode."""
     shape = task["shape"]
     components = parameters["components"] or math.prod(shape) // max(shape)
     return {
@@ -44,7 +44,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
-    """All entries (R, E): one product of two matrices whose rows are pairs (and more) of modes."""
+    """All entries (R, E), as one product of two matrices; each combines half of the modes in its rows."""
     modes = [weights[f"mode{mode}"] for mode in range(len(weights))]
     half = len(modes) // 2
     left, right = (reduce(factorization.khatri_rao, side) for side in (modes[:half], modes[half:]))
@@ -52,6 +52,6 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
 
 
 def observe(parameters: dict, weights: Weights, task: dict) -> dict[str, Tensor]:
-    """The largest norms of components (products of the norms of their vectors) and whose they are, by name, (R,) each."""
+    """The largest norms of components (products of the norms of their vectors) and their indices, by name, (R,) each."""
     norms = torch.stack([weights[f"mode{mode}"].norm(dim=1) for mode in range(len(weights))])
     return factorization.ranked_components("component_norm", norms.prod(0))

@@ -1,7 +1,8 @@
-"""Fully connected ReLU network on one-hot components, one output; its initial scale makes it learn lazily or richly.
+"""Fully connected ReLU network on one-hot components with one output. Its initial scale decides if it learns lazily or richly.
 
 Lippl and Stachenfeld (ICLR 2025), appendix on ReLU networks: weights N(0, sigma^2 2 / fan_in), biases uniform in
-+-sigma / sqrt(fan_in). Small sigma: rich, the representation is learned; sigma 1: lazy, it hardly moves, as in a kernel machine.
++-sigma / sqrt(fan_in). Small sigma: rich learning, which changes the representation; sigma 1: lazy learning, in which the
+representation hardly changes, as in a kernel machine.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PARAMETERS = {
         "type": "number",
         "exclusiveMinimum": 0,
         "default": 1.0,
-        "description": "sigma, by which the usual initialization is multiplied",
+        "description": "sigma, the factor on the usual initialization",
     },
 }
 

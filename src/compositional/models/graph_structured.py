@@ -1,10 +1,10 @@
 """A network whose computation follows a program's graph: G-SSNN (Whitehouse, "Symbolic Synthesis of Neural Networks",
 arXiv 2303.03340).
 
-The baseline's encoder gives a feature vector; nodes and edges of the graph each get a chunk of it and a position embedding;
-layers of message passing (GINE: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020) compute along the
-edges; the mean over nodes gives the scores. Which graph a run has is no weight but a buffer: runs of different graphs are
-filled up to `max_nodes` and `max_edges` and train together.
+The encoder of the baseline (`pixel_shuffle_transformer`) computes a feature vector. Each node and edge of the graph gets a chunk
+of it and a position embedding. Layers of message passing (GINE: Hu et al., "Strategies for Pre-training Graph Neural Networks",
+ICLR 2020) compute along the edges, and the mean over nodes gives the scores. A run's graph is not a weight but a buffer: graphs
+are padded to `max_nodes` and `max_edges`, so that runs with different graphs train together.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ PARAMETERS = pixel_shuffle_transformer.PARAMETERS | {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.3,
-        "description": "share of node and edge features that are dropped before every layer",
+        "description": "share of node and edge features that is dropped before every layer",
     },
-    "max_nodes": {"type": "integer", "minimum": 2, "default": 32, "description": "nodes that all graphs are filled up to"},
-    "max_edges": {"type": "integer", "minimum": 1, "default": 64, "description": "edges that all graphs are filled up to"},
+    "max_nodes": {"type": "integer", "minimum": 2, "default": 32, "description": "number of nodes to which graphs are padded"},
+    "max_edges": {"type": "integer", "minimum": 1, "default": 64, "description": "number of edges to which graphs are padded"},
 }
 
 
@@ -66,10 +66,11 @@ def individual(task: dict, seed: int) -> dict:
 
 
 def describe(parameters: dict, task: dict, seed: int) -> list[tuple[str, str, float]]:
-    """Rows (split, metric, value) on a run's program, for its metrics: sizes, where it comes from, the library it is written in.
+    """Rows (split, metric, value) that describe a run's program: its sizes, its origin, and the library in which it is written.
 
-    "program", "is <text>" holds the program itself, "library", "<name> = <body>" an invention and its place; `origin` is the
-    program's number in the generation before, -1 if it is new; `changed`: see `synthesis.population.Individual`.
+    Split "program", metric "is <text>" holds the program itself. Split "library", metric "<name> = <body>" holds an invention;
+    the value is its index. `origin` is the program's number in the previous generation, or -1 if it is new. For `changed` see
+    `synthesis.population.Individual`.
     """
     member = individual(task, seed)
     numbers = {"size": member["size"], "mass": member["mass"], "nodes": len(member["graph"]["nodes"])}
@@ -83,9 +84,9 @@ def describe(parameters: dict, task: dict, seed: int) -> list[tuple[str, str, fl
 
 
 def chunks(elements: int, width: int) -> np.ndarray:
-    """Which entries of the feature vector each element reads, (elements, width): its own chunk, over and over.
+    """Which entries of the feature vector each element reads, (elements, width): its own chunk, repeated.
 
-    Chunks have width // elements entries; the first one takes the remainder too.
+    Chunks have width // elements entries; the first one also has the remainder.
     """
     length = width // elements
     first = width - length * (elements - 1)
@@ -95,9 +96,9 @@ def chunks(elements: int, width: int) -> np.ndarray:
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> dict[str, Tensor]:
-    """The graph of run `seed`: which entries of the feature vector its nodes and edges read, their positions, and what they join.
+    """The graph of run `seed`: the entries of the feature vector that nodes and edges read, their positions, and the edges' ends.
 
-    Rows 0..max_nodes - 1 are nodes, the others edges; ids (order of creation) and ports say which chunk and position is whose.
+    Rows 0..max_nodes - 1 are nodes, the others edges. Ids (the order of creation) and ports determine their chunks and positions.
 
     Raises:
         ValueError: there is no such graph, or it is larger than max_nodes and max_edges.
@@ -135,7 +136,7 @@ def buffers(parameters: dict, task: dict, seed: int) -> dict[str, Tensor]:
 
 
 def _users(reads: Tensor, real: Tensor, width: int, most: int) -> Tensor:
-    """For each of `width` entries the places among `real` that read it, (width, most), filled up with len(reads)."""
+    """For each of `width` entries, the positions among `real` that read it: (width, most), padded with len(reads)."""
     places = real[torch.argsort(reads[real], stable=True)]
     entries = reads[places]
     rank = torch.arange(len(places)) - torch.searchsorted(entries, entries)
@@ -145,7 +146,7 @@ def _users(reads: Tensor, real: Tensor, width: int, most: int) -> Tensor:
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
-    """Class scores (R, B, classes); `weights` holds the buffers too."""
+    """Class scores (R, B, classes); `weights` also holds the buffers."""
     features = pixel_shuffle_transformer.layer(pixel_shuffle_transformer.encode(parameters, weights, batch), weights, "features")
     features = tap("features", features, None)
     runs, _, width = features.shape

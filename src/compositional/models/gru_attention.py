@@ -1,6 +1,6 @@
 """A recurrent sequence-to-sequence model in standard PyTorch: bidirectional GRU encoder, GRU decoder with attention.
 
-Cho et al. (EMNLP 2014) with the attention of Luong, Pham and Manning (2015, "general" scores), widths as in
+Cho et al. (EMNLP 2014) with the attention of Luong, Pham and Manning (2015, "general" scores); the widths are those of
 `models.lstm_attention`. It is a `Network` (`training.networks`): one run, padded batches, no run axis.
 """
 
@@ -48,7 +48,7 @@ class Network(nn.Module):
 
     def forward(self, batch) -> Tensor:
         """Logits (B, T, symbols) under teacher forcing; batch: `kinds.sequence.Single`."""
-        # Packed, as the backward direction would else begin in the padding.
+        # Packed, because the backward direction would otherwise start in the padding.
         packed = pack_padded_sequence(
             self.dropout(self.words(batch.inputs)), batch.input_lengths.cpu(), batch_first=True, enforce_sorted=False
         )

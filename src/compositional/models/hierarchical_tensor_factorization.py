@@ -1,11 +1,12 @@
 """A tensor as a tree of small factorizations over pairs of modes: a convolutional network with product pooling.
 
-Razin, Maman, Cohen (ICML 2022), section 3. Level 0 has a matrix a mode; each further level multiplies neighbors elementwise
-("pools" them) and maps the result by a matrix; the last product is weighted by one vector and summed. Over all entries at once a
-pooled pair is a Khatri-Rao product, and the last one is never formed: tensor = H_left diag(o) H_right^T.
+Razin, Maman, Cohen (ICML 2022), section 3. Level 0 has one matrix per mode. Each further level multiplies neighbors elementwise
+("pools" them) and maps the result by a matrix; the last product is weighted by a vector and summed. For all entries at once, a
+pooled pair is a Khatri-Rao product. The last one is never formed: tensor = H_left diag(o) H_right^T.
 
-The local component r of a node is what its children hand over in channel r and its parent weights by row r; its norm, the product
-of theirs, grows in proportion to its power 2 - 2 / K, K being the number of these factors (3 in a binary tree).
+The local component r of a node consists of its children's weights for channel r and its parent's weights in row r. Its norm is
+the product of their norms and grows at a rate proportional to norm^(2 - 2 / K), where K is the number of these factors (3 in a
+binary tree).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PARAMETERS = {
         "minItems": 1,
         "items": {"type": "integer", "minimum": 1},
         "default": [512, 512],
-        "description": "channels of each level, from the leaves on; as many levels as the order has binary digits",
+        "description": "channels of each level, from the leaves to the root: one number per level, ceil(log2(order)) in all",
     },
     "deviation": {
         "type": "number",
@@ -41,13 +42,13 @@ PARAMETERS = {
         "type": "array",
         "items": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1}},
         "default": [[1, 3]],
-        "description": "modes (from 1) of further matricizations to track; those of the tree's inner nodes always are",
+        "description": "modes (counted from 1) of additional matricizations to track; those of the tree's inner nodes always are",
     },
 }
 
 
 def _levels(order: int) -> list[list[tuple[int, ...]]]:
-    """The modes below each node, level by level, the leaves first and the root last."""
+    """The modes below each node, level by level from the leaves to the root."""
     levels: list[list[tuple[int, ...]]] = [[(mode,) for mode in range(order)]]
     while len(levels[-1]) > 1:
         below = levels[-1]
@@ -74,7 +75,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def _last_pair(weights: Weights, order: int) -> list[Tensor]:
-    """The root's children: every entry of their modes by channel, (R, entries, width) each."""
+    """The outputs of the root's two children for every entry of their modes, by channel: (R, entries, width) each."""
     levels = _levels(order)
     values = [weights[f"level0.node{node}"] for node in range(order)]
     for level in range(1, len(levels) - 1):
@@ -103,7 +104,7 @@ def _name(modes: tuple[int, ...]) -> str:
 
 
 def observe(parameters: dict, weights: Weights, task: dict) -> dict[str, Tensor]:
-    """Local component norms of every inner node and spectra of matricizations, by name ("node_1_2_component_1"), (R,) each."""
+    """Norms of the local components of inner nodes, and spectra of matricizations: (R,) by name ("node_1_2_component_1")."""
     shape = task["shape"]
     levels = _levels(len(shape))
     found: dict[str, Tensor] = {}

@@ -1,8 +1,8 @@
 """Kernel machines on compositionally structured kernels: support vector machines and kernel ridge regression (scikit-learn).
 
-A run fits a whole family of kernels, one machine each: kernels named by their similarities, a regular grid over them, or the
-layers of a randomly weighted network of infinite width. Its weights are the kernels and the machines' dual coefficients, so
-evaluation treats it as any model; its outputs have a column a machine. Nothing is random. Source: Lippl and Stachenfeld
+A run fits one machine for each kernel of a family: kernels given by their similarities, a regular grid of kernels, or the
+kernels of the layers of a random network of infinite width. The weights are the kernels and the machines' dual coefficients, so
+evaluation treats it like any model. The outputs have one column per machine. Nothing is random. Source: Lippl and Stachenfeld
 (ICLR 2025), sections 3 and 4.
 """
 
@@ -22,15 +22,15 @@ from compositional.kinds.combination import Batch, CombinationSplit
 from compositional.layers import Weights
 from compositional.measures import additivity, kernels
 
-_ZERO = 1e-3  # tolerance of the support vector machines' solver, beside outputs of 1
+_ZERO = 1e-3  # tolerance of the support vector machines' solver, relative to outputs of 1
 KIND = "combination"
 REPRESENTATIONS = ()
 PARAMETERS = {
     "machine": {
         "enum": ["svr", "svc", "ridge"],
         "default": "svr",
-        "description": "support vector regression (epsilon 0.1), classification, or ridge regression without bias (penalty "
-        "1e-10)",
+        "description": "svr: support vector regression (epsilon 0.1); svc: support vector classification; ridge: kernel ridge "
+        "regression without bias (penalty 1e-10)",
     },
     "penalty": {
         "type": "number",
@@ -42,38 +42,38 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 1,
         "default": 100000,
-        "description": "most iterations of a support vector machine, which does not end on its own where the kernel is singular",
+        "description": "limit on the iterations of a support vector machine, which may not converge if the kernel is singular",
     },
     "similarities": {
         "type": "array",
         "items": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}},
         "default": [],
-        "description": "kernels, each as similarities of inputs that agree in 1, ..., C - 1 of C components (0 and 1 for none "
-        "and all)",
+        "description": "kernels, each given by the similarities of inputs that agree in 1, ..., C - 1 of C components (those of "
+        "inputs that agree in none and all are 0 and 1)",
     },
     "grid": {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "points an axis of a grid of kernels besides: two components kappa_1 in [0, 1/2]; three components "
-        "kappa_2 in [0, 2/3] and kappa_1 / kappa_2 in [0, 1/2]; those that are no kernels are left out",
+        "description": "points per axis of a grid of additional kernels: for two components, kappa_1 in [0, 1/2]; for three, "
+        "kappa_2 in [0, 2/3] and kappa_1 / kappa_2 in [0, 1/2]. Points that give no valid kernel are left out",
     },
     "activation": {
         "enum": ["none", "relu", "leaky_relu", "step", "rectified_quadratic", "gaussian"],
         "default": "none",
-        "description": "kernels of the layers of an infinitely wide random network besides, with this activation",
+        "description": "adds the kernels of the layers of an infinitely wide random network with this activation",
     },
     "layers": {"type": "integer", "minimum": 0, "default": 20, "description": "hidden layers of that network"},
     "shares": {
         "type": "array",
         "items": {"type": "number", "minimum": 0, "maximum": 1},
         "default": [],
-        "description": "of each component in the squared norm of that network's input; empty: all alike",
+        "description": "share of each component in the squared norm of that network's input; empty: equal shares",
     },
     "values": {
         "type": "boolean",
         "default": False,
-        "description": "whether the metrics hold every output and the value of every conjunction, of each machine",
+        "description": "whether the metrics of each machine include every output and the value of every conjunction",
     },
 }
 
@@ -85,16 +85,16 @@ def _grid(components: int, points: int) -> np.ndarray:
     if components != 3:
         raise ValueError(f"grid is for 2 or 3 components, this task has {components}")
     pairs = [(share * second, second) for second in np.linspace(0, 2 / 3, points) for share in np.linspace(0, 0.5, points)]
-    # At kappa_2 = 0 all shares are one kernel.
+    # At kappa_2 = 0 all shares give the same kernel.
     candidates = np.array([[0, first, second, 1] for first, second in dict.fromkeys(pairs)])
     return candidates[kernels.is_positive_semidefinite(kernels.equivariant(candidates), 3)]
 
 
 def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
-    """The kernels to fit, (2, ..., 2) by name: "0.1 0.25" after the similarities, or "layer 3".
+    """The kernels to fit, (2, ..., 2) each, by name: their similarities, as in "0.1 0.25", or "layer 3".
 
     Raises:
-        ValueError: similarities that do not fit the task, or that no representation can have.
+        ValueError: similarities do not fit the task, or no representation can have them, or there is no kernel.
     """
     found = {}
     for given in parameters["similarities"]:
@@ -119,7 +119,7 @@ def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """No machine fitted: kernels (K, 2^C), dual coefficients (sets, K, Z) over all Z combinations, biases (sets, K)."""
+    """Weights before fitting: kernels (K, 2^C), zero dual coefficients (sets, K, Z) of all Z combinations, biases (sets, K)."""
     similarity = np.stack(list(family(parameters, len(task["sizes"])).values())).reshape(-1, 2 ** len(task["sizes"]))
     machines = (task["sets"], len(similarity))
     return {
@@ -144,7 +144,7 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
     """Fit every machine of the family to each of the task's training sets; shapes as in `initialize`.
 
     Raises:
-        ValueError: a classifier of signs is to learn numbers.
+        ValueError: `machine` is svc, a classifier of signs, and the targets are numbers.
     """
     if parameters["machine"] == "svc" and not train.signs:
         raise ValueError("machine: 'svc' tells signs apart, this task's targets are numbers; take 'svr' or 'ridge'")
@@ -152,7 +152,7 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
     targets = train.labels.cpu().numpy().astype(np.float64)
     places = np.asarray(np.ravel_multi_index(tuple(train.combinations.T), task["sizes"]))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations' limit, a documented option
+        warnings.simplefilter("ignore", ConvergenceWarning)  # reaching the limit on iterations, a documented option
         for index, similarity in enumerate(family(parameters, len(task["sizes"])).values()):
             for number in range(task["sets"]):
                 own = train.sets == number
@@ -164,13 +164,13 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
-    """Decision values (R, B, K) of every machine of the example's training set."""
+    """Decision values (R, B, K) of the K machines that were fitted to each example's training set."""
     device = batch.items.device
     every = torch.cartesian_prod(*(torch.arange(size, device=device) for size in batch.sizes)).view(-1, len(batch.sizes))
     powers = 2 ** torch.arange(len(batch.sizes) - 1, -1, -1, device=device)
     agree = ((batch.items.unsqueeze(2) == every) * powers).sum(-1)  # (R, B, Z)
     outputs = []
-    # In double precision: large coefficients of either sign nearly cancel.
+    # In double precision, because large coefficients of opposite signs nearly cancel.
     for similarity, dual, bias, own, sets in zip(
         *(weights[key] for key in ("similarity", "dual", "bias")), agree, batch.sets, strict=True
     ):
@@ -180,15 +180,15 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
 
 
 def measure(parameters: dict, task: dict, splits: dict[str, CombinationSplit], outputs: dict[str, Tensor]) -> dict:
-    """Metrics of one run by machine: {(split, metric): value}, the metric ending in "at <kernel>", and "of set <n>" if several.
+    """Metrics of each machine of one run: {(split, metric): value}. A metric ends with "at <kernel>" and, if the task has several
+    training sets, "of set <n>".
 
-    Where targets are signs, an output that the solver cannot tell from zero is half right.
-
-    Saliences are of the kernels, under split "kernel". The additivity index and values of conjunctions are over all
-    combinations, under "all"; see compositional.measures.additivity.
+    If targets are signs, an output that is zero within the solver's tolerance counts as half right. Saliences describe the
+    kernels and have the split "kernel". The additivity index and the values of conjunctions are computed over all combinations
+    and have the split "all"; see `compositional.measures.additivity`.
 
     Args:
-        outputs: (n, K) of every split.
+        outputs: by split, (n, K).
     """
     found: dict[tuple[str, str], float] = {}
     components = len(task["sizes"])

@@ -1,7 +1,7 @@
 """The ordinary recurrent sequence-to-sequence model: bidirectional LSTM encoder, LSTM decoder with attention.
 
-Widths after Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), appendix A: embeddings 32,
-encoder 16 per direction, decoder 64, whose initial state is the encoder's first and last states side by side. Attention
+Widths follow Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), appendix A: embeddings 32, encoder
+16 per direction, decoder 64. The decoder's initial state is the concatenation of the encoder's first and last states. Attention
 ("general" scores of Luong, Pham, Manning 2015) follows the decoder's LSTM and does not feed back into it, so all target
 positions are computed in one pass under teacher forcing.
 """
@@ -56,7 +56,7 @@ PARAMETERS = {
     "copying": {
         "type": "boolean",
         "default": False,
-        "description": "an output may also be copied from the input, where a symbol is written like an input word",
+        "description": "whether an output symbol can also be copied from the input, if an input word is spelled like it",
     },
 }
 
@@ -81,16 +81,16 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """With copying, which symbol each input word is written like."""
+    """With copying: which symbol is spelled like each input word."""
     return {"alike": symbols_alike(task)} if parameters["copying"] else {}
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order, under teacher forcing with `batch.previous`.
 
-    With copying they are log probabilities of a mixture: what the decoder writes, and what it copies from where a second
-    attention looks (See, Liu and Manning, ACL 2017, equation 9). What falls on words without a symbol is left out, and the loss
-    makes the rest sum to 1: looking at such words costs nothing, unlike there.
+    With copying they are log probabilities of a mixture of two distributions: symbols that the decoder generates, and symbols
+    copied from the words to which a second attention attends (See, Liu and Manning, ACL 2017, equation 9). Attention to words
+    without a symbol is dropped, and the loss normalizes the rest to 1. Unlike in the paper, such attention costs nothing.
     """
     layout, rate = batch.layout, parameters["dropout"]
     words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)

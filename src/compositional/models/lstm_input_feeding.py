@@ -1,13 +1,15 @@
 """The recurrent semantic parser of Andreas, "Good-Enough Compositional Data Augmentation" (ACL 2020).
 
-What a decoder step has decided, its state combined with what it attends to, is an input of the next one (Luong, Pham and Manning
-2015, section 3.3). What stands in the input can only be copied: a step decides to copy as it decides for a symbol, and what it
-then writes is what it looks at, which is learned apart (the original's supervised copying). There either loss is a mean over its
-own symbols; here they are one distribution, in which the gradient of where to look, at copied symbols, is taken so many times as
-there are symbols for one that is copied. Looking at a word that is no symbol is wrong: it stands for padding, which is never
-right. As there, encoder states are projected, both directions' last states are added up to start the decoder, embeddings start
-standard normal, and dropout falls on everything that enters the decoder's LSTM or leaves it. Unlike there, the decoder's cell
-starts with zeros.
+The decision of a decoder step, its state combined with the attended states, is an input of the next step (Luong, Pham and
+Manning 2015, section 3.3). A symbol that occurs in the input can only be copied: "copy" is one of the choices of a step, and the
+attention then selects the word. As in the original, the attention is supervised at copied symbols. The original has two losses,
+each a mean over its own symbols. Here both choices form one distribution, and the gradient of the attention at copied symbols is
+multiplied by `copying_weight`, the number of symbols per copied one. Words that are not symbols stand for padding, which is never
+right, so attending to them is penalized.
+
+As in the original, encoder states are projected, the decoder starts with the sum of both directions' last states, embeddings
+start standard normal, and dropout applies to everything that enters or leaves the decoder's LSTM. Unlike in the original, the
+decoder's cell state starts with zeros.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ PARAMETERS = {
         "minimum": 4,
         "multipleOf": 4,
         "default": 512,
-        "description": "units of each direction of the encoder, and of the decoder",
+        "description": "units of the encoder per direction, and of the decoder",
     },
     "dropout": {
         "type": "number",
@@ -62,13 +64,13 @@ PARAMETERS = {
         "type": "number",
         "exclusiveMinimum": 0,
         "default": 40,
-        "description": "how many times the gradient of where to look counts at copied symbols; GeoQuery copies one in 40",
+        "description": "factor on the gradient of the attention at copied symbols; GeoQuery copies one symbol in 40",
     },
 }
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run. The output's last column is copying."""
+    """Weights of one run. The last column of the output is the choice to copy."""
     words, symbols = len(task["source_words"]), len(task["target_words"])
     embedding_width, width = parameters["embedding_width"], parameters["width"]
     weights = {
@@ -85,7 +87,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """Which symbol each input word is written like; those like none stand for padding."""
+    """Which symbol is spelled like each input word; words without such a symbol stand for padding."""
     alike = symbols_alike(task)
     alike[alike.sum(1) == 0, PAD] = 1
     return {"alike": alike}
@@ -102,7 +104,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     keys = linear(annotations, weights["key.weight"], weights["key.bias"])
     blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
 
-    # What is known of all steps in advance, in step order: the previous symbols' part of the gates, and what is dropped.
+    # Known for all steps in advance, in step order: the part of the gates that comes from previous symbols, and dropout's masks.
     previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
     from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding_width], 1)
     gates_of_symbols = linear(previous, from_symbols, weights["decoder.bias"])
@@ -115,7 +117,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     decisions: list[Tensor] = []
     looks: list[Tensor] = []
     sizes = layout.writing.sizes
-    # Splitting once, and taking rows only when some have ended: the gradient of every slice is as large as what it is cut from.
+    # Split once, and slice only when some rows have ended: the gradient of each slice is as large as the tensor it is cut from.
     steps = zip(sizes, *(of.split(sizes, 1) for of in (gates_of_symbols, kept_in, kept_out)), strict=True)
     for size, gate_of_symbol, keep_in, keep_out in steps:
         if not looks or size < hidden.shape[1]:
@@ -140,5 +142,5 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)
     where = looked_at(looked, alike, layout)[..., :symbols].clamp_min(SMALLEST).log()
-    where = where.detach() + parameters["copying_weight"] * (where - where.detach())  # the same value, more of its gradient
+    where = where.detach() + parameters["copying_weight"] * (where - where.detach())  # same value, larger gradient
     return torch.where(in_input, where + both[..., symbols:], both[..., :symbols])

@@ -1,10 +1,10 @@
-"""Recurrent network that reads a sequence of symbols and gives one number: embedding, LSTM, linear map of its last state.
+"""Recurrent network that reads a sequence of symbols and returns a number: embedding, LSTM, linear map of its last state.
 
 The model of "Compositional Regularization: Unexpected Obstacles in Enhancing Neural Network Generalization" (ICBINB workshop,
-ICLR 2025) with its variants: a simple recurrent network (Elman 1990) instead of the LSTM, attention over the states instead of
-the last one, dropout. The paper does not say how its attention is built: `pooling` weighs every state by a linear score of its
-own, `self_attention` is scaled dot-product attention of the last state over all of them. Initialized as PyTorch's modules are,
-but with one bias per gate instead of two.
+ICLR 2025) with its variants: a simple recurrent network (Elman 1990) instead of the LSTM, attention over all states instead of
+the last state, dropout. The paper does not specify its attention: here `pooling` weighs each state by a linear score of that
+state, and `self_attention` is scaled dot-product attention of the last state to all states. The initialization is that of
+PyTorch's modules, but with one bias per gate instead of two.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def _states(parameters: dict, weights: Weights, words: Tensor) -> Tensor:
-    """What the network's state is after every symbol: (R, B, S, D) -> (R, B, S, H)."""
+    """The state of the network after every symbol: (R, B, S, D) -> (R, B, S, H)."""
     runs, rows, length, width = words.shape
     by_step = words.transpose(1, 2).flatten(1, 2)
     hidden = words.new_zeros(runs, rows, width)
     if parameters["cell"] == "lstm":
-        # Behind an input's end it goes on, and what it then says is not looked at.
+        # The network also reads the padding after an input's end; states there are ignored.
         flat = lstm(by_step, hidden, hidden, stacked(weights, "cell"), (rows,) * length)
         return flat.unflatten(1, (length, rows)).transpose(1, 2).contiguous()
     states = []
@@ -83,7 +83,7 @@ def _states(parameters: dict, weights: Weights, words: Tensor) -> Tensor:
 
 
 def _scores(kind: str, weights: Weights, states: Tensor, last: Tensor) -> Tensor:
-    """How much each state is looked at, before the softmax: (R, B, S)."""
+    """Attention scores of the states before the softmax: (R, B, S)."""
     if kind == "pooling":
         return linear(states, weights["score.weight"], weights["score.bias"]).squeeze(-1)
     query = linear(last, weights["query.weight"], weights["query.bias"]).unsqueeze(2)

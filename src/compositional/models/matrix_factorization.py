@@ -1,6 +1,6 @@
 """A matrix as a product of `depth` square matrices: a deep linear network (Arora, Cohen, Hu, Luo, NeurIPS 2019).
 
-Gradient descent from a small initialization learns one singular value after the other; sigma grows in proportion to
+Gradient descent from a small initialization learns one singular value after the other: sigma grows at a rate proportional to
 sigma^(2 - 2 / depth).
 """
 
@@ -35,10 +35,10 @@ PARAMETERS = {
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run, for matrices of task["shape"]; inner widths are the smaller side.
+    """Weights of one run, for matrices of task["shape"]. Inner widths equal the smaller side.
 
     Raises:
-        ValueError: the task is about tensors of another order.
+        ValueError: the task is about tensors of another order than 2.
     """
     if len(task["shape"]) != 2:
         raise ValueError(f"matrix_factorization is for matrices, not for tensors of shape {task['shape']}")

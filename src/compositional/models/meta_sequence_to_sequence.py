@@ -1,11 +1,11 @@
 """Meta sequence-to-sequence learner (Lake, "Compositional generalization through meta sequence-to-sequence learning", NeurIPS
-2019): a memory of an episode's support pairs, which every word of the command looks up.
+2019): each word of the command is looked up in a memory of the episode's support pairs.
 
-An input says "jump means I_RUN , walk means I_JUMP ... do <command>". Each pair (a word, "means", a word) is kept in a memory:
-its key is what the command's encoder, a bidirectional LSTM, makes of its input alone, its value what a second one makes of its
-output. The encoder's state at each word of the command, and what it finds in memory, make the context that the decoder's LSTM
-attends over. All pairs of our episodes are single words, so either encoder of pairs is one step from zero. Both directions stand
-side by side; the original adds them up.
+An input has the form "jump means I_RUN , walk means I_JUMP ... do <command>". Each pair (a word, "means", a word) is stored in a
+memory. Its key is the encoding of its input by the command's encoder, a bidirectional LSTM; its value is the encoding of its
+output by a second one. The encoder's state at each word of the command, together with what it retrieves from memory, forms the
+context to which the decoder's LSTM attends. All pairs of our episodes are pairs of single words, so encoding them takes a single
+step from the zero state. The states of both directions are concatenated; the original adds them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from compositional.layers.recurrent import (
 from compositional.layers.tap import dropout
 
 KIND = "sequence"
-REPRESENTATIONS = ("word_embedding", "command_states")  # not of every input word: nothing for `consistency`
+REPRESENTATIONS = ("word_embedding", "command_states")  # they do not cover every input word, so `consistency` does not apply
 PARAMETERS = {
     "width": {
         "type": "integer",
@@ -75,10 +75,10 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """Which input word is "means" (first column) and which "do" (second): (words, 16), the other columns zeros.
+    """Which input word is "means" (first column) and which is "do" (second): (words, 16); the other columns are zeros.
 
     Raises:
-        ValueError: the task's inputs are no episodes.
+        ValueError: the task's inputs are not episodes.
     """
     words = list(task["source_words"])
     if not {_MEANS, _DO} <= set(words):
@@ -89,7 +89,7 @@ def buffers(parameters: dict, task: dict, seed: int) -> Weights:
 
 
 def command_of(batch: Batch, starts: Tensor) -> Batch:
-    """The commands alone: what stands behind the flag in `starts` (R, B, S), moved to the front; without a flag all of it."""
+    """The commands alone: the words after the flag in `starts` (R, B, S), moved to the front; all words if there is no flag."""
     length = batch.inputs.shape[2]
     skipped = (starts.to(torch.int64).argmax(2) + 1) * starts.any(2)
     place = torch.arange(length, device=starts.device) + skipped.unsqueeze(2)
@@ -99,7 +99,7 @@ def command_of(batch: Batch, starts: Tensor) -> Batch:
 
 
 def _alone(weights: Weights, prefix: str, words: Tensor) -> Tensor:
-    """What both directions of an encoder make of single words: (R, B, S, D) -> (R, B, S, 2 H) side by side."""
+    """Encodings of single words by both directions of an encoder, concatenated: (R, B, S, D) -> (R, B, S, 2 H)."""
     ways = []
     for way in ("forward", "backward"):
         gates = linear(words.flatten(1, 2), weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
@@ -116,7 +116,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     words = tap("word_embedding", embedding(command.inputs, weights["input_embedding"]), mask)
     states, _ = encode(weights, dropout(tap, words, rate), command.layout.reading, command.input_lengths, command.input_mask)
     states = tap("command_states", states, mask)
-    # A pair stands around its "means"; what is made of all other places is not looked at.
+    # The words of a pair are before and after "means". Keys and values at all other positions are masked.
     keys, values = (
         _alone(weights, encoder, embedding(batch.inputs.roll(shift, 2), weights[table]))
         for encoder, shift, table in (("encoder", 1, "input_embedding"), ("meaning", -1, "meaning_embedding"))

@@ -1,7 +1,7 @@
-"""Fully connected network for points: hidden layers of ReLU units, an output a class.
+"""Fully connected network for points: hidden layers of ReLU units, one output per class.
 
-The toy model of Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission): three hidden layers of 8. The
-paper's figures come from the TensorFlow playground, whose initialization and output (`playground`, `tanh`) are options.
+The toy model of Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission): three hidden layers of 8 units.
+The paper's figures come from the TensorFlow playground; its initialization (`playground`) and output (`tanh`) are options.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARAMETERS = {
         "default": "fan_in",
         "description": "fan_in: PyTorch's default, all uniform in +-1/sqrt(inputs); playground: weights in +-0.5, biases 0.1",
     },
-    "output": {"enum": ["linear", "tanh"], "default": "linear", "description": "what the scores pass through"},
+    "output": {"enum": ["linear", "tanh"], "default": "linear", "description": "function applied to the scores"},
 }
 
 

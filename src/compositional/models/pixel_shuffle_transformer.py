@@ -1,8 +1,9 @@
 """Convolution and transformer on patches: the baseline of Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340).
 
-Pixels of a patch become channels (Shi et al., CVPR 2016, backwards), residual blocks of convolutions mix neighboring patches, a
-pre-norm transformer with fixed position embedding (Beyer et al., "Better plain ViT baselines", 2022) mixes all of them; the mean
-over patches goes to the scores. The same network without the last layer encodes puzzles for `graph_structured`.
+The pixels of a patch become channels (the inverse of Shi et al., CVPR 2016). Residual blocks of convolutions mix neighboring
+patches. A pre-norm transformer with fixed position embeddings (Beyer et al., "Better plain ViT baselines", 2022) mixes all
+patches, and a linear map of the mean over patches gives the scores. The same network without the last layer encodes puzzles for
+`graph_structured`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from compositional.layers.functional import conv2d, linear
 KIND = "puzzle"
 REPRESENTATIONS = ("features",)
 PARAMETERS = {
-    "patch": {"type": "integer", "minimum": 1, "default": 16, "description": "pixels a side of a patch"},
+    "patch": {"type": "integer", "minimum": 1, "default": 16, "description": "height and width of a patch in pixels"},
     "width": {
         "type": "integer",
         "minimum": 8,
         "multipleOf": 4,
         "default": 256,
-        "description": "channels, of the transformer too",
+        "description": "channels of the convolutions and width of the transformer",
     },
     "residual_blocks": {"type": "integer", "minimum": 0, "default": 3, "description": "convolutional blocks"},
     "depth": {"type": "integer", "minimum": 0, "default": 2, "description": "layers of the transformer"},
@@ -39,7 +40,7 @@ PARAMETERS = {
 
 
 def uniform(source: np.random.Generator, shape: tuple[int, ...], inputs: int) -> Tensor:
-    """PyTorch's default for layers with so many inputs: uniform in +-1/sqrt(inputs)."""
+    """PyTorch's default initialization of layers with this number of inputs: uniform in +-1/sqrt(inputs)."""
     bound = 1 / math.sqrt(inputs)
     return randomness.uniform_tensor(source, shape, -bound, bound)
 
@@ -55,17 +56,17 @@ def _norm(name: str, shape: tuple[int, ...]) -> Weights:
 
 
 def sincos(positions: Tensor, width: int) -> Tensor:
-    """Fixed embedding of positions (n, 2): sines and cosines of both at width / 4 frequencies from 1 to 1/10000, (n, width)."""
+    """Fixed embedding of positions (n, 2) -> (n, width): sines and cosines at width / 4 frequencies from 1 to 1/10000."""
     rates = 10000.0 ** -(torch.arange(width // 4, dtype=torch.float64, device=positions.device) / (width // 4 - 1))
     angles = [positions[:, axis : axis + 1].double() * rates for axis in (0, 1)]
     return torch.cat([part for angle in angles for part in (angle.sin(), angle.cos())], 1).float()
 
 
 def grid(parameters: dict, task: dict) -> int:
-    """Patches a side.
+    """The number of patches along each side of an image.
 
     Raises:
-        ValueError: the images cannot be cut into such patches.
+        ValueError: the images cannot be cut into patches of this size.
     """
     _, height, width = task["image_shape"]
     if height != width or height % parameters["patch"]:
@@ -106,7 +107,7 @@ def layer(hidden: Tensor, weights: Weights, name: str) -> Tensor:
 
 
 def _normalized(hidden: Tensor, weights: Weights, name: str) -> Tensor:
-    """Layer normalization over the axes that the layer's weights have."""
+    """Layer normalization over the axes of the layer's weights."""
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
     shared = (len(weight), *[1] * (hidden.dim() - weight.dim()), *weight.shape[1:])
     return functional.layer_norm(hidden, weight.shape[1:]) * weight.view(shared) + bias.view(shared)
@@ -114,12 +115,12 @@ def _normalized(hidden: Tensor, weights: Weights, name: str) -> Tensor:
 
 def _channelwise(images: Tensor, weights: Weights, name: str) -> Tensor:
     """A 1x1 convolution without bias: (R, B, C, H, W) -> (R, B, C', H, W)."""
-    rows = images.flatten(3).transpose(2, 3)  # one product per run, with a row for each patch
+    rows = images.flatten(3).transpose(2, 3)  # one product per run, with one row per patch
     return layer(rows, weights, name).transpose(2, 3).unflatten(-1, images.shape[3:])
 
 
 def encode(parameters: dict, weights: Weights, batch: Batch) -> Tensor:
-    """Mean over patches of their representations: (R, B, width)."""
+    """The mean of the representations of all patches: (R, B, width)."""
     width, patch = parameters["width"], parameters["patch"]
     patches = functional.pixel_unshuffle(batch.images.flatten(0, 1), patch).unflatten(0, batch.images.shape[:2])
     side = patches.shape[-1]
@@ -148,7 +149,8 @@ def encode(parameters: dict, weights: Weights, batch: Batch) -> Tensor:
 def scores(hidden: Tensor, weights: Weights) -> Tensor:
     """Class scores (R, B, C) from the C - 1 outputs of the layer "output"; the first class's score is 0.
 
-    The zeros are a column of the product: a product with a single column may differ in the last bit between one run and many.
+    The zeros are computed as a column of the product, because the last bits of a product with a single column may depend on the
+    number of runs.
     """
     weight, bias = weights["output.weight"], weights["output.bias"]
     return linear(hidden, functional.pad(weight, (1, 0)), functional.pad(bias, (1, 0)))

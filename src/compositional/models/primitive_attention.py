@@ -1,6 +1,6 @@
 """Two-stream sequence-to-sequence model after CGPS (Li, Zhao, Wang, Hestness: "Compositional Generalization for Primitive
-Substitutions", EMNLP 2019): *what* an output word is comes from one embedding of the input words, *where* to look from
-another. The decoder sees no output words, so it cannot learn what follows what.
+Substitutions", EMNLP 2019): *what* an output word is comes from one embedding of the input words, *where* to attend from
+another. The decoder sees no output words, so it cannot learn which word follows which.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PARAMETERS = {
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run. Embeddings are uniform in [-1, 1), the scale that the noise of `entropy` is measured against."""
+    """Weights of one run. Embeddings are uniform in [-1, 1), the scale to which the noise of `entropy` relates."""
     words, actions = len(task["source_words"]), len(task["target_words"])
     primitive, function, width = (parameters[key] for key in ("primitive_width", "function_width", "encoder_width"))
     weights = {
@@ -58,7 +58,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
-    """Logits (R, N, actions) in chunk order; teacher forcing or not makes no difference here."""
+    """Logits (R, N, actions) in chunk order; teacher forcing makes no difference here."""
     mask = batch.input_mask
     primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
     function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)

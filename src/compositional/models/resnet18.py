@@ -1,14 +1,14 @@
 """Residual network for images (He, Zhang, Ren, Sun, CVPR 2016): ResNet-18 by default, torchvision's layout and initialization.
 
-`blocks: [3, 4, 6, 3]` is ResNet-34; smaller `widths` and the `small` stem (3x3, stride 1, no pooling) make the reduced variants.
-With two classes the network has one output, the logit of class 1 (the score of class 0 is 0), so that cross entropy is the
-binary one; composites have one output, a number. The CIFAR variant of Lippl and Stachenfeld (ICLR 2025) is `stem: small,
-widths: [16, 32, 64, 128], initialization: uniform`. Razin, Maman and Cohen (ICML 2022) put a new stem, of PyTorch's default
-initialization, into torchvision's network where an image has one channel: `initialization: uniform_stem`.
+`blocks: [3, 4, 6, 3]` is ResNet-34; smaller `widths` and the `small` stem (3x3, stride 1, no pooling) give the reduced variants.
+With two classes the network has one output, the logit of class 1 (the score of class 0 is 0), so that cross entropy is binary
+cross entropy. For composites its single output is a number. The CIFAR variant of Lippl and Stachenfeld (ICLR 2025) is
+`stem: small, widths: [16, 32, 64, 128], initialization: uniform`. For images with one channel, Razin, Maman and Cohen (ICML 2022)
+replace the stem of torchvision's network by one with PyTorch's default initialization: `initialization: uniform_stem`.
 
-Batch normalization uses each run's own batch in training. For evaluation the statistics are not running averages kept along
-training, but means over batches of training images under the weights that are evaluated (`layers.batch_norm_statistics`). So a
-run's state is its weights alone, and evaluating it changes nothing.
+Batch normalization uses each run's own batch in training. In evaluation, its statistics are not running averages collected during
+training, but means over batches of training images with the weights that are evaluated (`layers.batch_norm_statistics`).
+Therefore a run's state consists of its weights alone, and evaluation does not change it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from compositional.layers.functional import batch_norm, conv2d, linear
 from compositional.layers.tap import silent_tap
 
 KIND = ("image", "composite")
-WIDTH = {"cuda": 1}  # runs compute one after the other: each fills a GPU, and no kernel can depend on their number
+WIDTH = {"cuda": 1}  # runs are computed one after the other: each fills a GPU, and no kernel can depend on their number
 REPRESENTATIONS = ("penultimate",)
 PARAMETERS = {
     "widths": {
@@ -54,8 +54,8 @@ PARAMETERS = {
     "initialization": {
         "enum": ["he", "uniform_stem", "uniform"],
         "default": "he",
-        "description": "of convolutions. he: normal by fan-out, as torchvision's; uniform: by fan-in, PyTorch's default; "
-        "uniform_stem: that of the stem alone",
+        "description": "initialization of convolutions. he: normal by fan-out, as in torchvision; uniform: by fan-in, PyTorch's "
+        "default; uniform_stem: uniform for the stem, he for all others",
     },
 }
 _STEMS = {"imagenet": (7, 2, 3), "small": (3, 1, 1)}  # kernel, stride, padding
@@ -77,7 +77,7 @@ def _blocks(parameters: dict) -> list[tuple[str, int, int, int]]:
     """Every block: name, channels in and out, stride.
 
     Raises:
-        ValueError: widths and blocks do not name the same number of stages.
+        ValueError: `widths` and `blocks` have different lengths.
     """
     widths, blocks = parameters["widths"], parameters["blocks"]
     if len(widths) != len(blocks):
@@ -114,7 +114,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def _forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable, seen: Callable[[str, Tensor], None]) -> Tensor:
-    """Class scores (R, B, classes); `seen` is shown what each batch normalization is given."""
+    """Class scores (R, B, classes); `seen` is called with the inputs of each batch normalization."""
 
     def layer(name: str, values: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
         values = conv2d(values, weights[f"{name}.weight"], stride=stride, padding=padding)
@@ -136,10 +136,10 @@ def _forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable, s
 
 
 def forward(parameters: dict, weights: Weights, batch: Imaged, tap: Callable) -> Tensor:
-    """Class scores (R, B, classes); normalized by the batch, unless `weights` holds what `calibrate` gives."""
+    """Class scores (R, B, classes), normalized by the batch unless `weights` contains the results of `calibrate`."""
     return _forward(parameters, weights, batch, tap, lambda name, values: None)
 
 
 def calibrate(parameters: dict, weights: Weights, batches: Iterable[Imaged]) -> Weights:
-    """What evaluation normalizes with: every layer's mean and variance (R, channels), means over the batches."""
+    """Statistics for evaluation: each layer's mean and variance (R, channels), averaged over the batches."""
     return batch_norm_statistics.statistics(lambda batch, see: _forward(parameters, weights, batch, silent_tap, see), batches)

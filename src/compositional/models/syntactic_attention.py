@@ -1,11 +1,12 @@
 """Syntactic attention (Russin, Jo, O'Reilly, Bengio, "Compositional generalization in a deep seq2seq model by separating syntax
-and semantics", 2019): *where* to look is found from a word's surroundings alone, *what* to write from the word alone.
+and semantics", 2019): *where* to attend depends only on a word's surroundings, *what* to write only on the word itself.
 
-Semantics of a word is its embedding, without context. Its syntax comes from two bidirectional LSTMs: of the first, at each word
-the forward state before it and the backward state after it, so that a lone word's syntax is that of any lone word; the second
-reads these, with a learned vector instead of the end symbol's. Where the second ends says where to look first. The decoder's
-LSTM is driven by the syntax it looks at and sees no output words; the same look reads the semantics, from which a linear map
-gives the output. The original trains on single examples; here the gradient is the mean of a batch.
+The semantics of a word is its embedding, without context. Its syntax comes from two bidirectional LSTMs. From the first, each
+word gets the forward state before it and the backward state after it, so that the syntax of a command of one word does not depend
+on that word. The second LSTM reads these states, with a learned vector instead of those of the end symbol. Its last states
+determine where the decoder attends first. The input of the decoder's LSTM is the attended syntax; it sees no output words. The
+same attention weights read the semantics, and a linear map of these gives the output. The original trains on single examples;
+here the gradient is the mean over a batch.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ PARAMETERS = {
         "minimum": 8,
         "multipleOf": 8,
         "default": 200,
-        "description": "encoder units per direction; half as many in its first layer and the embedding, twice in the decoder",
+        "description": "encoder units per direction; its first layer and the embedding have half as many, the decoder has twice "
+        "as many",
     },
     "dropout": {
         "type": "number",
@@ -68,16 +70,16 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def surroundings(states: Tensor, width: int) -> Tensor:
-    """States of both directions side by side (R, B, S, 2 H), each moved on by a word: what stands at a word has not seen it.
+    """Shift the states of both directions (R, B, S, 2 H) by one word, so that the states at a word have not seen that word.
 
-    Zeros come in from either end. Of an input that ends before S, the last position's backward part means nothing.
+    Zeros enter at both ends. If an input ends before S, the backward part at its last position is meaningless.
     """
     ahead, back = states.split(width, -1)
     return torch.cat([functional.pad(ahead, (0, 0, 1, 0))[:, :, :-1], functional.pad(back, (0, 0, 0, 1))[:, :, 1:]], -1)
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
-    """Logits (R, N, symbols) in chunk order; teacher forcing or not makes no difference here."""
+    """Logits (R, N, symbols) in chunk order; teacher forcing makes no difference here."""
     mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
     semantics = tap("word_embedding", embedding(batch.inputs, weights["semantic_embedding"]), mask)
     words = tap("word_embedding", embedding(batch.inputs, weights["syntactic_embedding"]), mask)
@@ -89,14 +91,14 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     syntax, ends = encode(weights, context, reading, lengths, mask)
     syntax = tap("encoder_states", syntax, mask)
     blocked = padding_bias(mask, syntax.dtype).unsqueeze(2)
-    # What the syntax of every word adds to the decoder's gates: attended gates are gates of the attended syntax.
+    # The input part of the decoder's gates for every word. The map is linear, so attention can be applied to its results.
     gates_of = linear(syntax, weights["decoder.input"])
     query = linear(ends, weights["start.weight"], weights["start.bias"]).relu()
     hidden = cell = torch.zeros_like(query)
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
     looks: list[Tensor] = []
     for size in layout.writing.sizes:
-        # Only when some rows have ended: the gradient of a slice is as large as what it is cut from.
+        # Slice only when some rows have ended: the gradient of a slice is as large as the tensor it is cut from.
         if not looks or size < query.shape[1]:
             query, hidden, cell, syntax, blocked, gates_of = (
                 of[:, :size] for of in (query, hidden, cell, syntax, blocked, gates_of)

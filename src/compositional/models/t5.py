@@ -1,7 +1,7 @@
 """T5 (Raffel et al., JMLR 2020) of the library `transformers`, built from a configuration: initialized at random, not downloaded.
 
-A `Network` (`training.networks`). T5 has one vocabulary: input words come first, output symbols after them. It needs the packages
-of envs/optional.txt; the library's version is a part of what a run is.
+It is a `Network` (`training.networks`). T5 has one vocabulary: input words come first, then output symbols. It needs the packages
+of envs/optional.txt; the version of `transformers` is part of a run's identity.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Encoder-decoder transformer (Vaswani et al., NeurIPS 2017) with relative positions and normalization after each block.
 
-After Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), as in their code where the paper is silent: no
-absolute positions, but a start word before every input, which shows how far a word is from there; embeddings drawn as Glorot's
-and not scaled; the output map's columns are the embeddings of the symbols. Words that occur on both sides have two embeddings.
+It follows Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), and their code where the paper gives no details.
+There are no absolute positions, but a start word before every input, from which distances can be seen. Embeddings have Glorot's
+initialization and are not scaled. The columns of the output map are the embeddings of the symbols. Words that occur on both sides
+have two embeddings.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PARAMETERS = {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of units dropped in training: of every block's output, of hidden layers",
+        "description": "share of the units of block outputs and of hidden layers that is dropped in training",
     },
 }
 
@@ -49,7 +50,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     """Weights of one run.
 
     Raises:
-        ValueError: the width is no multiple of the number of heads.
+        ValueError: the width is odd or not a multiple of the number of heads.
     """
     width, heads = parameters["width"], parameters["heads"]
     if width % heads or width % 2:
@@ -57,7 +58,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     weights: Weights = {}
     for side, words in (("input", task["source_words"]), ("output", task["target_words"])):
         weights[f"{side}_embedding"] = attention.glorot(source, len(words), width)
-    bound = math.sqrt(6 / (len(task["source_words"]) + width))  # as one more row of the table
+    bound = math.sqrt(6 / (len(task["source_words"]) + width))  # as if it were one more row of the table
     weights["start"] = randomness.uniform_tensor(source, (width,), -bound, bound)
     hidden = parameters["feedforward_factor"] * width
     for side in ("encoder", "decoder"):

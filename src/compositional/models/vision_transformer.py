@@ -1,8 +1,8 @@
 """Vision transformer (Dosovitskiy et al., ICLR 2021), in the variant of Lippl and Stachenfeld (ICLR 2025): patches of 8 x 8.
 
-Patches pass a linear map; a class token and learned positions are added; blocks of attention and a GELU network of one hidden
-layer, each after a layer normalization and around a shortcut; the output reads the class token, normalized. Dropout acts in
-training, with noise of each example's own (`randomness.uniform_noise`).
+A linear map embeds the patches; a class token and learned positions are added. Each block has attention and a GELU network with
+one hidden layer, both with a layer normalization before them and a shortcut around them. The output is computed from the
+normalized class token. Dropout acts in training, with each example's own noise (`randomness.uniform_noise`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARAMETERS = {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.1,
-        "description": "share that training silences: of embeddings, of outputs of attention, and of both layers of the networks",
+        "description": "share of the units of embeddings, attention outputs and both network layers that is dropped in training",
     },
 }
 
@@ -45,7 +45,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     """Weights of one run, for images of task["image_shape"] = (channels, height, width): PyTorch's defaults, positions N(0, 1).
 
     Raises:
-        ValueError: the image is not made of whole patches.
+        ValueError: the image size is not a multiple of the patch size.
     """
     channels, height, width = task["image_shape"]
     patch, size = parameters["patch"], parameters["width"]
@@ -77,7 +77,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
-    """Outputs (R, B, classes); with dropout if the batch brings noise."""
+    """Outputs (R, B, classes), with dropout if the batch has noise."""
     streams = count(1)
 
     def dropped(values: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         mixed = layer(f"{name}.queries_keys_values", attention.normalize(weights, f"{name}.norm", tokens))
         # (R, B, heads, tokens, head width) each
         queries, keys, values = mixed.unflatten(-1, (3, heads, -1)).permute(3, 0, 1, 4, 2, 5)
-        # One product per run: its arithmetic cannot depend on how many there are.
+        # One product per run, so that its arithmetic cannot depend on the number of runs.
         scores = torch.stack([q @ k.transpose(-1, -2) for q, k in zip(queries, keys, strict=True)])
         shares = (scores / math.sqrt(parameters["head_width"])).softmax(-1)
         attended = torch.stack([own @ value for own, value in zip(shares, values, strict=True)])

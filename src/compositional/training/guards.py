@@ -1,12 +1,12 @@
-"""What a plug-in must not get wrong in silence: looked at once per job, before its first step.
+"""Checks for faults of plug-ins that would otherwise pass unnoticed. They are made once per job, before its first step.
 
-Shape, device and finiteness of what models, regularizers and kinds of task return, and the house's own law: a run is what it is
-alone. The first run is computed alone and beside a twin with other weights, another batch, other noise and another lambda, and
-must give the same bytes: three run-steps. Gradients of one run with respect to another's weights would not do: they miss what
-mixes through data, detached values and buffers.
+What models, regularizers and kinds return must have the right shape, be on the right device and be finite. And no run may depend
+on its neighbors: the first run is computed alone and next to a twin with other weights, another batch, other noise and another
+lambda, and both times must give the same bytes. This costs three steps of a run. Gradients of one run with respect to another
+run's weights would not be enough: they miss what mixes through data, detached values and buffers.
 
-No number depends on this module, so it is loaded by name (`import_module`) where it is needed. That keeps it out of the
-fingerprints of what numbers depend on: an edit here trains nothing again.
+No number depends on this module, so it is imported by name (`import_module`) where it is needed. That keeps it out of the
+fingerprints that identify runs: editing it retrains nothing.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from compositional.training.pack import Pack
 from compositional.training.problem import Problem, weight_layout, width_of
 from compositional.training.state import State
 
-EXAMPLES = 64  # of the training set, that evaluation is tried on
-_MOVE = 0.03  # standard deviation of what is added to weights: as they are initialized, a normalization can hide what mixes runs
-_ROUNDING = 1e-4  # relative differences below this are of other last bits
+EXAMPLES = 64  # training examples on which evaluation is tried
+# Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
+_MOVE = 0.03
+_ROUNDING = 1e-4  # smaller relative differences are rounding errors
 _CAUSES = {
     "mixes": "Runs mix: lambda and seeds would mean nothing. Usual cause: a sum, mean, softmax or norm over all axes, or over "
     "axis 0, which is the run's; reduce over axes 1 and up, as in values.sum((1, 2))",
@@ -48,11 +49,11 @@ _CAUSES = {
 
 
 class PluginError(ValueError):
-    """A plug-in is wrong: its file and line, what was expected, the usual cause."""
+    """A plug-in is wrong. The message names its file and line, what was expected, and the usual cause."""
 
 
 class _Value(NamedTuple):
-    """Something that a function of a plug-in made of the first run."""
+    """A value that a function of a plug-in computed for the first run."""
 
     name: str
     function: Callable
@@ -65,8 +66,10 @@ def _refuse(function: Callable, problem: str, cause: str) -> NoReturn:
 
 
 def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, ...], device: torch.device, finite: bool) -> None:
-    """Refuse what `function` returned unless it is a tensor of this shape (None: any size), on this device and, if asked for, of
-    finite numbers in its last run."""
+    """Raise an error unless `value`, returned by `function`, is a tensor of this shape (None: any size) on this device.
+
+    finite: whether the numbers of its last run must be finite.
+    """
     wanted = f"({', '.join('any' if size is None else str(size) for size in shape)}{',' * (len(shape) == 1)})"
     if not isinstance(value, Tensor):
         _refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
@@ -84,7 +87,7 @@ def _forward_of(model: Model) -> Callable:
 
 
 def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> Model:
-    """The model, whose outputs are checked and put into `seen` with their batch."""
+    """The model, changed so that its outputs are checked and appended to `seen` with their batch."""
     model, written = problem.model, _forward_of(problem.model)
 
     def forward(parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
@@ -98,7 +101,7 @@ def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: boo
 
 
 def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Regularizer | None:
-    """The regularizer, whose results are checked; what it makes of representations is put into `seen`."""
+    """The regularizer, changed so that its results are checked; perturbed representations are appended to `seen`."""
     regularizer, written = problem.regularizer, _forward_of(problem.model)
     if regularizer is None:
         return None
@@ -129,7 +132,7 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Re
 
 
 def _check_draw(problem: Problem, key: int) -> None:
-    """Refuse a split whose `draw` gives no row numbers, or other ones when it is asked for other steps beside."""
+    """Refuse a split whose `draw` does not return row numbers, or whose rows of a step depend on the other steps requested."""
     train, size = problem.splits["train"], problem.settings["batch_size"]
     written, rows = type(train).draw, train.draw(key, range(3), size)
     if rows.dtype.kind != "i" or rows.shape not in ((3, size), (3, 1)) or rows.min() < 0:
@@ -139,8 +142,10 @@ def _check_draw(problem: Problem, key: int) -> None:
 
 
 def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
-    """What the first of these runs makes in a step, in order. The last `twins` states take the next step's batch and noise of
-    other streams: a lone run has no other seed to give its twin."""
+    """The values that the first of these runs computes in a step, in order.
+
+    The last `twins` states use the next step's batch and noise of other streams, because a twin may have the same seed.
+    """
     outputs: list[tuple[Batch, Tensor]] = []
     seen: list[_Value] = []
     watched = copy.copy(problem)
@@ -157,7 +162,7 @@ def _in_training(problem: Problem, states: list[State], prepared: Any, twins: in
         noise.keys = [key + more for key, more in zip(noise.keys, later, strict=True)]
         noise.draw(step)
     outputs.clear()
-    seen.clear()  # of the pass in which a pack counts what a step draws
+    seen.clear()  # values of the pass in which a pack counts the random numbers of a step
     fixed = {name: values.clone() for name, values in pack.tensors.items() if name not in pack.weights}
     task_loss, penalty, gradient, *_ = pack.gradient()
     (batch, result), written = outputs[0], _forward_of(problem.model)
@@ -173,7 +178,7 @@ def _in_training(problem: Problem, states: list[State], prepared: Any, twins: in
 
 
 def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -> list[_Value]:
-    """What the first run makes of a few training examples, as evaluation computes it."""
+    """The first run's outputs for a few training examples, as evaluation computes them."""
     model = _watch_model(problem, [], finite)
     runs = len(next(iter(weights.values())))
     _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
@@ -185,7 +190,7 @@ def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -
 
 
 def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:
-    """The first value that is another one, and by how much, relative to its greatest number."""
+    """The first value that differs, and by how much, relative to its largest number."""
     for one, other in zip(left, right, strict=True):
         ours, theirs = (own.value.detach().cpu().numpy() for own in (one, other))
         if not np.array_equal(ours, theirs, equal_nan=True):
@@ -194,7 +199,7 @@ def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, 
 
 
 def _check_alone(compute: Callable[[bool], list[_Value]]) -> None:
-    """Refuse a run that computes something else beside a twin, `compute(True)`, than alone."""
+    """Refuse a plug-in if a run computes something else next to a twin, `compute(True)`, than alone, `compute(False)`."""
     alone = compute(False)
     if (found := _first_difference(alone, compute(True))) is None:
         return
@@ -210,10 +215,11 @@ def _moved(weights: Tensor) -> Tensor:
 
 
 def check_training(problem: Problem, states: list[State], prepared: Any) -> None:
-    """Look at the first step of runs that are to be trained.
+    """Check the first step of runs that are to be trained.
 
     Args:
-        states: of runs at any steps. prepared: what the regularizer's `prepare` gave.
+        states: the states of the runs, at any steps.
+        prepared: the result of the regularizer's `prepare`.
 
     Raises:
         PluginError: a model, a regularizer or a kind of task is wrong.
@@ -224,7 +230,7 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     other = next((state for state in states if state.seed != first.seed), first)
     moved = first.tensors | {"weights": _moved(first.tensors["weights"])}
     subject, twin = replace(first, tensors=moved, strength=1.0), replace(other, step=first.step, strength=2.0)
-    finite = other.step == 0  # later on, what is not finite has diverged: no fault of a plug-in
+    finite = other.step == 0  # later, numbers that are not finite mean a diverged run, which is no fault of a plug-in
     twins = (width or 2) - 1
 
     def compute(beside: bool) -> list[_Value]:
@@ -233,13 +239,17 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
         return _in_training(problem, (width or 1) * [subject], prepared, 0, False)
 
     _check_draw(problem, 0)
-    if not twins:  # runs that take turns have no neighbors; what the first one computes must be right all the same
+    if not twins:  # runs that are computed one after the other have no neighbors, but their results must be right, too
         _in_training(problem, [twin], prepared, 0, finite)
     _check_alone(compute)
 
 
 def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: bool) -> None:
-    """Look at the first batch of runs that are to be evaluated; weights (R, ...) by name; diverged: whether the first run is.
+    """Check the first batch of runs that are to be evaluated.
+
+    Args:
+        weights: (R, ...) by name.
+        diverged: whether the first run has diverged.
 
     Raises:
         PluginError: a model is wrong.
@@ -247,7 +257,7 @@ def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: boo
     first = {name: values[:1] for name, values in weights.items()}
     trained = weight_layout(problem).slices
     twin = {name: values[-1:] for name, values in weights.items()}
-    twin |= {name: _moved(twin[name]) for name in trained}  # there may be one run alone
+    twin |= {name: _moved(twin[name]) for name in trained}  # there may be only one run
     width = width_of(problem)
 
     def compute(beside: bool) -> list[_Value]:

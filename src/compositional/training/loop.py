@@ -1,4 +1,4 @@
-"""Training of runs to their end, in segments that end where curves are recorded."""
+"""Training of runs to their end, in segments. At the end of each segment a point of the curves is recorded."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def train_runs(
 ) -> None:
     """Train all runs to the end (or to divergence), in place.
 
-    A model with `fit(parameters, task, train_split) -> weights` is fitted at once instead, run by run.
+    A model with `fit(parameters, task, train_split) -> weights` is fitted instead, one run after the other.
 
     Args:
-        states: fresh runs (`fresh_state`) or runs from checkpoints, in any mixture of steps.
+        states: fresh runs (`fresh_state`) or runs from checkpoints; they may be at different steps.
         measure: (problem, weights (R, ...) by name, examples) -> for each run {(split, metric): value}.
         on_record: called after every segment with the runs that took part in it, for checkpoints and progress.
     """
@@ -40,7 +40,7 @@ def train_runs(
     def record(tensors: dict[str, Tensor], members: list[State]) -> None:
         measured = measure(problem, tensors, settings["curve_examples"])
         for state, values in zip(members, measured, strict=False):
-            # The last finite weights of a run that diverged are no result.
+            # The last finite weights of a diverged run are not a result.
             lost = state.diverged_at is not None
             state.history += [
                 (state.step, split, metric, math.nan if lost else value) for (split, metric), value in values.items()
@@ -58,7 +58,7 @@ def train_runs(
             on_record([state])
 
     if pending := [state for state in states if not has_ended(state, settings)]:
-        # By name: it decides no number, and is in no run's fingerprint.
+        # Imported by name: it determines no number and must not be part of a run's fingerprint.
         import_module("compositional.training.guards").check_training(problem, pending, prepared)
     pack: Pack | None = None
     current: list[State] = []

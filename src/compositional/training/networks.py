@@ -1,16 +1,17 @@
-"""An ordinary `torch.nn.Module` as a model: a module file with `class Network`, which knows one run and no run axis.
+"""An ordinary `torch.nn.Module` as a model: a module with `class Network`, which computes a single run without a run axis.
 
-    Network(parameters, task)     standard layers, initialized as they are; `task` is task.json
-    Network.forward(batch)        of one run: what its kind of task puts in (`Batch.single`) -> outputs (B, ...)
+    Network(parameters, task)     standard layers with their own initialization; `task` is the content of task.json
+    Network.forward(batch)        of one run: the kind's input (`Batch.single`) -> outputs (B, ...)
     REPRESENTATIONS               {"encoder_states": "encoder.norm"}: by name, the submodule whose output it is
 
-Runs take turns (WIDTH is 1), so they cannot mix, and all that is written for packs works unchanged. Torch's random numbers are
-the run's own: its key seeds the initialization, its stream for dropout seeds every pass, so all that draws from torch's generator
-is reproducible and goes on after a checkpoint. Frozen parameters and buffers are kept with the run. Batch normalization is as in
-`models.batchnorm_cnn`: the batch's own statistics in training, those of training examples in evaluation, no running averages. A
-network that changes other buffers while it computes is refused (`training.guards`).
+Runs are computed one after the other (WIDTH is 1), so they cannot mix, and all code for packs works unchanged. Each run has its
+own torch random numbers: its key seeds the initialization, and its stream for dropout seeds every pass. Everything that draws
+from torch's generator is therefore reproducible and continues correctly after a checkpoint. Frozen parameters and buffers are
+kept with the run. Batch normalization works as in `models.batchnorm_cnn`: it uses the batch's own statistics in training, those
+of training examples in evaluation, and no running averages. A network that changes other buffers while it computes is refused
+(`training.guards`).
 
-Loaded by name, so that it is in the fingerprints of such models alone.
+This module is imported by name, so that it is part of the fingerprints of such models only.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from compositional.training.problem import Problem, initialization_source
 
 @contextmanager
 def _seeded(seed: int, device: str) -> Iterator[None]:
-    """Inside, torch's own generators begin with `seed`; after, they go on as if nothing had been drawn."""
+    """Within the context, torch's generators start from `seed`; afterwards they continue as if nothing had been drawn."""
     generators = [torch.default_generator]
     if device == "cuda":
         generators.append(torch.cuda.default_generators[torch.cuda.current_device()])
@@ -48,10 +49,10 @@ def _seeded(seed: int, device: str) -> Iterator[None]:
 
 
 def model_of(described: Model, problem: Problem) -> Model:
-    """The description of a module with `class Network`, with the functions that are made of that for a problem.
+    """The model described by a module with `class Network`, completed by the functions derived from it for this problem.
 
     Raises:
-        TypeError: its REPRESENTATIONS do not say of which submodules they are.
+        TypeError: its REPRESENTATIONS do not name submodules.
     """
     if described.Network is None or not isinstance(described.REPRESENTATIONS, dict):
         raise TypeError(f"REPRESENTATIONS of a Network must be {{name: submodule}}, {described.REPRESENTATIONS!r} is not")
@@ -59,7 +60,7 @@ def model_of(described: Model, problem: Problem) -> Model:
     return replace(
         described,
         WIDTH={"cpu": 1, "cuda": 1},
-        GRAPH=False,  # every pass reads two random numbers back to the host, and the network may read more
+        GRAPH=False,  # every pass copies two random numbers to the host, and the network may copy more
         initialize=own.initialize,
         forward=own.forward,
         buffers=own.buffers,
@@ -68,10 +69,10 @@ def model_of(described: Model, problem: Problem) -> Model:
 
 
 class _Functions:
-    """The functions of a model, made of its Network."""
+    """The functions of a model, derived from its Network."""
 
     def __init__(self, network: type[nn.Module], shown: dict[str, str], problem: Problem) -> None:
-        # A fast path of nn.TransformerEncoder in evaluation gives other last bits than its layers.
+        # In evaluation, nn.TransformerEncoder's fast path differs from its layers in the last bits.
         torch.backends.mha.set_fastpath_enabled(False)
         self.type, self.problem = network, problem
         self.network = self._built(np.random.default_rng(0)).to(problem.device)
@@ -83,7 +84,7 @@ class _Functions:
         for norm in self.norms.values():
             norm.track_running_stats, norm.momentum = False, None  # None: plain means over batches
         self._statistics = {f"{name}.{own}" for name, norm in self.norms.items() for own, _ in norm.named_buffers()}
-        self._now: tuple[Callable, Batch] | None = None  # tap and batch of the pass that is being made
+        self._now: tuple[Callable, Batch] | None = None  # tap and batch of the current pass
         for name, path in shown.items():
             self.network.get_submodule(path).register_forward_hook(self._hook(name, path))
 
@@ -92,12 +93,12 @@ class _Functions:
             return self.type(self.problem.model_parameters, self.problem.about)
 
     def initialize(self, parameters: dict, task: dict, source: np.random.Generator) -> dict[str, Tensor]:
-        """One run's trained weights; tied ones are one."""
+        """One run's trainable weights; tied weights appear once."""
         named = self._built(source).named_parameters()
         return {name: weight.detach().clone() for name, weight in named if weight.requires_grad}
 
     def buffers(self, parameters: dict, task: dict, seed: int) -> dict[str, Tensor]:
-        """A run's frozen parameters and what its state dictionary holds besides parameters and statistics of batches."""
+        """A run's frozen parameters, and the buffers of its state dictionary except statistics of batch normalization."""
         network = self._built(initialization_source(self.problem, seed))
         frozen = {name: weight for name, weight in network.named_parameters() if not weight.requires_grad}
         kept = {name: buffer for name, buffer in network.named_buffers() if name in network.state_dict()}
@@ -123,7 +124,7 @@ class _Functions:
         return show
 
     def forward(self, parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
-        """Outputs (1, ...) of the one run whose weights (1, ...) these are; in training where the tap has noise."""
+        """Outputs (1, ...) of one run with weights (1, ...). The network is in training mode if the tap has noise."""
         noise = getattr(tap, "noise", None)
         seed = 0 if noise is None else randomness.derive(*noise(torch.Size([2])).flatten().tolist()) & (2**63 - 1)
         self.network.train(noise is not None)
@@ -141,7 +142,7 @@ class _Functions:
             return functional_call(self.network, own, (batch.single(),))
 
     def calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Batch]) -> dict[str, Tensor]:
-        """What batch normalization evaluates with: the means of these batches' statistics, as torch's `update_bn` takes them."""
+        """Statistics for batch normalization in evaluation: means over these batches, computed as by torch's `update_bn`."""
         self.network.eval()
         for norm in self.norms.values():
             norm.train().track_running_stats = True

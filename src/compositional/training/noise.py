@@ -1,4 +1,4 @@
-"""Every run's own random numbers for a step, drawn before it."""
+"""Random numbers of a step, drawn before the step from each run's own stream."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from compositional import randomness
 
 
 class Noise:
-    """Standard normal numbers for one step of R runs, each from its own stream; drawn before the step, at a fixed address.
+    """Standard normal numbers for one step of R runs, each from its own stream.
 
-    Until `reserve` is called it counts what a step asks for, and gives zeros.
+    They are drawn before the step and are at a fixed address. Until `reserve` is called, an object counts how many numbers a step
+    needs and returns zeros.
     """
 
     def __init__(self, keys: list[int], device: str) -> None:
@@ -28,10 +29,10 @@ class Noise:
         return self.numbers[:, begin : self.used].view(len(self.keys), *shape)
 
     def reserve(self) -> None:
-        """Make room for as many numbers as were asked for."""
+        """Allocate memory for as many numbers as have been requested."""
         self.numbers = self.numbers.new_zeros(len(self.keys), self.used)
 
     def draw(self, step: int) -> None:
-        """The numbers of a step."""
+        """Draw the numbers of a step."""
         if self.numbers.shape[1]:
             randomness.normal(self.keys, step, self.numbers.shape[1], self.numbers)

@@ -1,4 +1,4 @@
-"""What a gradient is made of: the change of the weights, for many runs at once, and the learning rate of every step."""
+"""From gradients to changes of the weights, for many runs at once; and the learning rate of every step."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from torch import Tensor
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
-# Of group_rmsprop, as in the code of Razin, Maman and Cohen (ICML 2022): with g the gradient of all weights w and t = 1, 2, ...,
+# group_rmsprop as in the code of Razin, Maman and Cohen (ICML 2022). With the gradient g of all weights w and t = 1, 2, ...:
 # s <- 0.99 s + 0.01 |g|^2; w <- w - rate g / (sqrt(s / (1 - 0.99^t)) + 1e-6).
 _GROUP_BETA, _GROUP_EPSILON = 0.99, 1e-6
 
 
 def moment_size(settings: dict[str, Any], weights: int) -> int:
-    """How many numbers each moment of a run with so many weights has: group_rmsprop keeps one of the whole gradient."""
+    """How many numbers each moment of a run has, given its number of weights; group_rmsprop has one for the whole gradient."""
     return 1 if settings["optimizer"] == "group_rmsprop" else weights
 
 
 def scales(settings: dict[str, Any], step: int) -> list[float]:
-    """Learning rate, and what corrects the moments' bias (Kingma and Ba 2015, section 3)."""
+    """The learning rate, and the two factors that correct the bias of the moments (Kingma and Ba 2015, section 3)."""
     every = settings["decay_every"]
     rate = settings["learning_rate"] * settings["decay"] ** (step // every if every else step / 100)
     if step < settings["warmup"]:
@@ -28,15 +28,15 @@ def scales(settings: dict[str, Any], step: int) -> list[float]:
 
 
 def clear_unhealthy(rows: Tensor, healthy: Tensor) -> None:
-    """Put zeros into the rows (R, P) of runs that are not `healthy` (R,)."""
+    """Set the rows (R, P) of runs that are not `healthy` (R,) to zero, in place."""
     if rows.device.type != "cpu":
         rows.masked_fill_(~healthy.unsqueeze(1), 0.0)
-    elif not healthy.all():  # on the CPU a look is cheaper than a pass over all weights
+    elif not healthy.all():  # on the CPU this check is cheaper than a pass over all weights
         rows[~healthy] = 0.0
 
 
 def clipped(settings: dict[str, Any], gradient: Tensor, norm: Tensor, weights: Tensor) -> Tensor:
-    """The gradient (R, P) of norm (R,), clipped run by run, with the decay of the weights (R, P)."""
+    """The gradient (R, P) with norms (R,), clipped run by run, plus the decay of the weights (R, P)."""
     if settings["clip"] is not None:
         gradient = gradient * (settings["clip"] / norm).clamp(max=1).unsqueeze(1)
     if settings["weight_decay"]:
@@ -47,12 +47,13 @@ def clipped(settings: dict[str, Any], gradient: Tensor, norm: Tensor, weights: T
 def change_of(
     settings: dict[str, Any], gradient: Tensor, norm: Tensor, first: Tensor, second: Tensor, scale: Tensor
 ) -> tuple[Tensor, Tensor | None]:
-    """What a step subtracts from the weights, (R, P), and (group_rmsprop) the step's size, (R,). Changes the moments in place.
+    """What a step subtracts from the weights, (R, P), and for group_rmsprop the step size, (R,). Changes the moments in place.
 
     Args:
-        gradient: (R, P), clipped. norm: (R,), of the gradient before it was clipped.
-        first, second: moments, (R, P) or, of group_rmsprop, (R, 1).
-        scale: (3,), as from `scales`.
+        gradient: (R, P), clipped.
+        norm: (R,), the norm of the gradient before clipping.
+        first, second: the moments, (R, P); for group_rmsprop (R, 1).
+        scale: (3,), the result of `scales`.
     """
     rate, first_correction, second_correction = scale.unbind()
     if settings["optimizer"] == "sgd":

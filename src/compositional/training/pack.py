@@ -1,9 +1,9 @@
 """Training of a pack of runs in one process, along a leading run axis.
 
-All runs of a pack share task, model and regularizer; each has its own weights, batches, noise, lambda, gradient clipping,
-optimizer state and fate. Training goes in segments that end where curves are recorded; runs that stand at the same step
-train together, so a run resumed from a checkpoint first catches up on its own. On the CPU everything runs on one thread:
-that makes a run's numbers independent of its neighbors and of the machine's cores, and cores are better used by packs.
+All runs of a pack share task, model and regularizer. Each run has its own weights, batches, noise, lambda, gradient clipping and
+optimizer state, and may diverge alone. Training proceeds in segments that end where curves are recorded. Runs at the same step
+train together, so a run resumed from an earlier checkpoint first catches up alone. On the CPU everything runs on one thread. This
+makes a run's numbers independent of its neighbors and of the number of cores; several packs use several cores more efficiently.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Pack:
         self.weights = {name: view.detach().requires_grad_() for name, view in self.layout.views(self.flat).items()}
         fixed = [buffers(problem, state.seed) for state in states]
         stacked = {name: torch.stack([own[name] for own in fixed]).to(device) for name in fixed[0]}
-        self.tensors = self.weights | stacked  # all that a forward pass needs, (R, ...) by name
+        self.tensors = self.weights | stacked  # everything that a forward pass needs, (R, ...) by name
         self.strength = torch.tensor([state.strength for state in states], device=device)
         self.active = (self.strength > 0).to(torch.float32)
         self.diverged_at = torch.full((len(states),), -1, device=device)
-        # Task loss, penalty and (group_rmsprop) size of the step, summed since the last record.
+        # Task loss, penalty and, for group_rmsprop, step size, summed since the last record.
         self.summed = ("loss", "penalty") + (("step_size",) if settings["optimizer"] == "group_rmsprop" else ())
         self.totals = torch.zeros(len(self.summed), len(states), device=device)
-        # What changes from step to step, at fixed addresses: rows, noise, [learning rate, bias corrections], step.
+        # Inputs that change from step to step are at fixed addresses: rows, noise, [learning rate, bias corrections], step.
         self.rows = torch.zeros(len(states), settings["batch_size"], dtype=torch.int64, device=device)
         self.scales = torch.zeros(3, device=device)
         self.now = torch.zeros((), dtype=torch.int64, device=device)
-        # Dropout has a stream of its own, so that a regularizer's noise does not change the units that are dropped.
+        # Dropout has its own stream, so that a regularizer's noise does not change which units are dropped.
         self.noise, self.dropout = (
             Noise([self.key(state, stream) for state in states], device) for stream in ("noise", "dropout")
         )
@@ -60,7 +60,7 @@ class Pack:
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def key(self, state: State, stream: str) -> int:
-        """Of one of a run's streams of random numbers."""
+        """The key of one of a run's streams of random numbers."""
         return randomness.derive(self.problem.seeded_as, self.problem.model_name, state.seed, stream)
 
     def _objective(self) -> tuple[Tensor, Tensor]:
@@ -89,7 +89,10 @@ class Pack:
         return task_loss, problem.regularizer.penalty(step)
 
     def gradient(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Task loss, penalty, gradient (R, P) and its norm for the current rows, and which runs are healthy; marks the others."""
+        """Task loss, penalty, gradient (R, P) and its norm for the current rows, and which runs are healthy.
+
+        Runs with a loss or gradient that is not finite are marked as diverged at the current step.
+        """
         task_loss, penalty = self._objective()
         total = task_loss + self.strength * penalty
         gradients = torch.autograd.grad(total.sum(), list(self.weights.values()), allow_unused=True, materialize_grads=True)
@@ -102,7 +105,7 @@ class Pack:
         return task_loss, penalty, gradient, norm, healthy
 
     def _step(self) -> None:
-        """One gradient step of every run, from the buffers: no value is read back to the host."""
+        """One gradient step of every run. It reads its inputs from the fixed addresses and copies no value to the host."""
         task_loss, penalty, gradient, norm, healthy = self.gradient()
         with torch.no_grad():
             settings = self.problem.settings
@@ -116,12 +119,12 @@ class Pack:
             self.totals[:2] += torch.stack([task_loss, penalty])
 
     def _run_step(self) -> None:
-        """The step, on CUDA recorded once as a graph and replayed: hundreds of kernels for one launch."""
+        """One step. On CUDA it is recorded once as a graph and replayed: one launch instead of hundreds of kernels."""
         if self.problem.device == "cpu" or not self.problem.model.GRAPH:
             self._step()
             return
         if self.graph is None:
-            # Warm-up and capture run the step: put back afterwards what it changed.
+            # Warm-up and capture run the step, so what it changes is restored afterwards.
             kept = (self.flat, self.first, self.second, self.totals, self.diverged_at)
             before = [tensor.clone() for tensor in kept]
             side = torch.cuda.Stream()
@@ -130,7 +133,7 @@ class Pack:
                 for _ in range(3):
                     self._step()
             torch.cuda.current_stream().wait_stream(side)
-            self.graph = torch.cuda.CUDAGraph()  # of every step from now on
+            self.graph = torch.cuda.CUDAGraph()  # used for every step from now on
             with torch.cuda.graph(self.graph):
                 self._step()
             for tensor, value in zip(kept, before, strict=True):
@@ -138,14 +141,14 @@ class Pack:
         self.graph.replay()
 
     def advance(self, stop: int) -> None:
-        """Train every run from its step to `stop`, then write the result back to the states."""
+        """Train every run from its current step to `stop`, then write the results back to the states."""
         settings, begin = self.problem.settings, self.states[0].step
         started = time.perf_counter()
         drawn = [self.train.draw(self.key(state, "batches"), range(begin, stop), settings["batch_size"]) for state in self.states]
         rows = torch.from_numpy(np.stack(drawn, 1)).to(self.problem.device)
         scales = torch.tensor([optimizers.scales(settings, step) for step in range(begin, stop)], device=self.problem.device)
         self.totals.zero_()
-        # Nothing comes from the host while it lasts: a GPU would have to wait for it at each step.
+        # The loop copies nothing from the host: a GPU would have to wait for it at each step.
         for step in range(begin, stop):
             self.rows.copy_(rows[step - begin])
             self.scales.copy_(scales[step - begin])
@@ -154,7 +157,7 @@ class Pack:
             self.dropout.draw(step)
             self._run_step()
         if stop == settings["steps"]:
-            # What the last step broke, no further one would find.
+            # Divergence in the last step would otherwise go unnoticed, because no further step computes a gradient.
             self.now.fill_(stop)
             self.gradient()
         means = (self.totals / (stop - begin)).tolist()

@@ -1,4 +1,4 @@
-"""The settings of training by gradient descent: declared here, read without importing PyTorch."""
+"""The settings of training by gradient descent. They are declared here, so that reading them does not import PyTorch."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ PARAMETERS = {
     "optimizer": {
         "enum": ["adam", "sgd", "group_rmsprop"],
         "default": "adam",
-        "description": "sgd: gradient descent; group_rmsprop: its step divided by a running mean of the whole gradient's norm",
+        "description": "sgd: gradient descent; group_rmsprop: gradient descent with the step divided by a running root mean "
+        "square of the norm of the whole gradient",
     },
     "momentum": {
         "type": "number",
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.0,
-        "description": "of sgd: the share of the last change that is added to the next one",
+        "description": "for sgd: the share of the previous change that is added to the next one",
     },
     "learning_rate": {
         "type": "number",
@@ -38,19 +39,19 @@ PARAMETERS = {
         "exclusiveMinimum": 0,
         "maximum": 1,
         "default": 0.96,
-        "description": "factor on the learning rate every 100 steps (smooth), or every `decay_every` steps (at once)",
+        "description": "factor on the learning rate per 100 steps (applied smoothly), or every `decay_every` steps (in one drop)",
     },
     "decay_every": {
         "type": ["integer", "null"],
         "minimum": 1,
         "default": None,
-        "description": "steps between two drops of the learning rate by `decay`; null: smooth",
+        "description": "steps between two drops of the learning rate by `decay`; null: the decay is smooth",
     },
     "warmup": {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "steps over which the learning rate rises from 0 (Vaswani et al. 2017), beside `decay`",
+        "description": "steps over which the learning rate rises from 0 (Vaswani et al. 2017), in addition to `decay`",
     },
     "weight_decay": {
         "type": "number",
@@ -67,26 +68,26 @@ PARAMETERS = {
     "loss": {
         "enum": ["cross_entropy", "hinge", "categorical_hinge", "squared", "logistic", "absolute", "huber"],
         "default": "cross_entropy",
-        "description": "hinge: the largest margin violation; categorical_hinge: Keras' variant of it; squared: to the target "
-        "number, or to 1 at the label and -1 elsewhere; logistic: of a sign; absolute, huber (threshold 1): of a number. Each "
-        "kind of task takes some of them",
+        "description": "hinge: the largest margin violation; categorical_hinge: Keras' variant of it; squared: squared distance "
+        "from the target number, or from 1 at the label and -1 elsewhere; logistic: for targets that are signs; absolute, huber "
+        "(threshold 1): for numbers. Each kind of task supports some of them",
     },
     "stop_loss": {
         "type": ["number", "null"],
         "exclusiveMinimum": 0,
         "default": None,
-        "description": "a run ends before its steps are over when its training loss stays below this; null: never",
+        "description": "a run ends before its last step if its training loss stays below this value; null: never",
     },
     "stop_steps": {
         "type": "integer",
         "minimum": 0,
         "default": 2525,
-        "description": "for how many steps it must stay there, as far as the recorded points show; 0: it ends at the first",
+        "description": "for how many steps the recorded training losses must stay below `stop_loss`; 0: one record is enough",
     },
     "seeded_as": {
         "type": ["string", "null"],
         "default": None,
-        "description": "the task with whose runs these share initialization, batches and noise, seed by seed; null: with none",
+        "description": "the task whose runs use the same initialization, batches and noise, seed by seed; null: no such task",
     },
     "record_every": {
         "type": "integer",
@@ -99,31 +100,31 @@ PARAMETERS = {
         "uniqueItems": True,
         "items": {"type": "integer", "minimum": 0},
         "default": [],
-        "description": "more points of the curves; 0 is before the first step",
+        "description": "steps at which additional points of the curves are recorded; 0 is before the first step",
     },
     "curve_examples": {
         "type": "integer",
         "minimum": 16,
         "default": 512,
-        "description": "examples of each split that the curves are measured on; final metrics use all",
+        "description": "examples of each split on which the curves are measured; final metrics use all examples",
     },
     "influence_examples": {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "examples of each split on which the curves hold gradient norms by component (where a task has them)",
+        "description": "examples of each split for which the curves hold gradient norms by component (tasks with components)",
     },
     "record_outputs": {
         "type": "array",
         "uniqueItems": True,
         "items": {"type": "string"},
         "default": [],
-        "description": "splits of which the curves hold every example's margin (point tasks)",
+        "description": "splits for which the curves hold every example's margin (point tasks only)",
     },
     "cuda_width": {
         "type": ["integer", "null"],
         "minimum": 1,
         "default": None,
-        "description": "on CUDA, how many runs compute together, always; null: 64, or what the model's module says",
+        "description": "how many runs are always computed together on CUDA; null: 64, or the number that the model's module sets",
     },
 }

@@ -1,4 +1,4 @@
-"""One run in training: where it stands, what a checkpoint holds of it, and when it has ended."""
+"""One run in training: its current state, which is what a checkpoint holds, and when it has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compositional.training.problem import Problem, initial_weights, weight_layo
 
 @dataclass(eq=False)
 class State:
-    """One run in training: everything a checkpoint must hold. Compared by identity."""
+    """One run in training: everything that a checkpoint must hold. States are compared by identity."""
 
     seed: int
     strength: float  # lambda
@@ -26,12 +26,12 @@ class State:
     seconds: float = 0.0
 
     def described(self) -> dict[str, Any]:
-        """All but the tensors, as JSON holds it."""
+        """Everything but the tensors, in a form that JSON can hold."""
         return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "tensors"}
 
     @classmethod
     def restored(cls, described: dict[str, Any], tensors: dict[str, Tensor]) -> State:
-        """The run of a checkpoint; JSON has lists for the tuples of the history."""
+        """The run of a checkpoint. JSON turned the tuples of its history into lists."""
         return cls(**described | {"history": [tuple(row) for row in described["history"]]}, tensors=tensors)
 
 
@@ -43,7 +43,7 @@ def fresh_state(problem: Problem, seed: int, strength: float) -> State:
 
 
 def has_ended(state: State, settings: dict[str, Any]) -> bool:
-    """Whether a run needs no more steps: its budget is used, it diverged, or its training loss has stayed low (`stop_loss`)."""
+    """Whether a run needs no more steps: its budget is used up, it diverged, or its training loss stayed low (`stop_loss`)."""
     if state.step >= settings["steps"] or state.diverged_at is not None:
         return True
     if settings["stop_loss"] is None:

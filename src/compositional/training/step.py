@@ -1,4 +1,4 @@
-"""What a model hands its representations to in training."""
+"""The tap that receives a model's representations in training."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from compositional.regularizers import Regularizer, Representation, Step
 
 
 class Tap:
-    """What a model hands its representations to: records them, lets the regularizer perturb them, and drops units out.
+    """Receives a model's representations, records them, and lets the regularizer perturb them. It also has dropout's noise.
 
     Args:
         step: where representations are recorded.
-        regularizer: whose `perturb` changes them; None: nobody's.
-        noise: fresh standard normal noise of a shape, (R, *shape), from the run's own stream for dropout.
+        regularizer: its `perturb` changes representations; None: they stay unchanged.
+        noise: from a shape to fresh standard normal noise (R, *shape), from each run's own stream for dropout.
     """
 
     def __init__(self, step: Step, regularizer: Regularizer | None, noise: Callable[[torch.Size], Tensor]) -> None:

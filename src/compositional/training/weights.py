@@ -1,4 +1,4 @@
-"""How the weights of runs lie in memory: one flat buffer, in which every run's begin at a multiple of 64 bytes."""
+"""The memory layout of the weights of runs: one flat buffer, in which each run's weights start at a multiple of 64 bytes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class WeightLayout:
         self.size = end
 
     def flatten(self, named: dict[str, Tensor]) -> Tensor:
-        """(P,) from one run's named tensors; gaps are zero."""
+        """One run's named tensors as one vector (P,); gaps are zero."""
         flat = torch.zeros(self.size)
         for name, where in self.slices.items():
             flat[where] = named[name].reshape(-1)
         return flat
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """Named views (R, ...) of (R, P)."""
+        """Named views (R, ...) of the buffer (R, P)."""
         return {name: flat[:, where].unflatten(1, self.shapes[name]) for name, where in self.slices.items()}
 
     def gather(self, named: Iterable[Tensor], runs: int) -> Tensor:
-        """(R, P) from the named tensors' gradients, in order."""
+        """The gradients of the named tensors, in order, as one buffer (R, P)."""
         parts = []
         for gradient, shape in zip(named, self.shapes.values(), strict=True):
             gap = -shape.numel() % 16

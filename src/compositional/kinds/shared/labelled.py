@@ -1,4 +1,4 @@
-"""What batches with one class label an example have in common: losses, accuracy, margins and influence of components."""
+"""Code shared by batches with one class label per example: losses, accuracy, margins and influence of components."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ BatchT = TypeVar("BatchT", bound=Batch)
 
 
 class Labelled:
-    """Mixed into batches: a dataclass with `labels` (R, B) and, in the field named by `content`, what the model sees."""
+    """Mixin for batches: dataclasses with `labels` (R, B) and the model's input in the field that `content` names."""
 
     labels: Tensor
     content: ClassVar[str]
 
     def components(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Cut values (R, B, ...), shaped like the content, into those of the relevant and those of the redundant component."""
+        """Split values (R, B, ...), shaped like the content, into those of the relevant and of the redundant component."""
         raise NotImplementedError
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
-        """Of one run's outputs: (B, classes)."""
+        """Shape of one run's outputs: (B, classes)."""
         return self.labels.shape[1], about["classes"]
 
     def single(self) -> Tensor:
-        """What a `Network` of one run is given, (B, ...): the content."""
+        """Input of a `Network`, which computes one run: the content, (B, ...)."""
         return getattr(self, self.content)[0]
 
     def packed(self, outputs: Tensor) -> Tensor:
-        """A lone run's outputs with a run axis: (B, classes) -> (1, B, classes)."""
+        """Adds the run axis to a single run's outputs: (B, classes) -> (1, B, classes)."""
         return outputs.unsqueeze(0)
 
     def losses(self, scores: Tensor, loss: str) -> Tensor:
         """Loss of every example: scores (R, B, classes) -> (R, B).
 
         loss: "cross_entropy"; "hinge": max(0, 1 + max_{j != y} s_j - s_y) (Crammer and Singer, JMLR 2001);
-            "categorical_hinge": the same with max(0, max_{j != y} s_j), as Keras' loss of that name has it; or "squared":
-        half the squared distance of the scores to 1 at the label and -1 elsewhere (TensorFlow playground).
+            "categorical_hinge": the same, but with max(0, max_{j != y} s_j), as in Keras; "squared": half the squared distance
+            of the scores from 1 at the label and -1 elsewhere (TensorFlow playground).
         """
         if loss == "cross_entropy":
             return functional.cross_entropy(scores.flatten(0, 1), self.labels.flatten(), reduction="none").view(self.labels.shape)
@@ -57,11 +57,11 @@ class Labelled:
         return (1 + others - own).clamp(min=0)
 
     def example_losses(self, losses: Tensor) -> Tensor:
-        """The same, (R, B): an example has one loss."""
+        """The losses unchanged, (R, B): each example has one."""
         return losses
 
     def metrics(self, scores: Tensor) -> dict[str, Tensor]:
-        """What is reported besides the loss: a value an example, (R, B), by name."""
+        """What is reported besides the loss: by name, one value per example, (R, B)."""
         return {"accuracy": self.correct(scores)}
 
     def correct(self, scores: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Labelled:
         return scores.argmax(-1) == self.labels
 
     def margins(self, scores: Tensor) -> Tensor:
-        """The label's score above the largest other one, (R, B): positive where the class is right."""
+        """The label's score minus the largest other score, (R, B): positive if the predicted class is right."""
         own, others = self._own_and_largest_other(scores)
         return own - others
 
@@ -91,7 +91,7 @@ class Labelled:
 
 
 class LabelledSplit(Generic[BatchT]):
-    """One member of a split task whose examples all have one shape, as tensors on `device`; `labels` (n,)."""
+    """One member of a split task whose examples all have the same shape, as tensors on `device`; `labels` (n,)."""
 
     labels: Tensor
     device: str
@@ -104,11 +104,11 @@ class LabelledSplit(Generic[BatchT]):
         return len(self.labels)
 
     def training_batches(self, batch_size: int) -> Callable[[Tensor], BatchT]:
-        """What makes a batch of rows (R, batch_size): `batch`, whatever the size."""
+        """A function that turns rows (R, batch_size) into a batch: `batch`, whatever the size."""
         return self.batch
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Example numbers (steps, batch_size) of one run's training batches, uniform with replacement."""
+        """Example indices (steps, batch_size) of one run's training batches, uniform with replacement."""
         return np.stack([randomness.generator(key, step).integers(len(self), size=batch_size) for step in steps])
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, BatchT]]:
