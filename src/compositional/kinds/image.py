@@ -1,4 +1,4 @@
-"""Batches of labelled images. In many tasks an image consists of two components side by side.
+"""Batches of labelled images. Many of them consist of two components side by side.
 
 Besides `image_shape`, the shape of the stored images, task.json may contain:
     component_width   width in pixels of the left component; null if no part of the image is redundant

@@ -1,8 +1,8 @@
-"""Exchanges of names in logical forms by what kind of thing they name, by where they stand, or both.
+"""Exchanges of names in logical forms by the kind of thing that they name, by their place, or both.
 
-`logical_forms` takes two terms to be alike if they are arguments of one symbol. In forms whose names stand in a function of their
-kind, `_stateid ( texas )`, that function can say so instead. Only such terms are exchanged here: `_state ( all )` names nothing,
-though "all" is a word of the question.
+`logical_forms` considers two terms exchangeable if they are arguments of the same symbol. In some forms each name is the argument
+of a function that states its kind, as in `_stateid ( texas )`; that function can define the type instead. This module exchanges
+only such terms: `_state ( all )` does not contain a name, although "all" is a word of the question.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from compositional.language import logical_forms
 TYPES = ("place", "kind", "both")
 _TERM = re.compile(r"(?<!\S)(\S+) \( ([^()]*) \)(?!\S)")
 _NAMES = re.compile(r"\w+id")  # functions that hold a name
-_HIDDEN, _KIND = "<hidden>", "<kind>"  # parts of no symbol
+_HIDDEN, _KIND = "<hidden>", "<kind>"  # markers that occur in no symbol
 _WRAPPED = re.compile(rf"\S+{_KIND} \( (\S+ \( [^()]* \)) \)")
 
 
 def _written(form: str, kinds: bool) -> str:
-    """The form with names out of sight where no name is, and with `kinds` every named term an argument of its kind alone."""
+    """The form with marked arguments if they are not names; with `kinds`, each name is wrapped in a symbol of its kind."""
 
     def term(match: re.Match[str]) -> str:
         function, arguments = match.groups()
@@ -36,7 +36,7 @@ def _written(form: str, kinds: bool) -> str:
 def exchanged(
     inputs: Sequence[str], outputs: Sequence[str], copies: int, source: np.random.Generator, types: str
 ) -> list[tuple[str, str]]:
-    """As `logical_forms.exchanged`, with one of TYPES; of "both", half of the copies are of either.
+    """As `logical_forms.exchanged`, but for one of TYPES; with "both", half of the copies use each of the other two.
 
     Raises:
         ValueError: no term may be exchanged for another.

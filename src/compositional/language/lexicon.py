@@ -1,9 +1,9 @@
-"""Which words may be exchanged for which, inferred from training pairs alone.
+"""Which words may be exchanged for which others, inferred from training pairs alone.
 
-After LexSym (Akyurek and Andreas, ACL 2023), in the form of the study's specification: (word, symbol) is an entry if the
-sentences with the word, those with the symbol, and those with both are the same in number; two entries share a type if
-they share a full-sentence context: a pair that differs in them alone, on both sides. (On the side of the input alone, sentences
-of one word, which COGS has for nouns, names and verbs, would make all of these one type.)
+The method follows LexSym (Akyurek and Andreas, ACL 2023) in the form of the study's specification. (word, symbol) is an entry if
+the number of sentences is the same for those with the word, those with the symbol, and those with both. Two entries have the same
+type if two training pairs differ only in these entries, in the input and in the output. (If only inputs had to match, sentences
+of a single word, which COGS has for nouns, names and verbs, would put all of these into one type.)
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from collections.abc import Sequence
 
 
 def virtual_words(count: int) -> list[str]:
-    """Names of words, and of symbols alike, that occur in no sentence: what a class of words can be exchanged for without any
-    command of the test set being made."""
+    """Names for words, and for the symbols they stand for, that occur in no sentence.
+
+    The words of a type can be exchanged for them without producing a command of the test set.
+    """
     return [f"<virtual{number}>" for number in range(count)]
 
 
 def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str, str]]]:
     """Types of at least two exchangeable (input word, output symbol) entries, sorted.
 
-    On SCAN jump: the four verbs with their actions, and the two directions with their turns.
+    In SCAN jump these are the four verbs with their actions, and the two directions with their turns.
     """
     pairs = sorted(set(zip(inputs, outputs, strict=True)))
     words: Counter[str] = Counter()
@@ -34,7 +36,7 @@ def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str,
         both.update((word, symbol) for word in seen_words for symbol in seen_symbols)
     entries = dict(sorted(pair for pair, count in both.items() if count == words[pair[0]] == symbols[pair[1]]))
 
-    # Entries with a common context are joined; types are the connected components.
+    # Entries with a common context are connected; types are the connected components.
     by_context = defaultdict(set)
     for source, target in pairs:
         for word in set(source.split()) & entries.keys():

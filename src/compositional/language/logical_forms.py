@@ -1,10 +1,10 @@
 """Terms of bracketed logical forms and the words that they name, inferred from training pairs alone.
 
-A word that names two things, as "mississippi" names a state and a river, is no good entry of a lexicon of single symbols
-(language.lexicon): what it may be exchanged for depends on what is asked. A term holds both, what is named and of what kind:
-`_stateid ( mississippi )`. So terms can be exchanged where symbols cannot, and for others of another length, as spans are
-(Li, Wei and Lian, "Learning to Substitute Spans", ACL 2023): `_cityid ( austin , _ )` for `_stateid ( texas )`, and "austin"
-for "texas" with it.
+A lexicon of single symbols (`language.lexicon`) has no place for a word that names two things, as "mississippi" names a state and
+a river: which words may replace it depends on the question. A term contains both the name and its kind:
+`_stateid ( mississippi )`. Terms can therefore be exchanged where symbols cannot, also for terms of another length, like spans in
+Li, Wei and Lian, "Learning to Substitute Spans", ACL 2023: `_cityid ( austin , _ )` for `_stateid ( texas )`, together with
+"austin" for "texas".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TERM = re.compile(r"(?<!\S)[^\s(),]+ \( ([^()]*) \)(?!\S)")
 
 
 def _place(before: str) -> str:
-    """The symbol whose bracket is the last one open at the end of this text: what a term that stands there is an argument of."""
+    """The symbol whose bracket is the last open one at the end of the text: a term that follows is an argument of this symbol."""
     depth, symbols = 0, before.split()
     for index in reversed(range(len(symbols))):
         depth += {"(": 1, ")": -1}.get(symbols[index], 0)
@@ -29,10 +29,10 @@ def _place(before: str) -> str:
 
 
 def named(source: str, target: str) -> dict[str, tuple[str, str]]:
-    """By term of the target: the words of the source that it names, and its place.
+    """For each term of the target: the words of the source that it names, and its place.
 
-    A term is a symbol with its arguments, none of which has brackets. It names those of them that are words of the source, if
-    they stand there in one run, and once.
+    A term is a symbol with its arguments, if none of these has brackets. It names the arguments that are words of the source,
+    provided that they occur there exactly once, next to each other and in the same order.
     """
     words, found = set(source.split()), {}
     for match in _TERM.finditer(target):
@@ -43,9 +43,9 @@ def named(source: str, target: str) -> dict[str, tuple[str, str]]:
 
 
 def infer(inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Types of exchangeable (words, term) entries by the place that they share, each sorted and of at least two.
+    """Types of exchangeable entries (words, term) by the place that they share; each type is sorted and has at least two entries.
 
-    Words that name several terms are no entry: put into another sentence, they would not say which.
+    Words that name several terms are not entries, because in another sentence they would be ambiguous.
     """
     terms_of, at = defaultdict(set), defaultdict(set)
     for source, target in zip(inputs, outputs, strict=True):
@@ -57,16 +57,16 @@ def infer(inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, list[tuple
 
 
 def _replace(text: str, others: dict[str, str]) -> tuple[str, int]:
-    """The text with all of these replaced at once, where two overlap the longer one, and how often any was."""
+    """The text after all replacements at once (the longer one if two overlap), and the number of replacements."""
     any_of = "|".join(map(re.escape, sorted(others, key=len, reverse=True)))
     return re.subn(rf"(?<!\S)(?:{any_of})(?!\S)", lambda match: others[match[0]], text)
 
 
 def exchanged(inputs: Sequence[str], outputs: Sequence[str], copies: int, source: np.random.Generator) -> list[tuple[str, str]]:
-    """Each pair `copies` times, each time with random terms of the same types instead of all of its own, words included.
+    """Each pair `copies` times, each time with all of its terms and their words replaced by random ones of the same types.
 
-    Different terms stay different. Pairs without terms, with more than their type has, or with such as share words stay as they
-    are, so that every training pair keeps its share.
+    Different terms stay different. Pairs stay unchanged if they have no terms, more terms of a type than the type has entries, or
+    terms that share words. Every training pair thus keeps its share.
 
     Raises:
         ValueError: no term may be exchanged for another.

@@ -1,4 +1,4 @@
-"""Words as numbers."""
+"""Vocabularies: the numbers of words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Vocabulary:
         return Vocabulary(("<pad>", "<start>", "<end>", *sorted({w for s in sentences for w in s.split()})))
 
     def encode(self, sentences: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Token numbers (n, longest) padded with PAD, each sentence closed with END, and lengths (n,) with END."""
+        """Token numbers (n, longest), each sentence followed by END and padded with PAD, and lengths (n,) including END."""
         number = {word: index for index, word in enumerate(self.words)}
         rows = [[*map(number.__getitem__, sentence.split()), END] for sentence in sentences]
         lengths = np.array([len(row) for row in rows])
@@ -35,7 +35,7 @@ class Vocabulary:
         return tokens, lengths
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Words up to the first <end>."""
+        """The words up to the first <end>."""
         words = []
         for token in tokens:
             if token == END:

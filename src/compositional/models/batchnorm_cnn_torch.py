@@ -17,7 +17,7 @@ PARAMETERS = batchnorm_cnn.PARAMETERS
 
 
 class Network(nn.Module):
-    """Of one run."""
+    """The network of one run."""
 
     def __init__(self, parameters: dict, task: dict) -> None:
         super().__init__()

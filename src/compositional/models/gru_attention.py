@@ -31,7 +31,7 @@ PARAMETERS = {
 
 
 class Network(nn.Module):
-    """Of one run."""
+    """The network of one run."""
 
     def __init__(self, parameters: dict, task: dict) -> None:
         super().__init__()

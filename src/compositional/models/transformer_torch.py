@@ -37,7 +37,7 @@ def positions(length: int, like: Tensor) -> Tensor:
 
 
 class Network(nn.Module):
-    """Of one run."""
+    """The network of one run."""
 
     def __init__(self, parameters: dict, task: dict) -> None:
         super().__init__()

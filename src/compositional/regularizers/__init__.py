@@ -1,7 +1,8 @@
-"""Terms added to the loss, scaled by lambda. A regularizer is a module with what `Regularizer` says.
+"""Regularizers: terms added to the loss, scaled by lambda. A regularizer is a module that defines what `Regularizer` lists.
 
-The loss is L + lambda R. L is a mean over the examples of a batch; of sequences, cross entropy is summed over their symbols first
-(not averaged), so that a lambda here is that of a mean over symbols times their number (13.7 in SCAN jump, the end included).
+The loss is L + lambda R. L is a mean over the examples of a batch. For sequences, cross entropy is summed, not averaged, over the
+symbols of an example. A loss that averages over symbols would therefore need a lambda divided by the mean number of symbols (13.7
+in SCAN jump, including the end symbol).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _EMPTY = torch.empty(0)
 
 @dataclass(frozen=True)
 class Representation:
-    """A named activation: values (R, B, ..., D) and, for sequences, the mask (R, B, S) of its valid positions."""
+    """A named activation: values (R, B, ..., D) and, for sequences, the mask (R, B, S) of valid positions."""
 
     name: str
     values: Tensor
     mask: Tensor | None
 
     def squared_norm(self) -> Tensor:
-        """Mean over width, sum over valid positions, mean over the batch, of squared values: (R,)."""
+        """Squared values, averaged over the width, summed over valid positions and averaged over the batch: (R,)."""
         squares = (self.values * self.values).mean(-1)
         if self.mask is not None:
             squares = (squares * self.mask).sum(-1)
@@ -37,12 +38,17 @@ class Representation:
 
 @dataclass
 class Step(Generic[BatchT]):
-    """One forward pass of a pack: its batch, what its model showed on the way, and the means to do another pass.
+    """One forward pass of a pack: its batch, the representations that the model passed to the tap, and a way to do another pass.
 
-    active: (R,) 1.0 where lambda > 0, else 0.0 (a run without the term has no noise either). strength: lambda, (R,).
-    weights: what is trained, (R, ...) by name. loss: the name of the task's loss.
-    outputs: of the main pass, none while it lasts. normal: fresh standard normal noise of a shape. again: a pass over another
-    batch without perturbation (and with dropout of its own), as (logits, representations).
+    parameters: the regularizer's options.
+    active: (R,), 1.0 if lambda > 0, else 0.0 (a run without the term has no noise either).
+    normal: from a shape to fresh standard normal noise (R, *shape).
+    again: another pass, without perturbation and with its own dropout; from a batch to (outputs, representations).
+    prepared: the result of the regularizer's `prepare`.
+    outputs: the outputs of the main pass; empty until it has ended.
+    strength: lambda, (R,).
+    weights: the trained weights, (R, ...) by name.
+    loss: the name of the task's loss.
     """
 
     parameters: dict[str, Any]
@@ -58,7 +64,7 @@ class Step(Generic[BatchT]):
     loss: str = "cross_entropy"
 
     def named(self, names: tuple[str, ...]) -> list[Representation]:
-        """What the model has shown under these names so far, in its order; a model may show several of one name."""
+        """The representations with these names so far, in the model's order; several may have the same name."""
         return [shown for shown in self.representations if shown.name in names]
 
 
@@ -72,23 +78,23 @@ def _the_batch_itself(batch: Any) -> Any:
 
 @dataclass(frozen=True)
 class Regularizer:
-    """What a module here defines; what has a default, where it needs that."""
+    """The contract of a module in this folder. Names with a default are optional."""
 
-    # Kinds of task, modules of `kinds`.
+    # The kinds of task that it supports: modules of `kinds`.
     APPLIES_TO: tuple[str, ...]
-    # Names of model representations of which it needs at least one (empty: any model).
+    # Names of representations; a model must have at least one of them (empty: any model will do).
     REPRESENTATIONS: tuple[str, ...]
-    # Its options, as JSON schema, each with default and description.
+    # Its options as JSON schema, each with a default and a description.
     PARAMETERS: dict[str, dict[str, Any]]
     # penalty(step): the term R of the loss, (R,): one number per run.
     penalty: Callable[[Step], Tensor]
-    # It pairs the examples of a batch, whose number must be even.
+    # Whether it pairs the examples of a batch. The batch size must then be even.
     PAIRED: bool = False
     # Lambda must be smaller than this.
     LAMBDA_BELOW: float | None = None
-    # prepare(parameters, split): what it learns from the training set, once (`step.prepared`).
+    # prepare(parameters, split): what it computes once from the training set (`step.prepared`).
     prepare: Callable[[dict[str, Any], Any], Any] = _nothing_to_prepare
-    # watch(batch): what the forward pass is given instead of the batch, such as inputs that gradients are taken of.
+    # watch(batch): the batch that replaces the original one in the forward pass, for example with inputs that require gradients.
     watch: Callable[[Any], Any] = _the_batch_itself
-    # perturb(step, representation): what the forward pass continues with instead of a representation's values.
+    # perturb(step, representation): the values that replace those of a representation in the rest of the forward pass.
     perturb: Callable[[Step, Representation], Tensor] | None = None

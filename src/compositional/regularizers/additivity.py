@@ -1,8 +1,8 @@
 """Parallelogram rule: the representation of a pair is a sum of its parts.
 
 R = mean over the batch of |r(a, b) + r(c, d) - r(a, d) - r(c, b)|^2 (sum over the width), where (a, b) and (c, d) are the
-components of a row and of its partner. Of expressions they are the first operand and the rest; partners have the same operators
-(else R of the pair is zero).
+components of a row and of its partner. The components of an expression are its first operand and the rest. If partners have
+different operators, R of the pair is zero.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ PARAMETERS: dict = {}
 
 
 def penalty(step: Step[Recombined]) -> Tensor:
-    """(R,), the last such representation of the model's. One more pass suffices: partners exchange their components, so r(c, b)
-    is the partner's own r(a, d)."""
+    """R of the model's last representation with a suitable name, (R,).
+
+    One more pass suffices: partners exchange their components, so r(c, b) of a row is r(a, d) of its partner.
+    """
     partner = step.batch.partner()
     pairs = step.named(REPRESENTATIONS)[-1]
     _, shown = step.again(step.batch.recombine())

@@ -1,17 +1,20 @@
-"""Two passes with different dropout must agree, and the states of one word must resemble each other wherever it stands.
+"""Two passes with different dropout should agree, and the states of a word should be similar wherever the word occurs.
 
 Yin et al., "Consistency Regularization Training for Compositional Generalization" (ACL 2023): R = alpha * contrast + beta *
-divergence. Contrast: supervised InfoNCE (Khosla et al., NeurIPS 2020) on the encoder's states of both passes; positives of a
-state are all states of the same word in the batch, its twin in the other pass among them; cosine similarity over a temperature;
-mean over states, times the target symbols an example has in the batch: the paper adds it to a mean over symbols, and the task's
-loss here is their sum. Divergence: Jensen-Shannon divergence between the two passes' predictions, sum over positions, mean over
-the batch.
-The paper's alpha and beta are .01 and 1 on COGS, .5 and 3 on translation; lambda scales both. A model without dropout has no
-divergence. A second pass doubles the cost of a step.
+divergence.
 
-The authors' code (ARIES-LM/CSR4CG at 579793d) differs from the paper's text: the divergence is the mean of the two
-Kullback-Leibler divergences, several times as large; both passes' task losses count; the contrast is on the decoder's states,
-through a small network. The default temperature is theirs on COGS.
+The contrast is supervised InfoNCE (Khosla et al., NeurIPS 2020) on the encoder's states of both passes, with cosine similarity
+divided by a temperature. The positives of a state are all states of the same word in the batch, including its twin in the other
+pass. The mean over states is multiplied by the mean number of target symbols per example, because the paper adds it to a loss
+averaged over symbols, and the task's loss here is their sum. The divergence is the Jensen-Shannon divergence between the
+predictions of the two passes, summed over positions and averaged over the batch.
+
+The paper's alpha and beta are .01 and 1 on COGS, .5 and 3 on translation; lambda scales both. A model without dropout has no
+divergence. The second pass doubles the cost of a step.
+
+The authors' code (ARIES-LM/CSR4CG at 579793d) differs from the paper's text. Its divergence is the mean of the two
+Kullback-Leibler divergences, which is several times as large; the task losses of both passes count; and the contrast is computed
+from the decoder's states, after a small network. The default temperature is that of the code on COGS.
 """
 
 from __future__ import annotations
@@ -31,21 +34,23 @@ REPRESENTATIONS = ("encoder_states",)
 PARAMETERS = {
     "alpha": {"type": "number", "minimum": 0, "default": 0.01, "description": "weight of the contrast of word states"},
     "beta": {"type": "number", "minimum": 0, "default": 1.0, "description": "weight of the divergence of predictions"},
-    "temperature": {"type": "number", "exclusiveMinimum": 0, "default": 0.07, "description": "what similarities are divided by"},
+    "temperature": {"type": "number", "exclusiveMinimum": 0, "default": 0.07, "description": "divisor of the similarities"},
 }
 
 
 def prepare(parameters: dict, split: SequenceSplit) -> int:
-    """How many words there are, filled up for products with a column per word."""
+    """The number of input words, rounded up so that products with one column per word are aligned."""
     return aligned(len(split.source))
 
 
 def contrast(states: Tensor, words: Tensor, valid: Tensor, temperature: float, vocabulary: int) -> Tensor:
-    """Supervised InfoNCE: states (R, M, D), words (R, M) below `vocabulary`, valid (R, M) -> (R,), the mean over valid states
-    with a positive."""
+    """Supervised InfoNCE, averaged over valid states that have a positive.
+
+    states (R, M, D), words (R, M) below `vocabulary`, valid (R, M) -> (R,).
+    """
     directions = functional.normalize(states, dim=-1)
-    # Its M x M entries are passed over as rarely as can be: nothing is masked after the product, and the mean similarity to a
-    # word's other states is that to their sum.
+    # There are M x M similarities, so passes over them are avoided: the mask is part of the product, and the mean similarity to
+    # the other states of a word is computed from the sum of these states.
     bias = padding_bias(valid, states.dtype).unsqueeze(1).repeat(1, states.shape[1], 1)
     bias.diagonal(dim1=1, dim2=2).fill_(-math.inf)
     similarity = torch.baddbmm(bias, directions / temperature, directions.transpose(1, 2))
@@ -58,12 +63,12 @@ def contrast(states: Tensor, words: Tensor, valid: Tensor, temperature: float, v
 
 
 def penalty(step: Step[Batch]) -> Tensor:
-    """(R,)."""
+    """R, (R,)."""
     batch, options = step.batch, step.parameters
     outputs, representations = step.again(batch)
     (first,) = step.named(REPRESENTATIONS)
     (second,) = (shown for shown in representations if shown.name in REPRESENTATIONS)
-    # Without the padding behind short inputs: the contrast's cost is quadratic.
+    # The padding after short inputs is left out, because the cost of the contrast is quadratic.
     row, place = batch.layout.reading.positions.unbind(1)
     read = row * batch.inputs.shape[2] + place
     states, words, valid = (

@@ -1,4 +1,4 @@
-"""Dropout as a plain regularizer, for comparison: lambda, below 1, is the share of units that are dropped; R = 0.
+"""Dropout as a plain regularizer, for comparison: lambda, below 1, is the share of units that is dropped; R = 0.
 
 Units of word embeddings, or of the penultimate layer, are set to zero independently in training and the others multiplied by
 1 / (1 - lambda) (Srivastava et al., JMLR 2014).
@@ -18,7 +18,7 @@ PARAMETERS: dict = {}
 
 
 def perturb(step: Step, representation: Representation) -> Tensor:
-    """The representation with units dropped: those whose normal number lies below the quantile of lambda."""
+    """The representation with dropped units: those whose normal number is below the quantile of lambda."""
     values = representation.values
     if representation.name not in REPRESENTATIONS:
         return values

@@ -1,9 +1,9 @@
 """Bounded channel capacity: a small norm under noise of fixed power keeps only the bits that are needed.
 
-R = squared norm of the representation before noise (mean over its width, sum over valid positions, mean over the batch,
-summed over streams); in training, Gaussian noise of fixed standard deviation is added to it. After Li, Zhao, Wang,
-Hestness, "Compositional Generalization for Primitive Substitutions" (CGPS), EMNLP 2019.
-The controls (`parts`) have one of the two alone.
+R = squared norm of the representation before noise (averaged over its width, summed over valid positions, averaged over the
+batch, summed over streams). In training, Gaussian noise of fixed standard deviation is added to the representation. The term
+follows Li, Zhao, Wang, Hestness, "Compositional Generalization for Primitive Substitutions" (CGPS), EMNLP 2019.
+The controls (`parts`) use only one of the two, the norm or the noise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARAMETERS = {
     "parts": {
         "enum": ["both", "norm", "noise"],
         "default": "both",
-        "description": "norm: R without noise; noise: no R, and lambda is what the noise's standard deviation is multiplied by",
+        "description": "norm: R without noise; noise: no R, and lambda multiplies the standard deviation of the noise",
     },
     "word_noise": {
         "type": "number",
@@ -40,7 +40,7 @@ _NOISE = {"word_embedding": "word_noise", "penultimate": "feature_noise"}
 
 
 def perturb(step: Step, representation: Representation) -> Tensor:
-    """The representation plus noise, where the run has the term at all."""
+    """The representation plus noise, for runs with lambda > 0."""
     values, parts = representation.values, step.parameters["parts"]
     if representation.name not in REPRESENTATIONS or parts == "norm":
         return values
@@ -50,7 +50,7 @@ def perturb(step: Step, representation: Representation) -> Tensor:
 
 
 def penalty(step: Step) -> Tensor:
-    """Squared norm of each run's representation, (R,); zero for the noise alone."""
+    """Squared norm of each run's representation, (R,); zero if `parts` is noise."""
     if step.parameters["parts"] == "noise":
         return torch.zeros_like(step.active)
     return reduce(torch.add, (shown.squared_norm() for shown in step.named(REPRESENTATIONS)))

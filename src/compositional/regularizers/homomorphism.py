@@ -1,16 +1,18 @@
-"""A phrase's representation must follow from those of its parts, by one operator for each rule of the grammar of SCAN.
+"""A phrase's representation should follow from those of its parts, by one operator for each rule of the grammar of SCAN.
 
-r(x) is the mean over positions of the encoder's states on the phrase x *alone*, so that r(whole) is never made of r(parts). The
-rules: a conjunction joins the command's two halves; a modifier, a last word, changes the first half. R = sum over the batch and
-the width of |r(whole) - O_rule(r(parts))|^2 over that of |r(whole) - mean r(whole)|^2 (detached, of the same rule), mean over
-the rules present: 1 is no better than the mean, and scaling r changes nothing. Each phrase of a batch counts once; a rule with
-fewer than three phrases is left out.
+r(x) is the mean over positions of the encoder's states when it reads the phrase x *alone*, so that r(whole) is not computed from
+r(parts). There are two kinds of rules: a conjunction joins the two halves of a command; a modifier, the last word of the first
+half, changes the rest of that half. For each rule, the sum over the batch and the width of |r(whole) - O_rule(r(parts))|^2 is
+divided by that of |r(whole) - mean r(whole)|^2 (detached). R is the mean of this ratio over the rules in the batch. A ratio of 1
+is no better than the mean, and scaling r changes nothing. Each phrase of a batch counts once. Rules with fewer than three phrases
+are left out.
 
-The idea is An and Du's (arXiv 2601.18858), their term is not: its target is the mean of the operator's own inputs, for which some
-linear operator has R = 0 whatever the network. Here the linear operator is not trained beside the network. It is ridge regression
-on the batch, in closed form, and each phrase is predicted from the others (leave one out), since a batch has
-fewer phrases of a rule than the operator has inputs.
-Parts of training commands are shown; none is longer than its command. A step costs two or three more passes.
+The idea is from An and Du (arXiv 2601.18858), but their term is different: its target is the mean of the operator's own inputs,
+so that some linear operator has R = 0 for any network. Here the linear operator is not trained together with the network. It is
+ridge regression on the batch, in closed form. Each phrase is predicted from the others (leave one out), because a batch has fewer
+phrases of a rule than the operator has inputs.
+
+The network reads only parts of training commands, none longer than its command. A step costs two or three additional passes.
 """
 
 from __future__ import annotations
@@ -34,41 +36,41 @@ PARAMETERS = {
         "type": "array",
         "items": {"type": "string"},
         "default": ["and", "after"],
-        "description": "words that join two phrases, each a rule; a command is cut at its first",
+        "description": "words that join two phrases; each is a rule, and a command is cut at the first one",
     },
     "modifiers": {
         "type": "array",
         "items": {"type": "string"},
         "default": ["twice", "thrice"],
-        "description": "words that follow a phrase, each a rule",
+        "description": "words that follow a phrase; each is a rule",
     },
     "rules": {
         "enum": ["all", "modifiers", "conjunctions"],
         "default": "all",
-        "description": "which have operators; commands are cut at conjunctions in any case",
+        "description": "which rules have operators; commands are always cut at conjunctions",
     },
     "operator": {
         "enum": ["linear", "mean"],
         "default": "linear",
-        "description": "linear: ridge regression on the batch; mean: a whole is the mean of its parts, nothing is fitted",
+        "description": "linear: ridge regression on the batch; mean: the prediction is the mean of the parts, nothing is fitted",
     },
     "target": {
         "enum": ["phrase", "shuffled", "norm"],
         "default": "phrase",
-        "description": "what is predicted: the whole; or, as controls, the whole of another phrase of the same rule, or nothing: "
-        "R is then the squared norm of r(whole), mean over the width",
+        "description": "what is predicted. phrase: the whole; as controls, shuffled: the whole of another phrase of the same "
+        "rule; norm: nothing, R is the squared norm of r(whole), averaged over the width",
     },
     "normalize": {
         "enum": ["variance", "none"],
         "default": "variance",
-        "description": "errors are relative to the variance of r(whole), or are means over phrases and width",
+        "description": "variance: errors are divided by the variance of r(whole); none: they are averaged over phrases and width",
     },
     "detach": {"enum": ["none", "whole"], "default": "none", "description": "whether r(whole) has no gradient"},
 }
-_KINDS = {"conjunctions": ("whole", "first", "second"), "modifiers": ("first", "stem")}  # of rules: a whole and its parts
+_KINDS = {"conjunctions": ("whole", "first", "second"), "modifiers": ("first", "stem")}  # per kind of rule: a whole, its parts
 _RIDGE = 0.01  # times the mean squared norm of an operator's inputs
-_LEAST = 1e-6  # of 1 - H_ii, which rounding can make 0
-_FEWEST = 3  # phrases of a rule
+_LEAST = 1e-6  # lower bound of 1 - H_ii, which rounding can make 0
+_FEWEST = 3  # a rule needs as many phrases
 _HASH = 6364136223846793005  # Knuth's multiplier modulo 2^64 (The Art of Computer Programming 2, 3.3.4)
 
 
@@ -77,10 +79,10 @@ def _asked(parameters: dict) -> tuple[str, ...]:
 
 
 def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
-    """The tokens of the rules' words, by kind of rule.
+    """The tokens of the words that define rules, by kind of rule.
 
     Raises:
-        ValueError: there is no rule, or the task lacks one of the words.
+        ValueError: there is no rule, or the task's inputs lack one of the words.
     """
     words = split.source.words
     asked = {kind: list(parameters[kind]) for kind in _KINDS}
@@ -101,8 +103,10 @@ def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
 
 @cache
 def _without_outputs(inputs: Sequence[int], device: torch.device) -> Layout:
-    """Inputs as they are and outputs of one symbol, since nothing is asked of a part's output. Cached: what is recorded as a CUDA
-    graph must copy nothing from the host."""
+    """The layout for the given input lengths and outputs of one symbol, because the outputs of parts are not used.
+
+    It is cached because a step that is recorded as a CUDA graph must not copy anything from the host.
+    """
     return Layout([1] * len(inputs), inputs, device)
 
 
@@ -110,14 +114,14 @@ def parts(batch: Batch, tokens: dict[str, Tensor]) -> tuple[dict[str, Batch], di
     """Parts of a batch's commands as batches with outputs of one symbol, and each row's rule.
 
     Returns:
-        "first" (up to the conjunction, if there is one), "second" (what follows it, else the command) and "stem" (the first
-        without its modifier); and for either kind of rule the token (R, B), or PAD where the command has none.
+        The parts "first" (up to the conjunction, if there is one), "second" (after the conjunction, or the whole command) and
+        "stem" (the first part without its modifier); and for each kind of rule its token (R, B), or PAD if the command has none.
     """
     inputs, lengths = batch.inputs, batch.input_lengths
     place = torch.arange(inputs.shape[-1], device=inputs.device)
     joined = torch.isin(inputs, tokens["conjunctions"])
     has, at = joined.any(-1), joined.int().argmax(-1)
-    end = torch.where(has, at, lengths - 1)  # of the first part: where its END stands
+    end = torch.where(has, at, lengths - 1)  # the end of the first part, where its END is placed
     last = inputs.gather(-1, (end - 1).clamp(min=0).unsqueeze(-1)).squeeze(-1)
     modified = torch.isin(last, tokens["modifiers"])
     joint = inputs.gather(-1, at.unsqueeze(-1)).squeeze(-1)
@@ -146,7 +150,11 @@ def parts(batch: Batch, tokens: dict[str, Tensor]) -> tuple[dict[str, Batch], di
 
 
 def mean_state(shown: Representation) -> Tensor:
-    """r: the mean over valid positions, (R, B, S, D) -> (R, B, D)."""
+    """r: the mean over valid positions, (R, B, S, D) -> (R, B, D).
+
+    Raises:
+        ValueError: the representation has no positions.
+    """
     if shown.mask is None:
         raise ValueError(f"homomorphism: {shown.name} has no positions to take the mean of")
     valid = shown.mask.unsqueeze(-1)
@@ -154,16 +162,18 @@ def mean_state(shown: Representation) -> Tensor:
 
 
 def left_out(inputs: Tensor, targets: Tensor, member: Tensor) -> Tensor:
-    """Errors of ridge regression, with an intercept, on a batch's members where each is predicted from the others.
+    """Leave-one-out errors of ridge regression with an intercept on the members of a batch: each is predicted from the others.
 
     Args:
-        inputs: (R, B, D), centered, zero where no member. targets: (R, B, E), likewise. member: (R, B).
+        inputs: (R, B, D), centered, zero for rows that are not members.
+        targets: (R, B, E), likewise.
+        member: (R, B), which rows are members.
 
     Returns:
-        (R, B, E), zero where no member.
+        (R, B, E), zero for rows that are not members.
     """
-    # The hat matrix is H = 1 / n + I - ridge G^-1, G = K + ridge; the error of row i, left out, is its own over 1 - H_ii. Without
-    # 1 / n the means of all would tell of the row.
+    # The hat matrix is H = 1 / n + I - ridge G^-1 with G = K + ridge. The leave-one-out error of row i is its error divided by
+    # 1 - H_ii. The term 1 / n is needed because centering used the row itself.
     products = inputs @ inputs.transpose(1, 2)
     trace, count = products.diagonal(dim1=1, dim2=2).sum(-1), member.sum(1).clamp(min=1)
     ridge = _RIDGE * trace / count
@@ -175,14 +185,14 @@ def left_out(inputs: Tensor, targets: Tensor, member: Tensor) -> Tensor:
 
 
 def _once(phrases: Tensor, member: Tensor) -> Tensor:
-    """Members (R, B) whose phrase, tokens (R, B, S), no earlier member has: one left out must not be predicted from itself."""
+    """Members (R, B) whose phrase, tokens (R, B, S), no earlier member has: no phrase may be predicted from a copy of itself."""
     code = (phrases * phrases.new_full((phrases.shape[-1],), _HASH).cumprod(0)).sum(-1)
     same = code.unsqueeze(2) == code.unsqueeze(1)
     return member & ~(same.tril(-1) & member.unsqueeze(1)).any(-1)
 
 
 def _shuffled(step: Step, wholes: Tensor, member: Tensor) -> Tensor:
-    """Wholes (R, B, D) permuted at random among members."""
+    """Wholes (R, B, D), randomly permuted among members."""
     noise = step.normal(torch.Size(member.shape[1:]))
     drawn = torch.where(member, noise, torch.inf).argsort(-1)
     places = torch.where(member, 0, 1).argsort(dim=-1, stable=True)
@@ -191,7 +201,7 @@ def _shuffled(step: Step, wholes: Tensor, member: Tensor) -> Tensor:
 
 
 def _error(step: Step, wholes: Tensor, own: list[Tensor], member: Tensor) -> Tensor:
-    """Of one rule, (R,): wholes and each of its parts (R, B, D), member (R, B)."""
+    """The error for one rule, (R,): wholes and each part (R, B, D), member (R, B)."""
     valid, count, options = member.unsqueeze(-1), member.sum(1).clamp(min=1), step.parameters
 
     def centered(values: Tensor) -> Tensor:
@@ -214,11 +224,11 @@ def _error(step: Step, wholes: Tensor, own: list[Tensor], member: Tensor) -> Ten
 
 
 def penalty(step: Step[Batch]) -> Tensor:
-    """(R,)."""
+    """R, (R,)."""
     found, rules = parts(step.batch, step.prepared)
-    needed = 1 if step.parameters["target"] == "norm" else None  # which asks nothing of parts
+    needed = 1 if step.parameters["target"] == "norm" else None  # the norm needs no parts
     chosen = {kind: _KINDS[kind][:needed] for kind in _asked(step.parameters) if len(step.prepared[kind])}
-    # The command itself, "whole", was read in the main pass.
+    # The main pass has already read the command itself, "whole".
     passes = sorted({name for names in chosen.values() for name in names} - {"whole"})
     shown = {name: step.again(found[name])[1] for name in passes} | {"whole": step.representations}
     states = {name: [mean_state(one) for one in own if one.name in REPRESENTATIONS] for name, own in shown.items()}

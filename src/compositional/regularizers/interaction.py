@@ -1,13 +1,14 @@
-"""Against the locality bias: what the network makes of one region of an image should depend on what stands in another.
+"""Against the locality bias: how one region of an image affects the output should depend on the content of another region.
 
-R = mean over the batch of |cos(G, G')|, where G is the gradient of the score with respect to region I of an image, and G' the
-same after the content of a disjoint region J was replaced by that of the batch's next example ("input gradient change"; Razin,
-Maman, Cohen, ICML 2022, section 7). A function that treats I and J separately, a sum or product of local functions, has R = 1;
-training with lambda > 0 raises the separation rank between distant regions. Regions are the two components of images that have
-them, drawn either way round, or two random squares; one pair a step and run.
+R = mean over the batch of |cos(G, G')|. G is the gradient of the score with respect to region I of an image; G' is the same
+gradient after the content of a disjoint region J was replaced by that of the next example in the batch ("input gradient change";
+Razin, Maman, Cohen, ICML 2022, section 7). A function that treats I and J separately (a sum or product of local functions) has
+R = 1.
+Training with lambda > 0 raises the separation rank between distant regions. The regions are an image's two components in random
+order, or two random squares; each run draws one pair per step.
 
-The score is the logit with two classes, as in the paper, whatever the label: batch normalization mixes the gradients of a
-batch, so their signs count. With more classes it is the label's score above the mean of the others.
+With two classes the score is the logit, as in the paper, whatever the label: batch normalization mixes the gradients of a batch,
+so their signs matter. With more classes it is the label's score minus the mean of the others.
 """
 
 from __future__ import annotations
@@ -26,40 +27,40 @@ PARAMETERS = {
     "regions": {
         "enum": ["auto", "components", "squares"],
         "default": "auto",
-        "description": "I and J: the image's two components, or two random squares; auto: components if the image has them",
+        "description": "I and J: the image's two components, or two random squares; auto: components if the task has them",
     },
-    "square_side": {"type": "integer", "minimum": 1, "default": 2, "description": "side of the random squares, pixels"},
+    "square_side": {"type": "integer", "minimum": 1, "default": 2, "description": "side of the random squares in pixels"},
     "square_distance": {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "least gap between the squares on at least one axis, pixels; 0: they are merely disjoint",
+        "description": "minimum gap in pixels between the squares on at least one axis; 0: they are only disjoint",
     },
 }
 _EPSILON = 1e-12
 
 
 def watch(batch: Batch) -> Batch:
-    """The batch with images that gradients are taken with respect to."""
+    """The batch with images that require gradients."""
     return replace(batch, images=batch.images.detach().requires_grad_())
 
 
 def _uniform(step: Step[Batch], count: int) -> Tensor:
-    """Numbers uniform in (0, 1), (R, count): the step's normal noise passed through its distribution function."""
+    """Uniform numbers in (0, 1), (R, count): the step's normal noise after the normal distribution function."""
     return torch.special.ndtr(step.normal(torch.Size((count,))).double()).clamp(1e-9, 1 - 1e-9)
 
 
 def _squares(uniform: Tensor, height: int, width: int, side: int, distance: int) -> tuple[Tensor, Tensor]:
-    """Masks (R, height, width) of two random squares a run; the second is uniform over all that keep clear of the first.
+    """Masks (R, height, width) of two random squares per run; the second is uniform among those far enough from the first.
 
     Args:
-        uniform: (R, 2), which squares.
+        uniform: (R, 2), uniform numbers in (0, 1) that select the squares.
 
     Raises:
-        ValueError: a first square may leave no room for a second.
+        ValueError: a first square may leave no room for a second one.
     """
     rows, columns = height - side + 1, width - side + 1
-    clear = side + distance  # least difference of the corners on at least one axis
+    clear = side + distance  # minimum distance between the corners on at least one axis
     if rows < 1 or columns < 1 or max(rows, columns) < 2 * clear:
         raise ValueError(
             f"interaction: in images of {height} x {width} a square of {side} pixels may leave no room for another {distance} "
@@ -82,10 +83,10 @@ def _squares(uniform: Tensor, height: int, width: int, side: int, distance: int)
 
 
 def regions(step: Step[Batch]) -> tuple[Tensor, Tensor]:
-    """Masks (R, 1, 1, height, width) of I and J, drawn anew for each run.
+    """Masks (R, 1, 1, height, width) of I and J, drawn for each run.
 
     Raises:
-        ValueError: the images have no components and these are asked for, or may leave no room for two squares.
+        ValueError: `regions` is components and the task has none, or the images may leave no room for two squares.
     """
     height, width = step.batch.images.shape[-2:]
     wanted = step.parameters["regions"]
@@ -104,7 +105,7 @@ def regions(step: Step[Batch]) -> tuple[Tensor, Tensor]:
 
 
 def _gradient(batch: Batch, outputs: Tensor, where: Tensor) -> Tensor:
-    """Unit vectors (R, B, pixels): the gradient of every example's score with respect to its own pixels in a region."""
+    """Unit vectors (R, B, pixels): the gradient of each example's score with respect to its own pixels in a region."""
     if outputs.shape[-1] == 2:
         score = outputs[..., 1] - outputs[..., 0]
     else:
@@ -116,7 +117,7 @@ def _gradient(batch: Batch, outputs: Tensor, where: Tensor) -> Tensor:
 
 
 def penalty(step: Step[Batch]) -> Tensor:
-    """(R,), in [0, 1]."""
+    """R, (R,), in [0, 1]."""
     inside, exchanged = regions(step)
     batch = step.batch
     images = torch.where(exchanged, batch.images.roll(-1, 1), batch.images)

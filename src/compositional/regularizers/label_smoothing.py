@@ -1,7 +1,7 @@
-"""Label smoothing as a plain regularizer, for comparison: R = mean over classes k of the loss, were k the label, less the loss.
+"""Label smoothing as a plain regularizer, for comparison: R = (mean over classes k of the loss if the label were k) - loss.
 
-So L + lambda R is (1 - lambda) L plus lambda times the loss against a uniform label: with cross entropy the loss of Szegedy et
-al. ("Rethinking the Inception Architecture", CVPR 2016, section 7), lambda being their epsilon. R can be negative.
+L + lambda R is then (1 - lambda) L plus lambda times the loss against a uniform label. With cross entropy this is the loss of
+Szegedy et al. ("Rethinking the Inception Architecture", CVPR 2016, section 7), and lambda is their epsilon. R can be negative.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARAMETERS: dict = {}
 
 
 def penalty(step: Step) -> Tensor:
-    """(R,): sum over a sequence's positions, mean over the batch."""
+    """R, (R,): summed over the positions of a sequence, averaged over the batch."""
     batch, outputs = step.batch, step.outputs
     own = batch.losses(outputs, step.loss)
     if isinstance(batch, Sentences):

@@ -1,17 +1,20 @@
-"""The output must not change when a component that must not matter is exchanged, and must follow when one that matters is.
+"""When an irrelevant component is exchanged, the output should stay the same; when a relevant one is, it should change likewise.
 
-Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (sum over outputs), x2' being the partner's right half. That
-can be a combination of the test set, without its label; the control is `exchange: seen`, where x2' comes from an image of the
-same label, so that the network sees only combinations that it is trained on.
-Expressions: the same with the operands in reverse order, where that does not change their value.
-Sequences: equivariance under exchanges pi of words of one type (compositional.language.lexicon), a fresh pi for each row.
-`form: hard` is R = CE(p(. | pi x), pi y), summed over positions, mean over the batch; `form: soft` is the Jensen-Shannon
-divergence between pi p(. | x) and p(. | pi x), reduced alike. A swap can produce inputs of the test set: for sequences this
-is data augmentation in disguise, and the figures say so. The control is `exchange: virtual`: all words of a type are exchanged
-for words that occur nowhere (the task's `virtual_words`), so that equivariance is asked for and no test input shown.
-`exchange: terms` (logical forms; hard form) exchanges terms and the words that they name (language.logical_forms). Their
-lengths differ, so the swapped batch is not the batch swapped: it is drawn like one from all training pairs, each under some
-exchanges.
+Images: R = mean over the batch of |f(x1, x2) - f(x1, x2')|^2 (summed over outputs), where x2' is the partner's right half. The
+new image can be a combination of the test set, without its label. The control is `exchange: seen`: x2' comes from an image of the
+same label, so that the network sees only combinations on which it is trained.
+
+Expressions: the same, with the operands in reverse order if that does not change the value.
+
+Sequences: equivariance under exchanges pi of words of the same type (`language.lexicon`), with a new pi for each row.
+`form: hard` is R = CE(p(. | pi x), pi y), summed over positions and averaged over the batch. `form: soft` is the Jensen-Shannon
+divergence between pi p(. | x) and p(. | pi x), reduced in the same way. A swap can produce inputs of the test set: for sequences
+the term is data augmentation in disguise, and the figures state this. The control is `exchange: virtual`: all words of a type are
+exchanged for words that occur nowhere (the task's `virtual_words`). It enforces equivariance without showing a test input.
+
+`exchange: terms` (logical forms, hard form only) exchanges terms and the words that they name (`language.logical_forms`). This
+changes lengths. The batch is therefore not swapped itself: a second batch is drawn from all training pairs, to which random
+exchanges have been applied.
 """
 
 from __future__ import annotations
@@ -32,26 +35,27 @@ from compositional.regularizers import Step
 
 APPLIES_TO = ("sequence", "image", "sequence_regression")
 REPRESENTATIONS: tuple = ()
-PAIRED = True  # the examples of a batch, whose size must be even
+PAIRED = True  # it pairs the examples of a batch, so the batch size must be even
 PARAMETERS = {
     "form": {
         "enum": ["hard", "soft"],
         "default": "hard",
-        "description": "sequences: cross entropy on swapped pairs, or Jensen-Shannon divergence",
+        "description": "sequences: hard: cross entropy on swapped pairs; soft: Jensen-Shannon divergence",
     },
     "exchange": {
         "enum": ["lexicon", "virtual", "terms", "seen"],
         "default": "lexicon",
-        "description": "sequences: words for others of their type, or for words that occur nowhere (`virtual_words` of a task); "
-        "or terms of logical forms for others. Images: with any partner (lexicon), or with one of the same label (seen)",
+        "description": "sequences: words are exchanged for others of their type (lexicon) or for words that occur nowhere "
+        "(virtual; needs the task's `virtual_words`), or terms of logical forms for other terms (terms). Images: the partner is "
+        "any image (lexicon) or one of the same label (seen)",
     },
 }
 _OF_SEQUENCES, _OF_OTHERS = ("lexicon", "virtual", "terms"), ("lexicon", "seen")  # exchanges
-_EXCHANGES = 20  # of terms, for each training pair; which ones is the same for every run
+_EXCHANGES = 20  # exchanges of terms per training pair, the same for every run
 
 
 class _Swapped:
-    """Training pairs under exchanges of terms, of which batches are drawn."""
+    """Training pairs after exchanges of terms, from which batches are drawn."""
 
     def __init__(self, split: SequenceSplit) -> None:
         pairs = logical_forms.exchanged(
@@ -62,21 +66,25 @@ class _Swapped:
         self.layouts: dict[int, Layout] = {}
 
     def draw(self, noise: Tensor) -> Batch:
-        """A batch stratified as those of training are, from standard normal noise (R, B)."""
+        """A batch, stratified like training batches, from standard normal noise (R, B)."""
         size = noise.shape[1]
-        if size not in self.layouts:  # in a pack's first step, which no graph records
+        if size not in self.layouts:  # in a pack's first step, which is not part of a CUDA graph
             self.layouts[size] = self.split.training_layout(size)
         strata = torch.arange(size, device=noise.device) + torch.special.ndtr(noise)
         return self.split.batch((strata * (len(self.split) / size)).long().clamp(max=len(self.split) - 1), self.layouts[size])
 
 
 def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | _Swapped | None:
-    """For sequences the number of input words, and of the lexicon's types as tokens: input words, what they are exchanged for,
-    output symbols, what these are exchanged for. With `exchange: terms` the pairs under exchanges.
+    """What the exchanges need.
+
+    Returns:
+        For sequences, the number of input words and, for each type of the lexicon, four tensors of tokens: input words and their
+        replacements, output symbols and their replacements. With `exchange: terms`, the training pairs after exchanges. Otherwise
+        None.
 
     Raises:
-        ValueError: there is nothing to exchange, or too few words to exchange it for; terms in the soft form; or an exchange that
-            is not for this kind of task.
+        ValueError: there is nothing to exchange, the task has too few virtual words, `exchange: terms` is combined with
+            `form: soft`, or the exchange does not fit this kind of task.
     """
     what, allowed = ("sequences", _OF_SEQUENCES) if isinstance(split, SequenceSplit) else ("tasks of this kind", _OF_OTHERS)
     if (exchange := parameters["exchange"]) not in allowed:
@@ -113,7 +121,7 @@ def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Ten
 
 
 def _exchange(step: Step, batch: Batch) -> tuple[Batch, Tensor]:
-    """The batch under one random exchange a row, and each row's map of output symbols (R, B, symbols)."""
+    """The batch after one random exchange per row, and each position's map of output symbols (R, N, symbols)."""
     runs, rows = batch.inputs.shape[:2]
     device = batch.inputs.device
     source_size, types = step.prepared
@@ -124,7 +132,7 @@ def _exchange(step: Step, batch: Batch) -> tuple[Batch, Tensor]:
         permutation = step.normal(torch.Size((rows, len(words)))).argsort(-1)
         source_map[..., words] = other_words[permutation]
         target_map[..., symbols] = other_symbols[permutation]
-        if step.parameters["exchange"] == "virtual":  # no input has such words, but outputs may: an exchange goes both ways
+        if step.parameters["exchange"] == "virtual":  # no input has virtual words, but predictions may: map them back
             target_map.scatter_(2, other_symbols[permutation], symbols.expand_as(permutation))
     at_positions = target_map[:, batch.layout.positions[:, 0]]
 
@@ -141,13 +149,13 @@ def _exchange(step: Step, batch: Batch) -> tuple[Batch, Tensor]:
 
 
 def penalty(step: Step[Batch | Recombined]) -> Tensor:
-    """(R,)."""
+    """R, (R,)."""
     batch = step.batch
     if not isinstance(batch, Batch):
         outputs, _ = step.again(batch.exchanged(step.parameters["exchange"]))
         return (step.outputs - outputs).square().sum(-1).mean(-1)
     rows = batch.inputs.shape[1]
-    if isinstance(step.prepared, _Swapped):  # of the hard form alone
+    if isinstance(step.prepared, _Swapped):  # the hard form only
         swapped = step.prepared.draw(step.normal(torch.Size((rows,))))
         return swapped.losses(step.again(swapped)[0], "cross_entropy").sum(1) / rows
     swapped, at_positions = _exchange(step, batch)

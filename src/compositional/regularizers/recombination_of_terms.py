@@ -1,8 +1,8 @@
-"""Equivariance under exchanges of names in logical forms, by a chosen type; `recombination` with `exchange: terms` has but one.
+"""Equivariance under exchanges of names in logical forms, with a choice of types; `recombination` with `exchange: terms` has one.
 
-R = CE(p(. | x'), y'), summed over positions, mean over a batch of pairs (x', y') under exchanges (`language.kinds_of_terms`).
-By place a city can stand where a state did, which makes questions that no one asks. Like other swaps, these can make questions of
-the test set.
+R = CE(p(. | x'), y'), summed over positions and averaged over a batch of pairs (x', y') after exchanges
+(`language.kinds_of_terms`). With the type `place`, a city can replace a state, which results in unnatural questions. Like other
+swaps, these can produce questions of the test set.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ PARAMETERS = {
     "types": {
         "enum": ["place", "kind", "both"],
         "default": "kind",
-        "description": "which terms are alike: arguments of one symbol, those of one function (states, cities, rivers), or both",
+        "description": "which terms are exchanged. place: arguments of the same symbol; kind: names in the same function "
+        "(states, cities, rivers); both: half of the exchanges of each",
     },
 }
-_EXCHANGES = 20  # for each training pair; which ones is the same for every run
+_EXCHANGES = 20  # exchanges per training pair, the same for every run
 
 
 class _Exchanged(recombination._Swapped):
-    """Other pairs than `recombination` has, drawn as it draws. Here, not there: an edit there would train all swaps again."""
+    """Pairs that differ from those of `recombination` but are drawn in the same way. This class is not in that module, because
+    editing it would retrain all runs with swaps."""
 
     def __init__(self, split: SequenceSplit, types: str) -> None:
         source = randomness.generator(randomness.derive("terms"))
@@ -39,14 +41,14 @@ class _Exchanged(recombination._Swapped):
 
 
 def prepare(parameters: dict, split: SequenceSplit) -> _Exchanged:
-    """The training pairs under exchanges.
+    """The training pairs after exchanges.
 
     Raises:
-        ValueError: there is nothing to exchange.
+        ValueError: no term can be exchanged for another.
     """
     return _Exchanged(split, parameters["types"])
 
 
 def penalty(step: Step[Batch | Recombined]) -> Tensor:
-    """(R,)."""
+    """R, (R,)."""
     return recombination.penalty(step)

@@ -1,7 +1,8 @@
 """Negative control: representations that change little from word to word. R = mean over valid steps of |h(t+1) - h(t)|^2.
 
-The term of the earlier automated attempt at this proposal (ICBINB workshop, ICLR 2025). Its text takes h to be the hidden states,
-its code the embeddings. Squares are summed over the width; the attempt takes their mean (`over_width`).
+This is the term of the earlier automated attempt at this proposal (ICBINB workshop, ICLR 2025). In its text h are the hidden
+states, in its code the embeddings (`taken_of`). By default squares are summed over the width; the attempt averages them
+(`over_width`).
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from compositional.regularizers import Representation, Step
 APPLIES_TO = ("sequence", "sequence_regression")
 REPRESENTATIONS = ("encoder_states", "command_states", "word_embedding")
 PARAMETERS = {
-    "taken_of": {"enum": ["states", "embeddings"], "default": "states", "description": "what changes little: h"},
+    "taken_of": {"enum": ["states", "embeddings"], "default": "states", "description": "which representation h is"},
     "over_width": {"enum": ["sum", "mean"], "default": "sum", "description": "how squares are reduced over the width of h"},
 }
 _NAMES = {"states": ("encoder_states", "command_states"), "embeddings": ("word_embedding",)}
 
 
 def penalty(step: Step) -> Tensor:
-    """(R,), the sum over what the model shows of that kind: two streams have two embeddings.
+    """R, (R,), summed over all representations of that kind: a model with two streams has two embeddings.
 
     Raises:
-        ValueError: the model shows nothing of that kind.
+        ValueError: the model has no representation of that kind, or it has no positions.
     """
     taken_of = step.parameters["taken_of"]
     if not (shown := step.named(_NAMES[taken_of])):

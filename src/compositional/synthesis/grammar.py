@@ -13,18 +13,18 @@ from compositional.synthesis.programs import Library, Term, hole
 
 @dataclass(frozen=True)
 class Grammar:
-    """One nonterminal, a production for each primitive and invention; a program's probability is the product of its heads'."""
+    """One nonterminal and a production for each primitive and invention. A program's probability is the product of its heads'."""
 
     library: Library
     log_probabilities: Mapping[str, float]
 
     @staticmethod
     def uniform(library: Library) -> Grammar:
-        """All productions equally probable."""
+        """The grammar whose productions are all equally probable."""
         return Grammar(library, dict.fromkeys(library.arities, -math.log(len(library.arities))))
 
     def flattened(self, most: float) -> Grammar:
-        """The log probabilities squeezed around their mean to a range of at most `most`, and normalized again."""
+        """The grammar with log probabilities compressed around their mean to a range of at most `most`, and normalized again."""
         values = self.log_probabilities
         mean = sum(values.values()) / len(values)
         spread = max(values.values()) - min(values.values())
@@ -41,13 +41,14 @@ def _log_sum(values: Iterable[float]) -> float:
 
 
 def enumerate_terms(grammar: Grammar) -> Iterator[tuple[Term, float, tuple[int, ...]]]:
-    """All programs (well-typed terms) by falling probability; ties in a fixed order.
+    """All programs (well-typed terms) in order of decreasing probability; ties have a fixed order.
 
     Heap search (Fijalkow et al., "Scaling Neural Program Synthesis with Distribution-based Search", AAAI 2022): a candidate is a
-    head with, for each argument, a place in the list of programs found so far. Those whose argument is not yet found wait for it.
+    head with, for each argument, an index in the list of programs found so far. A candidate waits if an argument has not been
+    found yet.
 
     Yields:
-        (program, its log probability, the places of its arguments in the order of enumeration).
+        (program, its log probability, the indices of its arguments in the order of enumeration).
     """
     arities, costs = grammar.library.arities, {name: -value for name, value in grammar.log_probabilities.items()}
     found: list[tuple[Term, float]] = []
@@ -76,7 +77,7 @@ def enumerate_terms(grammar: Grammar) -> Iterator[tuple[Term, float, tuple[int, 
         yield term, -cost, places
         for delayed in waiting.pop(len(found) - 1, ()):
             offer(*delayed)
-        # Every tuple of places is reached once: by raising a place after which all are 0.
+        # Only an index after which all others are 0 is raised, so that every tuple of indices is reached exactly once.
         for index in range(len(places) - 1, -1, -1):
             offer(head, (*places[:index], places[index] + 1, *places[index + 1 :]))
             if places[index]:
@@ -84,7 +85,7 @@ def enumerate_terms(grammar: Grammar) -> Iterator[tuple[Term, float, tuple[int, 
 
 
 def _matches(body: Term, term: Term, holes: dict[int, Term]) -> bool:
-    """Whether a term is an instance of an invention's expanded body; fills in what its holes stand for."""
+    """Whether a term is an instance of an invention's expanded body; adds the terms that its holes stand for to `holes`."""
     index = hole(body)
     if index is not None:
         return holes.setdefault(index, term) == term
@@ -94,12 +95,12 @@ def _matches(body: Term, term: Term, holes: dict[int, Term]) -> bool:
 
 
 def expected_counts(grammar: Grammar, programs: Iterable[Term]) -> tuple[dict[str, float], float]:
-    """How often each production is used in the programs' derivations, and the programs' log probability.
+    """The expected number of uses of each production in the programs' derivations, and the programs' log probability.
 
-    A program (in primitives; inventions are expanded first) has as many derivations as there are ways to read parts of it as
-    inventions. Inside: the probability of a subterm is the sum over the productions that may make it, of the production's times
-    its arguments'. Outside: a use of a production counts with its posterior probability (Lari and Young, Computer Speech and
-    Language 1990).
+    A program is first expanded into primitives. It has as many derivations as there are ways to read parts of it as inventions.
+    Inside: the probability of a subterm is the sum over the productions that can generate it; each contributes its own
+    probability times those of its arguments. Outside: a use of a production counts with its posterior probability (Lari and
+    Young, Computer Speech and Language 1990).
     """
     library = grammar.library
     bodies = {name: library.expand(body) for name, body in library.bodies.items()}
@@ -126,7 +127,7 @@ def expected_counts(grammar: Grammar, programs: Iterable[Term]) -> tuple[dict[st
     for program in programs:
         whole = library.expand(program)
         total += read(whole)
-        # Expected number of times that each subterm is derived as such, from the largest subterms to the smallest.
+        # The expected number of times that each subterm is derived as a unit, from the largest subterms to the smallest.
         uses: dict[Term, float] = defaultdict(float)
         uses[whole] = 1.0
         pending = [(-whole.size, 0, whole)]
@@ -146,7 +147,7 @@ def expected_counts(grammar: Grammar, programs: Iterable[Term]) -> tuple[dict[st
 
 
 def reestimate(grammar: Grammar, programs: Iterable[Term], pseudocount: float) -> Grammar:
-    """Probabilities that make the programs more probable: a round of expectation maximization, each count raised a little."""
+    """The grammar after one round of expectation maximization on the programs, with `pseudocount` added to each count."""
     counts, _ = expected_counts(grammar, programs)
     total = sum(counts.values()) + pseudocount * len(counts)
     return Grammar(grammar.library, {name: math.log((count + pseudocount) / total) for name, count in counts.items()})

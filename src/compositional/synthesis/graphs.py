@@ -1,8 +1,8 @@
-"""What programs compute: undirected multigraphs, grown by a cursor.
+"""The results of programs: undirected multigraphs, which a cursor builds.
 
-Semantics after Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340). A state is a graph, a cursor (a node and
-a port) and a stack of nodes. Every edge has a port, the same at both ends, and a node has at most one edge at a port. Every
-primitive changes the state and then continues with its (last) argument; a change that is impossible is skipped.
+The semantics follow Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340). A state is a graph, a cursor (a node
+and a port) and a stack of nodes. Every edge has the same port at both ends, and a node has at most one edge per port. Every
+primitive changes the state and then continues with its (last) argument. Impossible changes are skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PORTS = 10
 
 
 class Edge(NamedTuple):
-    """An undirected edge. Nodes and edges are numbered together in order of creation."""
+    """An undirected edge. Nodes and edges are numbered jointly in order of creation."""
 
     ident: int
     left: int
@@ -27,27 +27,27 @@ class Edge(NamedTuple):
 
 
 class State(NamedTuple):
-    """nodes and edges by identifier; the cursor's position and port; the stack, its top last; the one node without an edge."""
+    """Nodes and edges by identifier, the cursor's position and port, the stack (top last), and the node without an edge."""
 
     nodes: tuple[int, ...] = (0,)
     edges: tuple[Edge, ...] = ()
     position: int = 0
     port: int = 0
     stack: tuple[int, ...] = ()
-    isolated: int | None = None  # a node added and not yet connected: until it is, no other can be added
+    isolated: int | None = None  # a new node that is not connected yet; no other can be added before it is
 
     @property
     def connected(self) -> bool:
-        """Whether no added node waits for its first edge."""
+        """Whether no new node waits for its first edge."""
         return self.isolated is None
 
     @property
     def valid(self) -> bool:
-        """Whether the graph is a result: connected, with more than one node."""
+        """Whether the graph is a valid result: connected, with more than one node."""
         return self.isolated is None and len(self.nodes) > 1
 
     def neighbor(self, node: int, port: int) -> int | None:
-        """The node at the other end of the edge at a port."""
+        """The node at the other end of a node's edge at a port; None if there is no such edge."""
         for edge in self.edges:
             if edge.port == port and node in (edge.left, edge.right):
                 return edge.right if node == edge.left else edge.left
@@ -76,7 +76,7 @@ def _add(state: State) -> State:
 
 
 def _pop(state: State) -> State:
-    # A node that waits for an edge must keep something on the stack that it can be connected to.
+    # A node that waits for an edge needs another node on the stack to which it can be connected.
     rest = state.stack[:-1]
     if not state.connected and all(node == state.position for node in rest):
         return state
@@ -115,7 +115,7 @@ _STEPS: dict[str, Transformer] = {
 def _func(inner: Transformer, then: Transformer) -> Transformer:
     def run(state: State) -> State:
         result = inner(state)
-        if result.connected:  # else its graph is dropped; cursor and stack are restored in any case
+        if result.connected:  # otherwise its graph is discarded; cursor and stack are always restored
             state = state._replace(nodes=result.nodes, edges=result.edges, isolated=None)
         return then(state)
 
@@ -131,7 +131,7 @@ def _if_positions_equal(first: Transformer, second: Transformer, same: Transform
 
 
 def primitive(head: str, arguments: tuple[Transformer, ...]) -> Transformer:
-    """The transformer that a primitive makes of its arguments."""
+    """The transformer that results from applying a primitive to its arguments."""
     if head == "identity":
         return lambda state: state
     if head == "func":
@@ -143,7 +143,7 @@ def primitive(head: str, arguments: tuple[Transformer, ...]) -> Transformer:
 
 
 def combine(library: Library, head: str, arguments: tuple[Transformer, ...]) -> Transformer:
-    """The transformer that a primitive or an invention makes of its arguments."""
+    """The transformer that results from applying a primitive or an invention to its arguments."""
 
     def build(term: Term) -> Transformer:
         index = hole(term)
@@ -155,17 +155,17 @@ def combine(library: Library, head: str, arguments: tuple[Transformer, ...]) -> 
 
 
 def transformer(library: Library, term: Term) -> Transformer:
-    """What a well-typed program does to a state."""
+    """The transformer of states that a well-typed program computes."""
     return combine(library, term.head, tuple(transformer(library, argument) for argument in term.arguments))
 
 
 def run(library: Library, term: Term) -> State:
-    """The state that a program makes of a single node."""
+    """The state to which a program transforms a single node."""
     return transformer(library, term)(State())
 
 
 def simple(state: State) -> networkx.Graph:
-    """The graph with several edges between two nodes merged, without ports."""
+    """The graph without ports, in which parallel edges are merged."""
     graph = networkx.Graph()
     graph.add_nodes_from(state.nodes)
     graph.add_edges_from((edge.left, edge.right) for edge in state.edges)
@@ -173,10 +173,10 @@ def simple(state: State) -> networkx.Graph:
 
 
 class Classes:
-    """Graphs up to isomorphism of their simple graphs: `of` gives each class a number."""
+    """Classes of graphs whose simple graphs are isomorphic: `of` gives each class a number."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple, int] = {}  # as labelled graphs, to look most of them up quickly
+        self._seen: dict[tuple, int] = {}  # labelled graphs, so that most look-ups are fast
         self._by_degrees: dict[tuple, list[tuple[networkx.Graph, int]]] = {}
         self._count = 0
 

@@ -1,4 +1,4 @@
-"""Populations of programs: explored by search, compressed by learning a library. Everything here is deterministic."""
+"""Populations of programs: search explores them, and learning a library compresses them. Everything here is deterministic."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from compositional.synthesis.programs import Library, Term, hole, parse
 
 @dataclass(frozen=True)
 class Individual:
-    """A program and what it computes; `origin` is its number in the generation before, None if it is new.
+    """A program and its graph; `origin` is its number in the previous generation, None if it is new.
 
-    changed: since then a lighter program of an isomorphic graph took its place, which names or connects nodes differently. To a
-    network, which reads numbers of nodes and ports, it is another graph.
+    changed: a program of less mass with an isomorphic graph has replaced the original one, and numbers or connects nodes
+    differently. A network reads the numbers of nodes and ports, so for a network it is another graph.
     """
 
     term: Term
@@ -30,9 +30,11 @@ class Individual:
 class Search:
     """How to explore and compress.
 
-    population: graphs wanted. programs: how many are enumerated in one exploration. max_nodes, max_edges: larger graphs are
-    left out. pseudocount, max_range: of re-estimation (max_range bounds the log probabilities' range). iterations, max_arity: of
-    library learning, one invention per iteration.
+    population: the number of graphs wanted.
+    programs: how many programs an exploration enumerates.
+    max_nodes, max_edges: larger graphs are left out.
+    pseudocount, max_range: of the re-estimation; max_range limits the range of log probabilities.
+    iterations, max_arity: of library learning, which finds one invention per iteration.
     """
 
     population: int
@@ -46,18 +48,19 @@ class Search:
 
 
 def _read(state: graphs.State) -> tuple:
-    """What a network reads of a graph: nodes and edges by number, an edge's ends in any order, and its port."""
+    """What a network reads of a graph: nodes and edges by number, the ends of each edge in any order, and its port."""
     return state.nodes, [(edge.ident, {edge.left, edge.right}, edge.port) for edge in state.edges]
 
 
 def explore(library: Library, members: list[Individual], search: Search) -> tuple[list[Individual], dict]:
-    """Fill a population up with graphs that are new to it, by falling probability of their programs.
+    """Fill a population with new graphs, in order of decreasing probability of their programs.
 
-    The grammar is uniform for an empty population, else re-estimated from its programs. A program of less mass than a member's
-    whose graph is isomorphic takes that member's place, also when the population is full.
+    The grammar is uniform for an empty population; otherwise it is re-estimated from its programs. A program that has less mass
+    than a member's and an isomorphic graph replaces that member's program, also when the population is full.
 
     Returns:
-        The population (members first, in their order) and a report: what was enumerated, new, replaced, and the grammar.
+        The population (members first, in their order) and a report: the numbers of enumerated, new and replaced programs, and the
+        grammar.
     """
     grammar = Grammar.uniform(library)
     if members:
@@ -89,7 +92,7 @@ def explore(library: Library, members: list[Individual], search: Search) -> tupl
 
 
 def _canonical(body: Term) -> tuple[Term, list[int]]:
-    """A body with its holes numbered in order of appearance, and the old number of each."""
+    """A body with its holes renumbered in order of appearance, and the old number of each hole."""
     order = list(dict.fromkeys(int(head[1:]) for head in body.heads() if head.startswith("#")))
     places = {old: Term(f"#{new}") for new, old in enumerate(order)}
 
@@ -101,21 +104,21 @@ def _canonical(body: Term) -> tuple[Term, list[int]]:
 
 
 def compress(library: Library, terms: list[Term], iterations: int, max_arity: int) -> tuple[Library, list[Term]]:
-    """Learn inventions that make programs shorter (Stitch: Bowers et al., POPL 2023) and write the programs with them.
+    """Learn inventions that make programs shorter (Stitch: Bowers et al., POPL 2023), and rewrite the programs with them.
 
-    An invention that says the same as an earlier one is not added again; programs use the earlier one.
+    An invention that equals an earlier one is not added again; programs use the earlier one.
 
     Raises:
-        RuntimeError: a rewritten program is not the same program (this would be an error of the library).
+        RuntimeError: a rewritten program is not equivalent to the original (this would be an error of the Stitch library).
     """
     result = stitch_core.compress(
         [str(term) for term in terms],
         iterations=iterations,
         max_arity=max_arity,
-        threads=1,  # more would not be deterministic
+        threads=1,  # several threads would not be deterministic
         previous_abstractions=0,
         abstraction_prefix="new_",
-        # Holes and bodies are whole programs, so that there is one type.
+        # Holes and bodies must be complete programs, because there is only one type.
         no_curried_bodies=True,
         no_curried_metavars=True,
     )
@@ -144,13 +147,13 @@ def compress(library: Library, terms: list[Term], iterations: int, max_arity: in
 
 
 def refill(library: Library, members: list[Individual], search: Search) -> tuple[Library, list[Individual], list[dict]]:
-    """Compress and explore in turn until the population is full; an empty one is explored first.
+    """Alternate compression and exploration until the population is full; an empty population is explored first.
 
     Returns:
         The library, the population, and a report of every exploration.
 
     Raises:
-        ValueError: a round brought no new graph and no invention, so that more rounds would bring none either.
+        ValueError: a round found no new graph and no invention, so further rounds would find none either.
     """
     reports: list[dict] = []
     while len(members) < search.population or not reports:
@@ -170,7 +173,7 @@ def refill(library: Library, members: list[Individual], search: Search) -> tuple
 
 
 def describe(library: Library, member: Individual) -> dict:
-    """A member as JSON: its program, size, mass, graph, origin, and whether it has changed since."""
+    """A member as JSON: its program, size, mass, graph and origin, and whether it has changed."""
     return {
         "program": str(member.term),
         "size": member.term.size,
@@ -182,7 +185,7 @@ def describe(library: Library, member: Individual) -> dict:
 
 
 def restore(library: Library, described: list[dict]) -> Iterator[Individual]:
-    """Members from their descriptions; each remembers its number."""
+    """Members from their descriptions; each one's number becomes its `origin`."""
     for number, member in enumerate(described):
         term = parse(member["program"])
         library.check(term)

@@ -1,8 +1,8 @@
 """Programs: terms over primitives and inventions.
 
-There is one type, the transformer of states: a primitive of arity k takes k transformers and makes one. So a term is well
-typed if and only if every head has exactly its number of arguments. An invention is a named term with holes #0, #1, ...; a
-program that uses it stands for the same program with the invention's body in its place.
+There is one type, the transformer of states: a primitive of arity k takes k transformers and returns one. A term is therefore
+well typed if and only if every head has the right number of arguments. An invention is a named term with holes #0, #1, ... A
+program that uses it is equivalent to the program with the invention's body in its place.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Term:
 
     @cached_property
     def size(self) -> int:
-        """Number of primitives, inventions and holes."""
+        """The number of primitives, inventions and holes."""
         return 1 + sum(argument.size for argument in self.arguments)
 
     def heads(self) -> list[str]:
-        """All heads, in order of writing."""
+        """All heads, in the order in which they are written."""
         return [self.head, *(head for argument in self.arguments for head in argument.heads())]
 
 
@@ -62,7 +62,7 @@ def parse(text: str) -> Term:
     """The inverse of str(term).
 
     Raises:
-        ValueError: the text is no term.
+        ValueError: the text is not a term.
     """
     tokens = re.findall(r"[()]|[^\s()]+", text)
 
@@ -87,7 +87,7 @@ def parse(text: str) -> Term:
 
 
 class Library:
-    """The primitives and the inventions made so far, in order: a later one may use earlier ones."""
+    """The primitives and the inventions so far, in order: a later invention may use earlier ones."""
 
     def __init__(self, inventions: Mapping[str, str] | None = None) -> None:
         self.bodies: dict[str, Term] = {}
@@ -100,7 +100,7 @@ class Library:
         return len(self.bodies)
 
     def add(self, name: str, body: Term) -> None:
-        """Add an invention; its arity is the number of its different holes.
+        """Add an invention; its arity is the number of different holes.
 
         Raises:
             ValueError: the name is taken, the body is not well typed, or its holes are not numbered from 0.
@@ -116,7 +116,11 @@ class Library:
         self.arities[name] = len(holes)
 
     def check(self, term: Term, holes: Mapping[str, int] | None = None) -> None:
-        """Raise ValueError if a term is not well typed, naming the part that is wrong."""
+        """Check that a term is well typed.
+
+        Raises:
+            ValueError: it is not; the message names the part that is wrong.
+        """
         arity = self.arities.get(term.head, (holes or {}).get(term.head))
         if arity is None:
             raise ValueError(f"unknown name {term.head!r} in {term}; known: {', '.join(self.arities)}")
@@ -126,13 +130,13 @@ class Library:
             self.check(argument, holes)
 
     def expand(self, term: Term) -> Term:
-        """The same program in primitives alone."""
+        """The same program written in primitives only."""
         arguments = tuple(self.expand(argument) for argument in term.arguments)
         body = self._expanded.get(term.head)
         return Term(term.head, arguments) if body is None else substitute(body, arguments)
 
     def mass(self, term: Term) -> int:
-        """Number of primitives of the expanded program, without expanding it."""
+        """The number of primitives of the expanded program, computed without expanding it."""
         masses = [self.mass(argument) for argument in term.arguments]
         body = self._expanded.get(term.head)
         if body is None:
@@ -141,7 +145,7 @@ class Library:
 
 
 def substitute(body: Term, arguments: tuple[Term, ...]) -> Term:
-    """A body with its holes filled."""
+    """A body with its holes replaced by the arguments."""
     index = hole(body)
     if index is not None:
         return arguments[index]
