@@ -128,3 +128,9 @@ def test_no_module_goes_by_an_old_name():
         for path in ROOT.glob(pattern):
             for module, alias in re.findall(r"^ *from (compositional\S*) import .* as (\w+)$", path.read_text(), re.MULTILINE):
                 assert alias not in GONE, f"{path.relative_to(ROOT)} calls a module of {module} {alias}"
+
+
+def test_the_tests_of_a_room_stand_in_its_folder():
+    rooms = {path.name for path in ARCHITECTURE["LIBRARY"].iterdir() if [*path.glob("*.py")]}
+    tested = {path.parent.name for path in (ROOT / "tests/unit").glob("*/test_*.py")}
+    assert rooms == tested

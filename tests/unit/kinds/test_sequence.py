@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from compositional.evaluation import decoding, metrics
-from compositional.language.vocabulary import END, PAD, START, Vocabulary
+from compositional.language.vocabulary import END, PAD, START
 from compositional.layers import recurrent
 from compositional.layers.ragged import Layout
 from compositional.training.loop import train_runs
@@ -105,13 +105,6 @@ def test_draws_depend_on_key_and_step_alone(scan_splits):
     whole = split.draw(11, range(10), 64)
     assert np.array_equal(whole[4:], split.draw(11, range(4, 10), 64))
     assert not np.array_equal(whole, split.draw(12, range(10), 64))
-
-
-def test_vocabulary_round_trip():
-    vocabulary = Vocabulary.of(["b a", "c"])
-    tokens, lengths = vocabulary.encode(["a c b", "b"])
-    assert lengths.tolist() == [4, 2]
-    assert [vocabulary.decode(row) for row in tokens.tolist()] == ["a c b", "b"]
 
 
 def test_greedy_decoding_agrees_with_teacher_forced_exact_match(problem):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 
-import numpy as np
 import pytest
 from support import small
 
 from compositional.datasets import geoquery_funql
 from compositional.evaluation import readings
-from compositional.language import kinds_of_terms
 from compositional.plugins import defaults
 from compositional.stages.split import audit
 from compositional.tasks import geoquery_funql as task
@@ -48,48 +46,6 @@ def test_the_query_split_shares_no_form_and_the_question_split_says_that_it_does
 )
 def test_categories(form, category):
     assert geoquery_funql.category(form) == category
-
-
-QUESTIONS = [
-    "size of texas",
-    "size of austin",
-    "rivers in texas",
-    "rivers in utah",
-    "length of the red",
-    "all states",
-    "all cities",
-]
-FORMS = [
-    "_answer ( _size ( _stateid ( texas ) ) )",
-    "_answer ( _size ( _cityid ( austin , _ ) ) )",
-    "_answer ( _loc_2 ( _stateid ( texas ) ) )",
-    "_answer ( _loc_2 ( _stateid ( utah ) ) )",
-    "_answer ( _len ( _riverid ( red ) ) )",
-    "_answer ( _loc_2 ( _state ( all ) ) )",
-    "_answer ( _loc_2 ( _city ( all ) ) )",
-]
-
-
-def exchanged(types: str) -> set[tuple[str, str]]:
-    return set(kinds_of_terms.exchanged(QUESTIONS, FORMS, 20, np.random.default_rng(0), types))
-
-
-def test_by_place_a_city_stands_for_a_state_and_by_kind_it_does_not():
-    texas, austin = ("size of texas", FORMS[0]), ("size of austin", FORMS[1])
-    utah = ("size of utah", "_answer ( _size ( _stateid ( utah ) ) )")
-    by_place, by_kind, by_both = exchanged("place"), exchanged("kind"), exchanged("both")
-    assert {texas, austin} <= by_place
-    assert utah not in by_place  # no training pair has utah inside _size
-    assert {texas, utah, austin} <= by_kind  # the only city stays
-    assert by_both == by_place | by_kind
-    assert by_place == set(zip(QUESTIONS, FORMS, strict=True))  # texas and austin, texas and utah: what these make is there
-
-
-def test_what_names_nothing_is_never_exchanged():
-    for types in kinds_of_terms.TYPES:
-        found = exchanged(types)
-        assert {pair for pair in found if "all" in pair[0]} == {(QUESTIONS[5], FORMS[5]), (QUESTIONS[6], FORMS[6])}
-        assert not [form for _, form in found if "<" in form]
 
 
 @pytest.mark.parametrize(
