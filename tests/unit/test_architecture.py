@@ -82,8 +82,8 @@ def test_a_newcomer_s_questions_are_answered():
     page = (ROOT / "docs" / "architecture.md").read_text()
     for question in (
         "batches of sentences made",
-        "lambda meet the loss",
-        "a learning rate fall",
+        "lambda enter the loss",
+        "the learning rate reduced",
         "a record written",
         "a figure's interval computed",
     ):
