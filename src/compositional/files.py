@@ -1,4 +1,4 @@
-"""Writing files that are either whole or absent."""
+"""Write files that are either complete or absent."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any
 
 
 def _beside(path: Path) -> Path:
-    """A new hidden name beside a path."""
+    """A new hidden name next to a path."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    """A temporary path that replaces `path` when the block succeeds and is deleted when it fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path)
-    temporary.touch(exist_ok=False)  # as the umask and a folder with setgid say
+    temporary.touch(exist_ok=False)  # with the permissions of the umask and of a setgid folder
     try:
         yield temporary
         os.replace(temporary, path)
@@ -34,7 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """As `replacing`, for a folder and all that is in it."""
+    """Like `replacing`, for a folder and everything in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path)
     temporary.mkdir()
@@ -52,13 +52,13 @@ def json_bytes(value: Any) -> bytes:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """A file of `json_bytes`."""
+    """Write a value as `json_bytes`."""
     with replacing(path) as temporary:
         temporary.write_bytes(json_bytes(value))
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A CSV file; floats are written so that reading gives the same number back."""
+    """Write a CSV file. Floats are written such that reading them gives the same numbers back."""
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
@@ -66,11 +66,11 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def digest(value: Any) -> str:
-    """Hexadecimal sha256 of a value that JSON can hold, whatever the order of its keys."""
+    """Hexadecimal sha256 of a value that JSON can represent; the order of its keys does not matter."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(path: Path) -> str:
-    """Hexadecimal digest of a file."""
+    """Hexadecimal sha256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,9 +1,9 @@
-"""Plug-ins: modules named like the thing, described by their folder's contract, and read without being imported.
+"""Plug-ins: modules that are found by their names, described by their folder's contract, and read without importing them.
 
-Tasks, models, regularizers, datasets, kinds, tables and figures are modules. What one must and may define is the dataclass in
-its folder's `__init__`: fields in upper case are literals of the module, the others its functions; those with a default are
-optional. `load` imports a module and fills its description in. `declarations` reads the literals from the source and refuses a
-module that breaks the contract: no torch is imported to validate a configuration, which keeps the start of a workflow fast.
+Tasks, models, regularizers, datasets, kinds, tables and figures are modules. The dataclass in a folder's `__init__` lists what
+its modules must and may define. Fields in upper case are literals of the module, the others are functions; fields with a default
+are optional. `load` imports a module and fills in this dataclass. `declarations` reads the literals from the source and refuses a
+module that breaks the contract. Validating a configuration imports no torch, so a workflow starts fast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 PACKAGE = Path(__file__).parent
-# How alike a name must be to one of the contract that the module does not define, to be taken for a misspelling of it.
+# A name that is this similar to a missing name of the contract is reported as a misspelling of it.
 LIKENESS = 0.8
 Description = TypeVar("Description", bound="DataclassInstance")
 
@@ -34,8 +34,8 @@ Description = TypeVar("Description", bound="DataclassInstance")
 class Contract:
     """What a folder's modules may define: the fields of its dataclass.
 
-    required: those without a default, and what is in UNLESS of the `__init__`. unless: by name of such, what may stand for it.
-    defaults: of those in upper case that have a literal one.
+    required: names without a default, and the keys of UNLESS in the `__init__`. unless: for such a key, the name that may be
+    defined instead. defaults: of the upper-case names whose default is a literal.
     """
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ def available(kind: str) -> tuple[str, ...]:
     """Names of the modules in a subpackage, for example available("models").
 
     Raises:
-        ValueError: one has a name that no path of a result can have.
+        ValueError: a module has a name that cannot be part of a result's path.
     """
     paths = [path for path in (PACKAGE / kind).glob("[!.]*.py") if path.stem != "__init__"]
     for path in paths:
@@ -68,7 +68,7 @@ def parsed(path: Path) -> ast.Module:
     """The syntax tree of a source file.
 
     Raises:
-        ValueError: it is no Python, or not in its encoding.
+        ValueError: the file is not valid Python, or does not match its encoding.
     """
     try:
         return ast.parse(path.read_bytes(), filename=str(path))
@@ -78,7 +78,7 @@ def parsed(path: Path) -> ast.Module:
 
 @cache
 def contract(kind: str) -> Contract | None:
-    """What modules in a subpackage must and may define, read from its `__init__`, as `Model` in `models`; None without such."""
+    """What modules in a subpackage must and may define, read from its `__init__` (`Model` in `models`); None if it has none."""
     path = module_path(f"{kind}.__init__")
     unless: dict[str, str] = {}
     for node in parsed(path).body if path.is_file() else ():
@@ -94,7 +94,7 @@ def contract(kind: str) -> Contract | None:
         defaults = {}
         for name, value in fields.items():
             if name.isupper() and value is not None:
-                # A dictionary is made anew for each description: field(default_factory=dict).
+                # field(default_factory=dict): each description gets its own dictionary.
                 defaults[name] = {} if isinstance(value, ast.Call) else ast.literal_eval(value)
         required = {name for name, value in fields.items() if value is None or name in unless}
         return Contract(tuple(fields), frozenset(required), unless, defaults)
@@ -102,10 +102,10 @@ def contract(kind: str) -> Contract | None:
 
 
 def load(contract: type[Description], name: str) -> Description:
-    """The description of a plug-in, such as load(Model, "models.cnn"), which is imported.
+    """Import a plug-in and return its description, for example load(Model, "models.cnn").
 
     Raises:
-        ValueError: it breaks its contract.
+        ValueError: the module breaks its contract.
     """
     declarations(name)
     module = import_module(f"{PACKAGE.name}.{name}")
@@ -114,10 +114,10 @@ def load(contract: type[Description], name: str) -> Description:
 
 
 def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any:
-    """The value of a declaration. own: what the module declares above it; imported: modules by their name in it.
+    """The value of a declaration. own: what the module declares above it; imported: imported modules by their local names.
 
     Raises:
-        ValueError: it is computed, so no declaration.
+        ValueError: the value is computed, so it is not a declaration.
     """
     match node:
         case ast.BinOp(left, ast.BitOr(), right):
@@ -131,7 +131,7 @@ def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement of a module binds, other than by an import."""
+    """The names that a statement of a module binds, imports excluded."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -142,7 +142,7 @@ def _check(name: str, tree: ast.Module, declared: dict[str, Any], contract: Cont
     """Refuse a module that breaks its folder's contract.
 
     Raises:
-        ValueError: naming the file, what is missing or looks like a misspelling, and the nearest match.
+        ValueError: the message names the file, what is missing or misspelled, and the nearest match.
     """
     path, see = module_path(name), f"see {module_path(name.partition('.')[0] + '.__init__')}"
     lines = {own: node.lineno for node in tree.body for own in _bound(node)}
@@ -173,14 +173,14 @@ def _check(name: str, tree: ast.Module, declared: dict[str, Any], contract: Cont
 
 @cache
 def declarations(name: str) -> dict[str, Any]:
-    """The upper-case literals of a module, such as {"KIND": "sequence", "PARAMETERS": {...}}; its contract's defaults filled in.
+    """The upper-case literals of a module, such as {"KIND": "sequence", "PARAMETERS": {...}}, plus the contract's defaults.
 
-    `PARAMETERS = other.PARAMETERS` takes over what another module of the project, imported there, declares, and
-    `PARAMETERS = other.PARAMETERS | SHARED | {...}` joins it with what this module declares above and with more of its own.
+    `PARAMETERS = other.PARAMETERS` takes over the declaration of another module of the project that the module imports.
+    `PARAMETERS = other.PARAMETERS | SHARED | {...}` merges it with a literal declared above and with further options.
 
     Raises:
         FileNotFoundError: there is no such module.
-        ValueError: it is no Python, or it breaks its contract.
+        ValueError: the module is not valid Python or breaks its contract.
     """
     found: dict[str, Any] = {}
     imported: dict[str, str] = {}
@@ -214,10 +214,10 @@ def is_network(model: str) -> bool:
 
 
 def defaults(module: str) -> dict[str, Any]:
-    """The options of a module, such as "models.cnn", where nothing else is asked for: the caller's own, to change at will."""
+    """The default options of a module, such as "models.cnn", as a new dictionary that the caller may change."""
     return {name: copy.deepcopy(option["default"]) for name, option in declarations(module)["PARAMETERS"].items()}
 
 
 def kinds_that(declare: str) -> list[str]:
-    """The kinds of task that declare True as this, such as "INFLUENCE"."""
+    """The kinds of task that set this declaration, such as "INFLUENCE", to True."""
     return [kind for kind in available("kinds") if declarations(f"kinds.{kind}")[declare]]

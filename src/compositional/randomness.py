@@ -1,7 +1,7 @@
 """Counter-based random numbers: every draw is a function of (key, stream, step) and of nothing that happened before.
 
-A run's key is made from its task, model and seed alone, so regularizers and lambdas are compared under the same
-initialization, batches and noise, and adding a run changes no other. Resuming needs no generator state.
+A run's key is made from its task, model and seed alone. Regularizers and lambdas are therefore compared with the same
+initialization, batches and noise, and adding a run changes no other run. Resuming needs no generator state.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # what draws a split needs no PyTorch, whose import takes longer than most draws
+if TYPE_CHECKING:  # importing PyTorch takes longer than drawing most splits, which do not need it
     from torch import Tensor
 
 
@@ -30,8 +30,8 @@ def normal(keys: list[int], step: int, size: int, out: Tensor) -> Tensor:
     """Fill `out` (R, size) with standard normal numbers, row r from the stream keys[r] at `step`."""
     import torch
 
-    # The device's own generator: on CUDA nothing is copied from the host, on the CPU it is several times as fast as NumPy's.
-    # On the CPU it reads the seed's lower 32 bits alone: of a million draws, some hundred pairs are alike.
+    # Use the device's own generator: on CUDA nothing is copied from the host, and on the CPU it is several times as fast as
+    # NumPy's. On the CPU it reads only the seed's lower 32 bits: among a million draws, some hundred pairs are equal.
     source = torch.Generator(out.device)
     for row, key in zip(out, keys, strict=True):
         source.manual_seed(derive(key, step) & (2**63 - 1))
@@ -47,10 +47,10 @@ def uniform_tensor(source: np.random.Generator, shape: tuple[int, ...], low: flo
 
 
 def uniform_noise(keys: Tensor, stream: int, shape: tuple[int, ...]) -> Tensor:
-    """Numbers in [0, 1) that depend on each example's key and the stream alone: keys (R, B) -> (R, B, *shape).
+    """Numbers in [0, 1) that depend only on each example's key and the stream: keys (R, B) -> (R, B, *shape).
 
-    A counter-based generator in integer arithmetic, so that it is the same on every device and can be part of a CUDA graph:
-    two rounds of the 32-bit mixer of Chris Wellons ("lowbias32", hash-prospector), of the position and of the key.
+    The generator is counter-based and uses integer arithmetic, so it gives the same numbers on every device and can be part of a
+    CUDA graph. It mixes position and key in two rounds of Chris Wellons' 32-bit mixer ("lowbias32", hash-prospector).
     """
 
     import torch

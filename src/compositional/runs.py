@@ -13,13 +13,13 @@ SEED = r"[0-9]+"
 
 
 def format_lambda(value: float) -> str:
-    """The one way to write a lambda in a path: 0, 0.1, 10, 1e-05. A run has the lambda of its path: twelve digits."""
+    """The only way to write a lambda in a path: 0, 0.1, 10, 1e-05. A run uses the lambda of its path, which has twelve digits."""
     return f"{value:.12g}"
 
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """One training, the key of everything: regularizer "none" if and only if lambda is 0."""
+    """One training; most results are keyed by it. The regularizer is "none" if and only if lambda is 0."""
 
     task: str
     model: str
@@ -39,7 +39,7 @@ class Run:
 
     @property
     def method(self) -> str:
-        """Model, regularizer and lambda as in the path: what figures compare over tasks and seeds."""
+        """Model, regularizer and lambda as in the path: what figures compare across tasks and seeds."""
         return "/".join(self.path.split("/")[1:4])
 
     @staticmethod
@@ -47,7 +47,7 @@ class Run:
         """The inverse of `path`.
 
         Raises:
-            ValueError: the path names no run.
+            ValueError: the path does not name a run.
         """
         match = re.fullmatch(rf"({NAME})/({NAME})/({NAME})/lambda=({LAMBDA})/seed=({SEED})", path)
         if match is None or float(match[4]) == float("inf"):

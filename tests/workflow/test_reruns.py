@@ -561,7 +561,7 @@ def test_no_table_is_made_of_runs_of_different_devices(built):
         made.unlink()
     output = built.told(SMALL, succeeds=False)
     named = [run.removeprefix("results/runs/") for run in (OTHER, RUN)]
-    assert f"runs were trained on different devices: on cpu {named[0]}; on cuda {named[1]}. No table is made of both" in output
+    assert f"runs were trained on different devices: on cpu {named[0]}; on cuda {named[1]}. A table must not mix them" in output
     assert not (built.folder / "results/tables/small.csv").exists()
     built.configure()
     assert built.exactly(SMALL)[0] == PACK | {"aggregate": 1, "plot": 1}

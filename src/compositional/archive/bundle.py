@@ -1,9 +1,9 @@
 """One file that others can open, rebuild and check: the manifest of a build, and the archive made from it.
 
-An archive is a zip of the sources, as they are in the repository, and of a folder archived/ with what was built: manifest.json,
-config.json (the effective configuration), source.json (the commit), tables, figures and the records beside them, and by choice
-the raw data. ro-crate-metadata.json describes it as a Workflow Run RO-Crate. Equal builds give equal bytes: members are sorted
-and stored with one date, and records lose what differs from build to build (provenance.VOLATILE).
+An archive is a zip file of the sources, as they are in the repository, and of a folder archived/ with the build: manifest.json,
+config.json (the effective configuration), source.json (the commit), tables, figures and their records, and optionally the raw
+data. ro-crate-metadata.json describes it as a Workflow Run RO-Crate. Equal builds give equal bytes: members are sorted and stored
+with one fixed date, and keys of records that differ from build to build (provenance.VOLATILE) are removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT = 1
 FOLDER = "archived"
 MANIFEST = f"{FOLDER}/manifest.json"
 METADATA = "ro-crate-metadata.json"
-REBUILT = ("results", ".snakemake", ".venv")  # what a rebuild adds to an unpacked archive
+REBUILT = ("results", ".snakemake", ".venv")  # folders that a rebuild adds to an unpacked archive
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
 
 
@@ -37,22 +37,22 @@ def _sha256(payload: bytes) -> str:
 
 
 def lasting_bytes(record: Path) -> bytes:
-    """A record as an archive holds it, without what differs from build to build."""
+    """A record as an archive holds it, without the keys that differ from build to build."""
     return files.json_bytes(provenance.lasting(provenance.read(record)))
 
 
 def sources() -> dict[str, Any]:
-    """The commit of the sources, its date, whether they were altered since, and the sha256 of every file in their folder.
+    """The commit of the sources, its date, whether files were altered since, and the sha256 of every file.
 
-    In a git repository these are all files that git does not ignore; in an unpacked archive, those that it came with.
+    In a git repository these are all files that git does not ignore. In an unpacked archive they are the files of the archive.
 
     Raises:
-        ArchiveError: it is neither.
+        ArchiveError: the folder is neither.
     """
     about = provenance.source()
     if not about:
         raise ArchiveError(
-            "an archive says which commit it holds, but this folder is neither a git repository with a commit "
+            "an archive records the commit of its sources, but this folder is neither a git repository with a commit "
             f"nor an unpacked archive{f' ({why})' if (why := provenance.without_commit()) else ''}"
         )
     recorded = provenance.ROOT / provenance.SOURCE
@@ -66,10 +66,10 @@ def sources() -> dict[str, Any]:
 
 
 def listed(results: Path, records: Iterable[Path]) -> dict[str, Any]:
-    """The runs, artifacts and records of a build, by its records alone.
+    """The runs, artifacts and records of a build, according to its records alone.
 
     Raises:
-        FileNotFoundError: a record, or a file that it stands for, is missing.
+        FileNotFoundError: a record, or a file that it describes, is missing.
         DamagedFileError: a record was altered.
     """
     artifacts, described, runs = {}, {}, {}
@@ -78,7 +78,7 @@ def listed(results: Path, records: Iterable[Path]) -> dict[str, Any]:
         if known is None:
             if record.is_file():
                 raise integrity.DamagedFileError(f"{record} was altered or damaged. Call the same command again")
-            raise FileNotFoundError(f"{record} is missing: what it stands for was not built")
+            raise FileNotFoundError(f"{record} is missing: the result that it describes was not built")
         described[str(record.relative_to(results))] = _sha256(lasting_bytes(record))
         for name, digest in known["files"].items():
             path = record.parent / name
@@ -91,11 +91,11 @@ def listed(results: Path, records: Iterable[Path]) -> dict[str, Any]:
 def manifest(
     results: Path, records: list[Path], raw: Iterable[Path], *, figures: list[str], config: dict[str, Any], lock: Path
 ) -> dict[str, Any]:
-    """Every artifact of a build with its sha256, and what the build was made of.
+    """Every artifact of a build with its sha256, and everything that the build was made of.
 
     Args:
         results: the results folder.
-        records: of all splits, runs, tables and figures of the build; the files that they stand for are its artifacts.
+        records: of all splits, runs, tables and figures of the build; the files that they describe are its artifacts.
         raw: downloaded files.
         figures: names of the build's figures.
         config: the effective configuration.
@@ -103,10 +103,10 @@ def manifest(
 
     Returns:
         "artifacts" have the same bytes whenever they are made again on the same kind of machine. "records" are listed with the
-        sha256 of what lasts of them (`lasting_bytes`). "raw" data by <dataset>/<file>, with what is declared of their license.
+        sha256 of their `lasting_bytes`. "raw" holds data by <dataset>/<file>, with the declared license.
 
     Raises:
-        DamagedFileError: a file is not what its record says, or a raw file not what splits were made of.
+        DamagedFileError: a file does not match its record, or a raw file changed after splits were made from it.
         FileNotFoundError: a record is missing.
     """
     made_of: dict[str, str] = {}
@@ -124,8 +124,8 @@ def manifest(
         if digest != made_of.get(f"{dataset}/{path.name}", digest):
             path.unlink()
             raise integrity.DamagedFileError(
-                f"{path} was altered or damaged after splits were made of it, and is removed. Call the same command again: it is "
-                "fetched anew"
+                f"{path} was altered or damaged after splits were made from it, and is removed. Call the same command again to "
+                "fetch it again"
             )
         data[f"{dataset}/{path.name}"] = {"sha256": digest, "bytes": path.stat().st_size, "license": license_}
     return {
@@ -141,12 +141,12 @@ def manifest(
 
 
 def _configuration(built: dict[str, Any]) -> bytes:
-    """The configuration of a manifest with its keys in their order, which a manifest's own have not."""
+    """The configuration of a manifest with its keys in their original order, which JSON with sorted keys loses."""
     return (json.dumps(in_order(built["config"], built["order"]), indent=2) + "\n").encode()
 
 
 def is_kept(name: str) -> bool:
-    """Whether an artifact's file itself goes into the archive: tables and figures do, of the rest the sha256."""
+    """Whether an artifact's file goes into the archive: tables and figures do, others only with their sha256."""
     return name.split("/")[0] in ("tables", "figures")
 
 
@@ -157,7 +157,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
         destination: the zip file.
         results: the results folder.
         built: its manifest.
-        data: put raw data into it whose license allows that.
+        data: include the raw data whose license allows it.
 
     Raises:
         ArchiveError: sources changed since the manifest was made.
@@ -167,8 +167,8 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
         members[name] = (provenance.ROOT / name).read_bytes()
         if _sha256(members[name]) != digest:
             raise ArchiveError(
-                f"{name} changed while the archive was made; call the same command again. What something writes to all the time "
-                "must be out of this folder or in .gitignore"
+                f"{name} changed while the archive was made; call the same command again. Files that are written all the time "
+                "must be outside this folder or in .gitignore"
             )
     members |= {
         MANIFEST: files.json_bytes(built),
@@ -180,7 +180,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     if data:
         allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]
         members |= {f"{FOLDER}/data/{name}": (results / "raw" / name).read_bytes() for name in allowed}
-    from compositional.archive.ro_crate import describe  # only here: what checks an archive must run without any package
+    from compositional.archive.ro_crate import describe  # imported here, because checking an archive must need no package
 
     members[METADATA] = files.json_bytes(describe(members, built))
     with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:

@@ -1,10 +1,10 @@
-"""Does a rebuild agree with what was archived? python -m compositional.archive.comparison <unpacked archive>
+"""Does a rebuild agree with its archive? python -m compositional.archive.comparison <unpacked archive>
 (or: python -m compositional.archive.comparison <table.csv> <other table.csv>)
 
-Where code, versions and device are the same, results must have the same bytes. Elsewhere training takes another path after the
-first bits differ, so a rebuilt run is at worst another draw from the distribution that the seeds are drawn from. Two draws differ
-by less than t * s * sqrt(2), the means of two samples of n by less than t * s * sqrt(2 / n): s is the standard deviation over
-seeds, t Student's quantile, chosen so that a faithful table fails once in 1 / LEVEL tables (Bonferroni over its numbers).
+With the same code, versions and device, results must have the same bytes. Otherwise training takes another path as soon as the
+first bits differ, so at worst a rebuilt run is another draw from the distribution of the seeds. Two draws differ by less than
+t * s * sqrt(2), and the means of two samples of n draws by less than t * s * sqrt(2 / n). Here s is the standard deviation over
+seeds and t is Student's quantile, chosen such that one in 1 / LEVEL faithful tables fails (Bonferroni over the table's numbers).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from compositional.records import provenance
 from compositional.tables.shared.reading import read_table
 
 LEVEL = 0.01
-ROUNDING = 1e-5  # relative: what single precision leaves of a number where seeds do not differ
+ROUNDING = 1e-5  # relative: the rounding error of single precision, for numbers that are the same for all seeds
 SWEPT = ["regularizer", "lambda"]  # spreads are pooled over these
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: verdict "identical", "agrees" or "other" (no result by itself), or "DIFFERS" or "MISSING"."""
+    """One line of the report. Verdict: "identical", "agrees", "other" (neither good nor bad), "DIFFERS" or "MISSING"."""
 
     what: str
     verdict: str
@@ -41,12 +41,12 @@ class Finding:
 
     @property
     def good(self) -> bool:
-        """Whether this line lets a rebuild pass."""
+        """Whether the rebuild may pass with this line."""
         return self.verdict in ("identical", "agrees", "other")
 
 
 def _measures(table: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """The columns that say what was measured (without the seed), and those that hold numbers."""
+    """The columns that identify a measurement (without the seed), and those that hold numbers."""
     values = ["value"] if "value" in table else [name for name in table if table[name].dtype == float and name != "lambda"]
     return [name for name in table if name not in (*values, "seed")], values
 
@@ -56,7 +56,7 @@ def _spread(table: pd.DataFrame, value: str, keys: list[str]) -> tuple[pd.Series
     freedom, for each row of a table."""
     by_cell = table.groupby(keys, dropna=False)[value]
     count, variance = by_cell.transform("count"), by_cell.transform("var").fillna(0.0)
-    # Each cell has (count - 1) degrees of freedom; spread evenly over its rows, sums over rows are sums over cells.
+    # A cell has (count - 1) degrees of freedom. They are spread evenly over its rows, so sums over rows equal sums over cells.
     freedom = ((count - 1).clip(lower=0) / count.clip(lower=1)).where(table[value].notna(), 0.0)
     pools = [name for name in keys if name not in SWEPT]
     frame = table[pools].assign(freedom=freedom, squares=freedom * variance)
@@ -66,16 +66,17 @@ def _spread(table: pd.DataFrame, value: str, keys: list[str]) -> tuple[pd.Series
 
 
 def tolerances(table: pd.DataFrame, columns: list[str], keys: list[str], numbers: int) -> tuple[pd.Series, pd.Series]:
-    """How far each number, and each mean over seeds, may be off.
+    """How much each number, and each mean over seeds, may differ.
 
     Args:
-        table: one row a number. columns: those with the archived and with the rebuilt numbers; the smaller of their spreads
-            counts, so that a number far off does not widen its own tolerance.
-        keys: columns that tell apart what was measured.
-        numbers: how many numbers and means are compared in all.
+        table: one row per number.
+        columns: those with the archived and with the rebuilt numbers. The smaller of their spreads counts, so that an outlier
+            does not widen its own tolerance.
+        keys: columns that identify a measurement.
+        numbers: total count of numbers and means that are compared.
 
     Returns:
-        Both aligned with the rows of the table. A cell without spread has the tolerance of rounding.
+        Tolerances of numbers and of means, aligned with the rows. A cell without spread only gets the tolerance of rounding.
     """
     spreads = [_spread(table, column, keys) for column in columns]
     spread, freedom = (pd.concat([pair[part] for pair in spreads], axis=1).min(axis=1) for part in (0, 1))
@@ -89,9 +90,9 @@ def tolerances(table: pd.DataFrame, columns: list[str], keys: list[str], numbers
 
 
 def compare_tables(archived: pd.DataFrame, rebuilt: pd.DataFrame, exact: bool) -> tuple[bool, str]:
-    """Whether two tables agree, and in words how far.
+    """Whether two tables agree, and a description of the largest difference.
 
-    exact: numbers must be equal; otherwise within `tolerances`.
+    exact: numbers must be equal; otherwise they must be within `tolerances`.
     """
     if list(archived) != list(rebuilt):
         return False, f"columns {', '.join(archived)} became {', '.join(rebuilt)}"
@@ -132,7 +133,7 @@ def compare_tables(archived: pd.DataFrame, rebuilt: pd.DataFrame, exact: bool) -
 
 
 def _same_machine(one: dict[str, Any], two: dict[str, Any]) -> bool:
-    """Whether two records (or summaries of records) promise the same bytes."""
+    """Whether equal bytes are expected of two records (or summaries of records)."""
     return all(one.get(key) == two.get(key) for key in ("code", "device", "device_name", "versions"))
 
 
@@ -176,7 +177,7 @@ def _splits(folder: Path, archived: dict[str, Any], results: Path) -> list[Findi
 
 
 def _runs(folder: Path, archived: dict[str, Any], results: Path) -> list[Finding]:
-    """One finding a family of runs: where runs are incomparable by bytes, their tables decide."""
+    """One finding per family of runs. If the bytes of runs cannot be compared, their tables decide."""
     families: dict[str, list[tuple[str, str]]] = {}
     for run, status in archived["runs"].items():
         place = Path("runs") / run
@@ -223,7 +224,7 @@ def _figures(folder: Path, archived: dict[str, Any], results: Path) -> list[Find
         else:
             exact = _same_machine(old["made_from"], new["made_from"])
             agrees, detail = compare_tables(read_table(folder / name), read_table(results / name), exact)
-            # Equal numbers in other bytes: the archived file is not what was built.
+            # Equal numbers with different bytes also count as a difference: the archived file is not the one that was built.
             found.append(Finding(f"table {figure}", "agrees" if agrees and not exact else "DIFFERS", detail))
         agrees = found[-1].good
         for ending in ("pdf", "png", "rst"):
@@ -245,7 +246,7 @@ def _figures(folder: Path, archived: dict[str, Any], results: Path) -> list[Find
 
 
 def compare(unpacked: Path) -> list[Finding]:
-    """Everything that a rebuild inside an unpacked archive has to say about it."""
+    """All findings about a rebuild inside an unpacked archive."""
     archived = json.loads((unpacked / bundle.MANIFEST).read_text(encoding="utf-8"))
     folder, results = unpacked / bundle.FOLDER / "results", unpacked / "results"
     changes = unpacking.altered(unpacked)
@@ -281,7 +282,7 @@ def report(found: list[Finding]) -> str:
 
 
 def main() -> int:
-    """Print the comparison; 0 if all agrees, 1 if not, 2 if it can't be made."""
+    """Print the comparison. Returns 0 if everything agrees, 1 if not, 2 if the comparison is impossible."""
     parser = argparse.ArgumentParser(description="Compare a rebuild with its archive, or two tables with each other.")
     parser.add_argument("archived", type=Path, help="an unpacked archive with a rebuild in it, or a table")
     parser.add_argument("rebuilt", type=Path, nargs="?", help="the other table")
@@ -289,7 +290,7 @@ def main() -> int:
     try:
         found = [tables(arguments.archived, arguments.rebuilt)] if arguments.rebuilt else compare(arguments.archived)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        print(f"{arguments.archived} holds what can't be compared ({type(error).__name__}: {error})", file=sys.stderr)
+        print(f"{arguments.archived} cannot be compared ({type(error).__name__}: {error})", file=sys.stderr)
         return 2
     print(report(found))
     return 0 if all(finding.good for finding in found) else 1

@@ -1,8 +1,8 @@
-"""Finished runs in one file: entries of a store, packed for others and added to their store.
+"""Finished runs in one file: entries of a store, packed so that others can add them to their store.
 
-The file is a zip of entries (compositional.records.store), uncompressed, and of runs.json with the sha256 of each. From an entry
+The file is an uncompressed zip of entries (compositional.records.store) and of runs.json with the sha256 of each. From an entry
 the workflow writes a run's weights, history and record without training. Nothing in the file is executed, no member's name is
-used as a path, and an entry that is there already is left alone.
+used as a path, and existing entries are left unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FACTS = {"device_name", "versions", "source", "wall_seconds", "finished"}
 
 
 def identity_of(path: Path) -> dict[str, Any] | None:
-    """What the run of an entry depends on; None if the entry is damaged, or another one than its name says."""
+    """Everything that the run of an entry depends on; None if the entry is damaged or does not match its name."""
     found = read(path)
     identity = found[0].get("identity") if found and isinstance(found[0], dict) else None
     if not isinstance(identity, dict) or not {*PLANNED, "data", "device"} <= identity.keys():
@@ -42,19 +42,19 @@ def identity_of(path: Path) -> dict[str, Any] | None:
 
 
 def pack(destination: Path, paths: Iterable[Path], figures: list[str]) -> None:
-    """Write entries into one file; the same entries give the same bytes. figures: which they are of."""
+    """Write entries into one file; the same entries give the same bytes. figures: names of the figures that need them."""
     by_name = {path.name: path for path in paths}
     with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as stored:
         digests = {name: files.sha256(path) for name, path in sorted(by_name.items())}
         index = files.json_bytes({"format": FORMAT, "figures": figures, "entries": digests})
         for name, payload in ((INDEX, index), *((name, by_name[name].read_bytes()) for name in digests)):
-            member = zipfile.ZipInfo(name)  # of 1980, whenever it is packed
+            member = zipfile.ZipInfo(name)  # its default date is 1980, so the bytes do not depend on the time
             member.external_attr = 0o100644 << 16
             stored.writestr(member, payload)
 
 
 def _is_run(path: Path) -> bool:
-    """Whether an entry with an identity is one from which a run's files can be written."""
+    """Whether a run's files can be written from an entry that has an identity."""
     about, tensors = read(path) or ({}, {})
     try:
         state = about["state"]
@@ -73,10 +73,10 @@ def _is_run(path: Path) -> bool:
 
 
 def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> dict[str, str]:
-    """The sha256 of each entry by the index of the file.
+    """The sha256 of each entry according to the index of the file.
 
     Raises:
-        ArchiveError: there is no index that this program reads, or it does not name exactly what is there.
+        ArchiveError: the index is missing, has an unknown format, or does not list exactly the members of the file.
     """
     if INDEX not in members:
         raise ArchiveError(f"it holds no finished runs: it has no {INDEX}")
@@ -84,7 +84,7 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
         index = json.loads(stored.read(members[INDEX]))
         version, digests = index["format"], dict(index["entries"])
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ArchiveError(f"its {INDEX} is none ({type(error).__name__})") from error
+        raise ArchiveError(f"its {INDEX} cannot be read ({type(error).__name__})") from error
     if version != FORMAT:
         raise ArchiveError(f"it has format {version!r}, this program reads {FORMAT}")
     if strange := [name for name in members if name != INDEX and not re.fullmatch(r"(cpu|cuda)-[0-9a-f]{64}\.safetensors", name)]:
@@ -95,13 +95,13 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
 
 
 def unpack(source: Path, folder: Path) -> tuple[int, int]:
-    """Add the entries of a file to a store. All are checked first: none is added if one is not as it should be.
+    """Add the entries of a file to a store. All are checked first; if one is wrong, none is added.
 
     Returns:
-        How many were added, and how many were there already.
+        How many entries were added, and how many already existed.
 
     Raises:
-        ArchiveError: the file is none of ours, or something in it is not what its digests say. Nothing was added.
+        ArchiveError: the file is not one of ours, or a member does not match its digest. Nothing was added.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:

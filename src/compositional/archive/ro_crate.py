@@ -31,7 +31,7 @@ LICENSE = "https://spdx.org/licenses/MIT"
 
 
 def _file(crate: ROCrate, name: str, payload: bytes) -> Any:
-    """A file of the archive; sizes and types are text, as RO-Crate wants them."""
+    """Add a file of the archive. RO-Crate requires that sizes and types are text."""
     path = PurePosixPath(name)
     properties = {"contentSize": str(len(payload)), "name": path.name, "encodingFormat": FORMATS.get(path.suffix, "text/plain")}
     return crate.add_file(dest_path=name, properties=properties)

@@ -1,4 +1,4 @@
-"""Opening somebody's archive: what it holds is checked before any of it is written."""
+"""Open an archive from others: its content is checked before any of it is written."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, cast
 from compositional import files
 from compositional.archive.bundle import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
 
-_NEVER = {".snakemake", ".venv", "__pycache__", ".git"}  # anywhere: they hold code that runs unseen
-_ANY: Any = ...  # under every name
-# What a manifest says, as far as it is read.
+_NEVER = {".snakemake", ".venv", "__pycache__", ".git"}  # refused in any folder: they hold code that runs unnoticed
+_ANY: Any = ...  # stands for every name
+# The parts of a manifest that are read, and their types.
 _FORM = {
     "figures": [str],
     "source": {"commit": str, "files": {_ANY: str}},
@@ -30,7 +30,7 @@ _FORM = {
 
 
 def _fits(form: Any, value: Any) -> bool:
-    """Whether a value has a form: a type, a list of one, or a dictionary with the form of what is under each name."""
+    """Whether a value matches a form: a type, a list with one form, or a dictionary with a form under each name."""
     if isinstance(form, list):
         return isinstance(value, list) and all(_fits(form[0], own) for own in value)
     if isinstance(form, dict):
@@ -42,7 +42,7 @@ def _fits(form: Any, value: Any) -> bool:
 
 
 def _misfit(built: dict[str, Any]) -> str | None:
-    """What of a manifest this program cannot compare a rebuild with, in words."""
+    """Why this program cannot compare a rebuild with a manifest, in words; None if it can."""
     for key, form in _FORM.items():
         if not _fits(form, built[key]):
             return f"its {key} have another form than this program reads"
@@ -58,27 +58,27 @@ def _misfit(built: dict[str, Any]) -> str | None:
 
 
 def _named(built: dict[str, Any]) -> dict[str, str]:
-    """The sha256 of every member that a manifest says is there, beside those about the archive itself."""
+    """The sha256 of every member that a manifest lists, except those about the archive itself."""
     named = dict(built["source"]["files"])
     named |= {f"{FOLDER}/results/{name}": about["sha256"] for name, about in built["artifacts"].items() if is_kept(name)}
     return named | {f"{FOLDER}/results/{name}": digest for name, digest in built["records"].items()}
 
 
 def _data(built: dict[str, Any]) -> dict[str, str]:
-    """The sha256 of raw files that may be there."""
+    """The sha256 of the raw files that the archive may contain."""
     return {f"{FOLDER}/data/{name}": about["sha256"] for name, about in built["raw"].items()}
 
 
 def _about(built: dict[str, Any]) -> dict[str, Any]:
-    """What files about the archive must hold."""
+    """The required content of the files about the archive."""
     return {f"{FOLDER}/source.json": built["source"], f"{FOLDER}/config.json": built["config"]}
 
 
 def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The members of a zip file of `size` bytes by name, by its directory alone.
+    """The members of a zip file of `size` bytes by name, according to its directory alone.
 
     Raises:
-        ArchiveError: one has a name or a form that no archive of ours has.
+        ArchiveError: a member has a name or a form that our archives never have.
     """
     members: dict[str, zipfile.ZipInfo] = {}
     for entry in stored.infolist():

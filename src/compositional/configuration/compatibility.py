@@ -1,4 +1,4 @@
-"""Which tasks, models and regularizers go together, and which of them a figure of representations can show."""
+"""Which tasks, models and regularizers can be combined, and which of them a figure of representations can show."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from compositional.configuration.messages import options_for
 from compositional.configuration.schema import declared_by, several
 from compositional.plugins import is_network, kinds_that
 
-# What stage represent makes of a run's weights.
+# The files that the stage represent computes from a run's weights.
 REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
 
 
 def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[str]:
-    """Why a task of this kind cannot be trained with the settings that it and the model ask for."""
+    """Why a task of this kind cannot be trained with its own settings and those of the model."""
     problems, settings, declared = [], entries.settings(task, model), declared_by(f"kinds.{kind}")
     size, multiple, option = settings["batch_size"], declared["BATCH_MULTIPLE"], declared["FULL_BATCH"]
     if size % multiple:
@@ -42,7 +42,7 @@ def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[
 
 
 def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, kind: str) -> list[str]:
-    """Why this task of this kind and this model, which go together, cannot have this regularizer."""
+    """Why this regularizer cannot be used with this task of this kind and this model, which fit each other."""
     declared = entries.declared("regularizers", regularizer)
     shown = entries.declared("models", model)["REPRESENTATIONS"]
     if kind not in declared["APPLIES_TO"]:
@@ -60,7 +60,7 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
 
 
 def _in_single_precision(value: float) -> float:
-    """What training computes with instead of a lambda."""
+    """The lambda that training computes with."""
     try:
         return struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
@@ -68,7 +68,7 @@ def _in_single_precision(value: float) -> float:
 
 
 def wrong_strengths(entries: Entries, regularizer: str, strengths: Iterable[float]) -> list[str]:
-    """Lambdas that a regularizer cannot have, such as a dropout rate of 1; each with what is allowed."""
+    """Messages about lambdas that a regularizer cannot have, such as a dropout rate of 1; each says what is allowed."""
     strengths = list(strengths)
     bound = entries.declared("regularizers", regularizer)["LAMBDA_BELOW"]
     lost = [
@@ -95,7 +95,7 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
         if find_spec(name) is None
     ]
     if entries.declared("tasks", task)["BUILT_FROM"]:
-        # The graphs that the search may find must fit the network.
+        # The network must have room for every graph that the search may find.
         allowed, found = entries.parameters("models", model), entries.parameters("tasks", task)
         problems += [
             f"{name} of task {task!r} is {found[name]}, of model {model!r} {allowed.get(name)}: it must not be smaller"
@@ -106,7 +106,7 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
 
 
 def unrepresented(entries: Entries, task: str, model: str) -> list[str]:
-    """Why stage represent cannot show this task to this model, which can be trained on it; empty if it can."""
+    """Why the stage represent cannot measure this model's representations of this task; empty if it can. It can be trained."""
     kind, shown = entries.declared("tasks", task)["KIND"], entries.declared("models", model)["REPRESENTATIONS"]
     if not declared_by(f"kinds.{kind}")["REPRESENTED"]:
         kinds = " and ".join(kinds_that("REPRESENTED"))

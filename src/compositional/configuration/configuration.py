@@ -1,9 +1,9 @@
-"""The configuration: checked as a whole before any job, then cut into the parts that each job depends on.
+"""The configuration: checked completely before any job starts, then cut into the parts that each job depends on.
 
 Its schema is config/schema.yaml plus what the modules declare (compositional.plugins): the options of a task, model or
-regularizer are documented, defaulted and checked beside the code that uses them. Of this folder's modules each imports
-only those before it: messages, schema, entries and series, compatibility, figures, and this one. Beside them are `files`, what is
-refused before files are merged, and `documentation`, docs/options.md.
+regularizer are documented, given defaults and checked in the module that uses them. The modules of this folder import only those
+before them in this list: messages, schema, entries and series, compatibility, figures, and this one. Two more are separate:
+`files` checks the files before they are merged, and `documentation` writes docs/options.md.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from compositional.runs import Run
 
 
 def _plain(value: Any) -> Any:
-    """The same in plain dictionaries and lists: Snakemake reads JSON files into ordered ones, which YAML can't write.
+    """The same value in plain dictionaries and lists. Snakemake reads JSON files into ordered ones, which YAML cannot write.
 
-    Keys become text, as YAML reads a bare 5 as a number.
+    Keys become text, because YAML reads a bare 5 as a number.
     """
     if isinstance(value, dict):
         return {str(key): _plain(own) for key, own in value.items()}
@@ -47,7 +47,7 @@ class Configuration(Entries):
         """Check `config` against the schema file and the modules.
 
         Raises:
-            ConfigurationError: listing everything that is wrong.
+            ConfigurationError: the message lists every problem.
         """
         self._given = _plain(config)
         problems = check(self._given, _schema(schema))
@@ -71,20 +71,20 @@ class Configuration(Entries):
         return compatibility.impossible(self, task, model, regularizer)
 
     def check_name(self, kind: str, name: str) -> None:
-        """Refuse a figure or a task that is asked for and does not exist.
+        """Refuse a requested figure or task that does not exist.
 
         Raises:
-            ConfigurationError: naming the nearest match.
+            ConfigurationError: the message names the nearest match.
         """
         known = sorted(self.figures) if kind == "figure" else self.names("tasks")
         if name not in known:
             raise ConfigurationError(f"unknown {kind} {name!r}{options_for(name, known)}")
 
     def check_run(self, run: Run) -> None:
-        """Refuse a run asked for by its path that the configuration cannot make.
+        """Refuse a run, requested by its path, that the configuration cannot make.
 
         Raises:
-            ConfigurationError: naming what is unknown, or why the combination is impossible.
+            ConfigurationError: the message says what is unknown, or why the combination is impossible.
         """
         sections = {"tasks": run.task, "models": run.model} | (
             {} if run.regularizer == "none" else {"regularizers": run.regularizer}
@@ -108,10 +108,10 @@ class Configuration(Entries):
         return True
 
     def check_raw_file(self, dataset: str, name: str) -> None:
-        """Refuse a download that is asked for and does not exist.
+        """Refuse a requested download that does not exist.
 
         Raises:
-            ConfigurationError: naming the nearest match.
+            ConfigurationError: the message names the nearest match.
         """
         asked: list[tuple[str, Sequence[str], str]] = [(dataset, available("datasets"), "dataset")]
         if dataset in asked[0][1]:
@@ -122,18 +122,18 @@ class Configuration(Entries):
 
     @property
     def archived(self) -> list[str]:
-        """Names of the figures that the manifest, the archive and the report are made of."""
+        """Names of the figures that go into the manifest, the archive and the report."""
         chosen = self.config["archive"]["figures"]
         return sorted(self.figures) if chosen == "all" else list(chosen)
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The configuration as it was given, without what is true of this machine alone: laid over config.yaml it is the same."""
+        """The given configuration without the settings of this machine. As an overlay on config.yaml it gives the same build."""
         return {**self._given, "mirror": None, "store": None}
 
     @property
     def figures(self) -> dict[str, dict[str, Any]]:
-        """All figures of all studies by name: study, grids, module, options (complete), sources (files of every run)."""
+        """All figures of all studies by name: study, grids, module, complete options, and sources (the files read per run)."""
         found = {}
         for study, content in self.config["studies"].items():
             for name, figure in content["figures"].items():

@@ -1,4 +1,4 @@
-"""Writes docs/options.md from what the modules declare.
+"""Write docs/options.md from what the modules declare.
 
 python -m compositional.configuration.documentation
 """

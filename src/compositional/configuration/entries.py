@@ -1,4 +1,4 @@
-"""The configured tasks, models and regularizers: each one's module, options and training settings."""
+"""The configured tasks, models and regularizers: the module, options and training settings of each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from compositional.runs import Run
 
 
 class Entries:
-    """What a configuration, checked or being checked, says of its tasks, models and regularizers."""
+    """What a configuration, whether checked already or not, specifies for its tasks, models and regularizers."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """`config` as it is after `series.written_out`."""
+        """config: the result of `series.written_out`."""
         self.config = config
 
     def module(self, section: str, name: str) -> str:
@@ -23,7 +23,7 @@ class Entries:
         return f"{section}.{self.config[section].get(name, {}).get('module', name)}"
 
     def names(self, section: str) -> list[str]:
-        """Everything that may be asked for: the configured entries and, with default options, the modules themselves."""
+        """Every name that may be used: the configured entries, and the modules themselves with their default options."""
         return sorted({*self.config[section], *available(section)})
 
     def declared(self, section: str, name: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ class Entries:
         return declared_by(self.module(section, name))
 
     def wrong_entry(self, section: str, name: str) -> list[str]:
-        """What is wrong with an entry of one of SECTIONS."""
+        """Problems of an entry of one of SECTIONS."""
         entry = self.config[section][name]
         module = entry.get("module", name)
         if (section, name) == ("regularizers", "none"):
@@ -46,12 +46,12 @@ class Entries:
         return check(entry, options_schema(properties), f"{section}.{name}")
 
     def parameters(self, section: str, name: str) -> dict[str, Any]:
-        """An entry's options, defaults filled in, without its training settings."""
+        """An entry's options with defaults filled in, without its training settings."""
         properties = self.declared(section, name)["PARAMETERS"]
         return typed(properties, defaults(self.module(section, name)) | self.config[section].get(name, {}))
 
     def settings(self, task: str, model: str) -> dict[str, Any]:
-        """Training settings: defaults, then the task's, then the model's."""
+        """Training settings: the defaults, overridden by the task's, overridden by the model's."""
         properties = declared_by("training.settings")["PARAMETERS"]
         settings = defaults("training.settings")
         for section, name in (("tasks", task), ("models", model)):
@@ -63,13 +63,13 @@ class Entries:
         return self.declared("tasks", task)["DATASET"]
 
     def parallel(self, task: str) -> bool:
-        """Whether making this task uses several processes."""
+        """Whether making this task's split uses several processes."""
         return self.declared("tasks", task)["PARALLEL"]
 
     def raw_files(self, task: str) -> list[str]:
         """Names of the dataset's files that must be downloaded; empty for generated and bundled datasets.
 
-        Some are needed only "when" the task has certain options.
+        Some files are needed only "when" the task has certain options.
         """
         listed, options = declared_by(f"datasets.{self.dataset(task)}")["FILES"], self.parameters("tasks", task)
         return sorted(name for name, file in listed.items() if file.get("when", {}).items() <= options.items())
@@ -95,18 +95,18 @@ class Entries:
         return described
 
     def modules(self, family: tuple[str, str, str]) -> list[str]:
-        """The modules that training and evaluation of a family load by name: of its kind of task, its model and regularizer; and
-        what makes a model of a Network."""
+        """The modules that training and evaluation of a family load by name: the task's kind, the model, the regularizer, and
+        `training.networks` if the model is a Network."""
         described = self.family_parameters(family)
         named = [described[key] for key in ("model_module", "regularizer_module") if key in described]
         named += ["training.networks"] if is_network(described["model_module"]) else []
         return [f"kinds.{self.declared('tasks', family[0])['KIND']}", *named]
 
     def built_from(self, task: str) -> tuple[list[str], list[Run]]:
-        """The tasks and the runs that a task is built from besides raw data; none for most tasks (see tasks.raven_evolved).
+        """The tasks and runs that a task is built from, besides raw data; none for most tasks (see tasks.raven_evolved).
 
         Raises:
-            ConfigurationError: they cannot be found.
+            ConfigurationError: a task that it is built from is not configured.
         """
         keys = self.declared("tasks", task)["BUILT_FROM"]
         if keys is None:

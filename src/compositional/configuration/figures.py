@@ -1,4 +1,4 @@
-"""What figures ask for: their grids of runs, and the names in their options."""
+"""Checks of figures: their grids of runs, and the names in their options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRID_KEYS = ["task", "model", "regularizers", "seeds"]
 
 
 def shared_options() -> dict[str, dict[str, Any]]:
-    """The options that every figure has: words and page."""
+    """The options that every figure has: wording and page layout."""
     return declarations("figures.shared.words")["PARAMETERS"] | declarations("figures.shared.page")["PARAMETERS"]
 
 
@@ -26,19 +26,19 @@ def options_of(module: str) -> dict[str, dict[str, Any]]:
 
 
 def options_given(module: str, figure: dict[str, Any], of_all: dict[str, Any]) -> dict[str, Any]:
-    """A figure's options, complete: the module's defaults, what `of_all` says of all figures, and the figure's own."""
+    """A figure's complete options: the module's defaults, overridden by `of_all` (for all figures), then by the figure's own."""
     own = figure.get("options", {})
     shared = {name: of_all.get(name, {}) | own.get(name, {}) for name in shared_options()}
     return defaults(f"figures.{module}") | own | shared
 
 
 def sources(module: str) -> list[str]:
-    """Names of the files of every run that a figure module's table is made from."""
+    """Names of the files, present in every run, that a figure module's table is made from."""
     return several(declared_by(f"figures.{module}")["SOURCE"])
 
 
 def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, str]]:
-    """Names in an option's value, by "names" in its schema (see `figures`): where each is, of which of SECTIONS, and the name."""
+    """Names in an option's value, found by "names" in its schema (see `figures`): the place, the section and the name of each."""
     if not isinstance(schema, dict):
         return
     if value and (section := schema.get("names")) in SECTIONS:
@@ -53,7 +53,7 @@ def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, s
 
 
 def wrong_figures(entries: Entries) -> list[str]:
-    """What is wrong with the figures of all studies, and with the archive's choice of them."""
+    """Problems of the figures of all studies, and of the archive's choice of figures."""
     problems, names = check(entries.config.get("figures", {}), options_schema(shared_options()), "figures"), []
     for study, content in entries.config["studies"].items():
         names += content["figures"]
@@ -76,7 +76,7 @@ def _wrong_figure(entries: Entries, where: str, module: str, figure: dict[str, A
     problems = check(figure.get("options", {}), options_schema(options_of(module)), f"{where}.options")
     for place, grid in zip(figure["places"], figure["grids"], strict=True):
         problems += [f"{where}.grids.{place}{problem}" for problem in _wrong_grid(entries, sources(module), grid)]
-    # Grids that are one in the file may have one problem several times.
+    # Several grids may come from one grid of the file, and then have the same problem.
     return list(dict.fromkeys(problems)) or [
         *_wrong_together(where, module, figure["grids"]),
         *_wrong_names(entries, where, module, figure),
@@ -84,7 +84,7 @@ def _wrong_figure(entries: Entries, where: str, module: str, figure: dict[str, A
 
 
 def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list[str]:
-    """Of a figure made from these files of every run; each problem begins with what follows the grid's own place."""
+    """Problems of a grid whose figure reads these files. Each message starts with what follows the path of the grid itself."""
     needed = ["task"] if read == ["split"] else GRID_KEYS
     if sorted(grid) != sorted(needed):
         return [f": a grid of this figure has the keys {', '.join(needed)}, this one has {', '.join(grid)}"]
@@ -119,7 +119,7 @@ def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list
 
 
 def _wrong_together(where: str, module: str, grids: list[dict[str, Any]]) -> list[str]:
-    """Why a figure cannot be drawn of these grids, each of which is possible."""
+    """Why a figure cannot be drawn from these grids although each of them is possible."""
     declared, problems = declared_by(f"figures.{module}"), []
     if declared["REGULARIZED"] and all(run.strength == 0 for grid in grids for run in expand(grid)):
         problems.append(
@@ -128,8 +128,8 @@ def _wrong_together(where: str, module: str, grids: list[dict[str, Any]]) -> lis
         )
     if declared["ONE_MODEL"]:
         problems += [
-            f"{where}.grids: this figure shows one model a task, for {task!r} it has {', '.join(models)}; make a figure of "
-            f"each, with module: {module}"
+            f"{where}.grids: this figure shows one model per task, but {task!r} has {', '.join(models)}; make one figure per "
+            f"model, with module: {module}"
             for task in sorted({grid["task"] for grid in grids})
             if len(models := sorted({grid["model"] for grid in grids if grid["task"] == task})) > 1
         ]
@@ -137,13 +137,13 @@ def _wrong_together(where: str, module: str, grids: list[dict[str, Any]]) -> lis
 
 
 def _wrong_names(entries: Entries, where: str, module: str, figure: dict[str, Any]) -> list[str]:
-    """Methods, tasks, models and regularizers that options name (see `figures`) and that do not exist, or are not trained."""
+    """Methods, tasks, models and regularizers that options name (see `figures`) but that do not exist or are not trained."""
     problems = []
     for option, schema in declared_by(f"figures.{module}")["PARAMETERS"].items():
         values, here = figure.get("options", {}).get(option), f"{where}.options.{option}"
         if values and schema.get("names") == "methods":
             problems += _wrong_methods(here, values, figure["grids"])
-        # An overlay's grids may leave others out: then they are not drawn.
+        # A name that exists but is in no grid is allowed, because an overlay's grids may leave it out: it is not drawn.
         problems += [
             f"{place}: unknown {SECTIONS[section]} {name!r}{options_for(name, entries.names(section))}"
             for place, section, name in _names_in(schema, values, here)
@@ -153,19 +153,19 @@ def _wrong_names(entries: Entries, where: str, module: str, figure: dict[str, An
 
 
 def _wrong_methods(where: str, methods: dict[str, str | None], grids: list[dict[str, Any]]) -> list[str]:
-    """Methods that are not trained: they would be missed when all the others are."""
+    """Methods that no grid trains. Refused here, because otherwise they would be missed only after all others are trained."""
 
     def method(path: str) -> str | None:
         try:
             return Run.parse(f"task/{path}/seed=0").method
-        except ValueError:  # no number, such as 1..2
+        except ValueError:  # the lambda is not a number, as in 1..2
             return None
 
     named = {label: path for label, path in methods.items() if path is not None}
     trained = sorted({run.method for grid in grids for run in expand(grid)}) if named else []
     return [
         f"{where}.{label}: the figure's grids do not train {path!r}{options_for(path, trained)} "
-        "Add it to them, or take the method out: null instead of its path."
+        "Add it to the grids, or remove the method by writing null instead of its path."
         for label, path in named.items()
         if method(path) not in trained
     ]

@@ -1,5 +1,5 @@
-"""The files of the configuration, checked before Snakemake merges them: it neither names a file that it cannot read nor says what
-it replaces.
+"""Check the configuration files before Snakemake merges them. Snakemake does not name a file that it cannot read, and does not
+report what it overrides.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import yaml
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C ten times as fast, where PyYAML has it
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # written in C and ten times as fast, if PyYAML has it
 _MERGE = "tag:yaml.org,2002:merge"
 _NO_KEYS = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:null")
-LARGEST = 1_000_000  # entries of a file; the largest that is shipped has some ten thousand
+LARGEST = 1_000_000  # entries of a file; the largest file of this repository has some ten thousand
 
 
 class _RefusedError(yaml.MarkedYAMLError):
-    """It is YAML, and not to be taken."""
+    """The text is valid YAML, but is refused."""
 
 
 def _refuse(problem: str, node: yaml.Node) -> None:
@@ -34,7 +34,7 @@ def _vanishes(text: str) -> bool:
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse what YAML 1.1, which is read here, takes for something else than it looks like: 007, 1:30, 1_000, on, 2026-01-01."""
+    """Refuse scalars that YAML 1.1, which is used here, reads as something else than they look like: 007, 1:30, 1_000, on."""
     kind = node.tag.rpartition(":")[2]
     usual = {"bool": r"(?i)true|false", "int": r"[-+]?(0|[1-9]\d*|0x[\da-fA-F]+)", "float": r"[^:_]*", "timestamp": r"(?!)"}
     if kind in usual and not re.fullmatch(usual[kind], node.value):
@@ -45,27 +45,27 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
 
 
 def _check_mapping(node: yaml.MappingNode) -> None:
-    """Refuse a key that stands twice, of which YAML takes the last one, and one that is no text or number."""
+    """Refuse duplicate keys, of which YAML takes the last one, and keys that are neither text nor numbers."""
     keys: dict[str, yaml.Node] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
             continue
         if key.tag in _NO_KEYS and not key.style:
-            _refuse(f'YAML reads the bare key {key.value} as no text; write "{key.value}" in quotes', key)
+            _refuse(f'YAML does not read the bare key {key.value} as text; write "{key.value}" in quotes', key)
         if keys.setdefault(key.value, key) is not key:
             first = keys[key.value].start_mark.line + 1
-            _refuse(f"the key {key.value!r} stands in line {first} already; delete one of the two or rename it", key)
+            _refuse(f"the key {key.value!r} is already in line {first}; delete one of the two or rename it", key)
 
 
 def _check_nodes(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """The number of nodes with every alias written out.
+    """The number of nodes after every alias is expanded.
 
     Args:
-        sizes: what is known of other nodes, by identity; 0 of those that this one is a part of.
+        sizes: the counts of other nodes, by identity; 0 for the nodes that contain this one.
     """
     if (known := sizes.get(id(node))) is not None:
         if not known:
-            _refuse("this is a part of itself", node)
+            _refuse("this contains itself", node)
         return known
     sizes[id(node)] = 0
     size = 1
@@ -77,17 +77,17 @@ def _check_nodes(node: yaml.Node, sizes: dict[int, int]) -> int:
         pairs = node.value if isinstance(node, yaml.MappingNode) else [(own,) for own in node.value]
         size += sum(_check_nodes(own, sizes) for pair in pairs for own in pair)
     if size > LARGEST:
-        _refuse(f"with its aliases written out this has more than {LARGEST} entries", node)
+        _refuse(f"with its aliases expanded this has more than {LARGEST} entries", node)
     sizes[id(node)] = size
     return size
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, which takes the last of two equal keys."""
+    """An object of JSON. Duplicate keys are refused, because JSON takes the last one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for place, (key, _) in enumerate(pairs) if key in [other for other, _ in pairs[:place]])
-        raise ConfigurationError(f"the key {twice!r} stands twice in one object; delete one of the two or rename it")
+        raise ConfigurationError(f"the key {twice!r} is twice in one object; delete one of the two or rename it")
     return found
 
 
@@ -98,14 +98,14 @@ def _float(text: str) -> float:
 
 
 def _parsed(text: str) -> Any:
-    """As JSON where it is that, as Snakemake reads it, else as YAML."""
+    """The value of a text: read as JSON if it is valid JSON, as Snakemake does, else as YAML."""
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_float=_float)
     except ConfigurationError:
         raise
     except ValueError:
         pass
-    # In C it takes tabs where Snakemake's does not.
+    # The loader in C accepts tabs that Snakemake's loader refuses.
     loader = yaml.SafeLoader(text) if "\t" in text else _Loader(text)
     document = loader.get_single_node()
     if document is None:
@@ -115,11 +115,11 @@ def _parsed(text: str) -> Any:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A file of the configuration, in YAML or JSON whatever its suffix.
+    """A configuration file, in YAML or JSON whatever its suffix.
 
     Raises:
-        ConfigurationError: it is neither, or no mapping; it has a key twice, is a part of itself, or is too large; or it holds
-            what YAML takes for something else than it looks like.
+        ConfigurationError: it is neither YAML nor JSON, or not a mapping; it has a key twice, contains itself, or is too large;
+            or it has a value that YAML reads as something else than it looks like.
     """
     content = path.read_bytes()
     try:
@@ -135,7 +135,7 @@ def read(path: Path) -> dict[str, Any]:
         mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", None) or " ".join(str(error).split())
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         hint = (
-            "" if isinstance(error, _RefusedError) else " (YAML: look at the indentation, by spaces alone, at colons and quotes)"
+            "" if isinstance(error, _RefusedError) else " (YAML: check the indentation, which must use spaces, colons and quotes)"
         )
         raise ConfigurationError(f"{path}{where}: {why}{hint}") from error
     if not isinstance(found, dict):
@@ -144,20 +144,20 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def shipped(folder: Path) -> list[Path]:
-    """The default and the studies of a folder of configuration; not what an editor hides there while a file is open."""
+    """The default configuration and the studies in a folder, without the hidden files of editors."""
     return [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.y*ml"))]
 
 
 def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
-    """Refuse what Snakemake would take in silence.
+    """Refuse what Snakemake would accept silently.
 
     Args:
-        files: the default and the studies, none of which may change what is in another, as a copy of a study that was edited
-            would. Figures must have names of their own, all else may be the same in two.
-        overlays: from the command line; they may change anything.
+        files: the default configuration and the studies. None of them may change an entry of another one, as an edited copy of
+            a study would. Figures must have different names; any other entry may be in two files if it is the same.
+        overlays: files from the command line; they may change anything.
 
     Raises:
-        ConfigurationError: naming file, line and what to do.
+        ConfigurationError: the message names the file, the line and what to do.
     """
     known: dict[str, tuple[Path, Any]] = {}
     for path in files:
@@ -168,14 +168,14 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
             content |= {f"pack_size.{device}": own for device, own in sizes.items()}
         for key, own in content.items():
             entries |= {f"{key}.{name}": value for name, value in own.items()} if isinstance(own, dict) else {key: own}
-        for study, entry in studies.items() if isinstance(studies, dict) else ():  # what is none, the schema refuses
+        for study, entry in studies.items() if isinstance(studies, dict) else ():  # the schema refuses other types later
             figures = entry.get("figures") if isinstance(entry, dict) else None
             entries |= {f"studies.{study}.figures.{name}": value for name, value in (figures or {}).items()}
         for name, entry in entries.items():
             other, same = known.setdefault(name, (path, entry))
             if other != path and (name.startswith("studies.") or same != entry):
                 chosen = name.partition(".")[0] in (*SECTIONS, "studies")
-                cure = "rename it in one of them" if chosen else "leave it in one of them, or in an overlay for some builds alone"
+                cure = "rename it in one of them" if chosen else "keep it in one of them, or in an overlay for some builds only"
                 raise ConfigurationError(f"{name} is in {other} and again in {path}: {cure}")
     for path in overlays:
         read(path)

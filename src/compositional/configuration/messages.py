@@ -1,4 +1,4 @@
-"""How a wrong configuration is described: key, value, what is allowed and the nearest match."""
+"""Messages about a wrong configuration: key, value, what is allowed and the nearest match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jsonschema
 # The sections whose entries are modules with options, and what one entry is called.
 SECTIONS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
-SYNONYMS = {"gpu": "cuda"}  # what is near in meaning and not in letters
+SYNONYMS = {"gpu": "cuda"}  # words that are close in meaning but not in spelling
 
 
 class ConfigurationError(ValueError):
@@ -42,9 +42,9 @@ def explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
         return f"{key}: is empty: write {{}} or remove the key"
     if error.validator in ("anyOf", "oneOf"):
         return f"{key}: " + ", and ".join(part.message for part in error.context)
-    # YAML takes 1e-3 for text: its numbers have a dot before the e, and a sign after it.
+    # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
     if error.validator == "type" and isinstance(error.instance, str) and error.instance.isdigit():
-        hint = "; this is text: take its quotes away, or, if it is from --config, write it in a file for --configfile"
+        hint = "; this is text: remove its quotes or, if it is from --config, write it in a file for --configfile"
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"

@@ -1,4 +1,4 @@
-"""JSON schemas: how a module may declare its options, and values checked against such declarations."""
+"""JSON schemas: how a module may declare its options, and checks of values against such declarations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from compositional.records.provenance import RUN_RECORDS
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
-    """To Python's `$` a text with a line break at its end ends before it."""
+    """Match patterns strictly: Python's `$` also matches before a line break at the end of a text."""
     if isinstance(instance, str) and (not re.search(pattern, instance) or (pattern.endswith("$") and instance.endswith("\n"))):
         yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-# To JSON schema 400.0 is an integer, and .nan and what no float holds are numbers; to whom counts steps or names folders they
-# are not.
+# JSON schema counts 400.0 as an integer, and .nan and values beyond the range of floats as numbers. They are refused here because
+# these values count steps and name folders.
 _Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
     {"pattern": _pattern},
@@ -51,10 +51,10 @@ def options_schema(properties: dict[str, dict]) -> dict:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-_META = jsonschema.Draft7Validator.META_SCHEMA  # a draft whose own schema is in one piece
+_META = jsonschema.Draft7Validator.META_SCHEMA  # the latest draft whose own schema is a single document
 
 
-# What an option may be declared as. To JSON schema alone a word that it does not know, such as "minimun", is no error.
+# What the declaration of an option may contain. JSON schema alone ignores unknown keywords, such as the misspelled "minimun".
 _OPTION = {
     "type": ["object", "boolean"],
     "additionalProperties": False,
@@ -91,7 +91,7 @@ def several(value: str | tuple[str, ...]) -> list[str]:
 
 
 def _unknown(module: str, found: dict[str, Any]) -> list[str]:
-    """Kinds, a dataset and files of runs that a module of a task, a model, a table or a figure names, and that do not exist."""
+    """Messages about names in a module's declarations that do not exist: kinds, datasets and files of runs."""
     section, made = module.partition(".")[0], [*RUN_RECORDS, *itertools.chain(*RUN_RECORDS.values())]
     asked: list[tuple[str, str, Sequence[str]]] = []
     if section in ("tasks", "models"):
@@ -114,17 +114,17 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
 
 @cache
 def declared_by(module: str) -> dict[str, Any]:
-    """What a module declares; its options are JSON schemas that their defaults follow, and what it names exists.
+    """What a module declares. Its options must be JSON schemas that their defaults satisfy, and the names in it must exist.
 
     Raises:
-        ConfigurationError: not so.
+        ConfigurationError: the declarations are wrong.
     """
     found = declarations(module)
     where, options = f"{module_path(module)}: PARAMETERS", found.get("PARAMETERS", {})
     problems = check(options, _PARAMETERS, where)
     problems = problems or [line for name in options for line in check(options[name], _OPTION, f"{where}.{name}")]
     if not problems:
-        # An empty default may be against its own schema: then the option must be given.
+        # An empty default may violate its own schema: then the option is mandatory.
         values = {name: option["default"] for name, option in options.items() if option["default"] not in ([], {})}
         problems = check(values, options_schema(options), where)
     problems += _unknown(module, found)
@@ -134,7 +134,7 @@ def declared_by(module: str) -> dict[str, Any]:
 
 
 def typed(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]:
-    """Those of `values` that are options; 1 as 1.0 where any number is allowed, since both ask for the same."""
+    """The values that are options. 1 becomes 1.0 if an option takes any number, so that both spellings give the same recipe."""
 
     def number(name: str, value: Any) -> Any:
         kinds = properties[name].get("type", ())

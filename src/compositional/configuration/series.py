@@ -1,9 +1,10 @@
-"""Series of tasks, and grids of several tasks and models, written out as one of each.
+"""Expand series of tasks, and grids of several tasks and models, into single ones.
 
 A task with `series: {loop: [0, 1], generation: 2}` stands for the tasks <name>_loop0_generation1, <name>_loop0_generation2,
-<name>_loop1_generation1, ...; a grid of it for a grid of each, its pack size for that of each. A part of it, named by values of
-all axes but the last, such as <name>_loop0, is one for grids, too. An option of a figure that holds tasks by a label, or a value
-by task, may be a part or a series of one axis: {"1": <name>_loop0_generation1, ...}, or {<name>_loop0_generation1: 1, ...}.
+<name>_loop1_generation1, ... A grid of a series becomes one grid per task, and its pack size applies to each of them. The values
+of all axes but the last name a part of a series, such as <name>_loop0, which grids may use, too. Some options of figures map
+labels to tasks or tasks to values. Such an option may name a part, or a series with one axis. It then becomes
+{"1": <name>_loop0_generation1, ...} or {<name>_loop0_generation1: 1, ...}.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from typing import Any
 from compositional.configuration.schema import declared_by
 from compositional.plugins import available
 
-LARGEST = 1_000_000  # tasks of a series, or runs of a grid; the largest that is shipped has some hundred
+LARGEST = 1_000_000  # tasks of a series, or runs of a grid; the largest ones of this repository have some hundred
 
 
 def _members(name: str, entry: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[int, str]]]:
-    """The tasks that an entry stands for, by name, itself if it has no series; and the parts of its series, by name: their tasks
-    by value of the last axis."""
+    """Two dictionaries by name: the tasks that an entry stands for (itself if it has no series), and the parts of its series,
+    each with its tasks by the value of the last axis."""
     given = entry.get("series")
     if given is None:
         return {name: entry}, {}
     module = entry.get("module", name)
-    # In the order in which the module declares them: overlays may turn the order of keys around.
+    # Sort the axes as the module declares them, because overlays may change the order of keys.
     order = list(declared_by(f"tasks.{module}")["PARAMETERS"]) if module in available("tasks") else []
     axes = sorted(given, key=lambda axis: order.index(axis) if axis in order else -1)
     choices = [range(1, given[axis] + 1) if isinstance(given[axis], int) else given[axis] for axis in axes]
@@ -41,7 +42,7 @@ def _members(name: str, entry: dict[str, Any]) -> tuple[dict[str, dict[str, Any]
 
 
 def _count(value: Any) -> int:
-    """How many a number, a list or a single name stands for."""
+    """How many entries a number, a list or a single name stands for."""
     return value if isinstance(value, int) else len(value) if isinstance(value, list) else 1
 
 
@@ -54,7 +55,7 @@ def _runs(grid: dict[str, Any], members: dict[str, list[str]]) -> int:
 
 
 def _single_grids(grid: dict[str, Any], members: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """A grid of several tasks and models as one of each; a number of seeds written out."""
+    """Split a grid of several tasks and models into grids of one task and one model each, with listed seeds."""
     names = {key: [grid[key]] if isinstance(grid[key], str) else grid[key] for key in ("task", "model") if key in grid}
     names["task"] = [member for task in names["task"] for member in members.get(task, [task])]
     seeds = {"seeds": list(range(grid["seeds"]))} if isinstance(grid.get("seeds"), int) else {}
@@ -62,7 +63,7 @@ def _single_grids(grid: dict[str, Any], members: dict[str, list[str]]) -> list[d
 
 
 def _with_tasks(schema: Any, value: Any, parts: dict[str, dict[int, str]]) -> Any:
-    """An option of a figure, with tasks instead of a series where its schema has an object of tasks, or one whose keys are."""
+    """A figure's option with series replaced by their tasks, if its schema maps labels to tasks or tasks to values."""
     if not isinstance(schema, dict):
         return value
     inside = schema.get("additionalProperties")
@@ -77,11 +78,10 @@ def _with_tasks(schema: Any, value: Any, parts: dict[str, dict[int, str]]) -> An
 
 
 def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The configuration with series of tasks as single tasks, grids of one task, one model and listed seeds, and pack sizes of
-    its device alone; and what is wrong with it then: tasks that have the same name, or more of them, or of runs, than a build can
-    plan.
+    """The configuration with series expanded into single tasks, grids of one task, one model and listed seeds, and the pack sizes
+    of its device only; and a list of problems: tasks with the same name, or more tasks or runs than a build can plan.
 
-    `places` says of a figure's grids, for messages, which of the file they come from.
+    In a figure, `places` lists for each grid which grid of the file it comes from, for messages.
     """
     tasks: dict[str, dict[str, Any]] = {}
     owners: dict[str, str] = {}
@@ -115,7 +115,7 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if figure.get("options") and (module := figure.get("module", name)) in available("figures"):
             declared = declared_by(f"figures.{module}")["PARAMETERS"]
             figure["options"] = {key: _with_tasks(declared.get(key), own, parts) for key, own in figure["options"].items()}
-    # `auto` plans like cpu, also where there is a GPU: a plan is made on one machine, such as a cluster's login node, for others.
+    # `auto` plans like cpu even if there is a GPU: plans are made on one machine, such as a cluster's login node, for others.
     sizes = config["pack_size"]["cuda" if config["device"] == "cuda" else "cpu"]
     sizes = {task: sizes[name] for name in config["tasks"] if name in sizes for task in members[name]} | sizes
     archived = {"figures": "all", "data": False} | config.get("archive", {})

@@ -1,6 +1,6 @@
-"""What is made of a whole build: the manifest of its artifacts, the archive and the report.
+"""Results that are made of a complete build: the manifest of its artifacts, the archive and the report.
 
-Each says what it was made of, so that one that is no longer true is noticed whatever its time.
+Each of them records what it was made of, so an outdated one is detected whatever its modification time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MADE_OF = re.compile(r'<meta name="made-of" content="(\w+)">')
 
 
 class Archived:
-    """The figures under `archive:` in the configuration, and all that they are made of."""
+    """The figures selected by `archive:` in the configuration, and everything that they are made of."""
 
     def __init__(self, recipes: Recipes) -> None:
         self.recipes, self.configuration, self.results = recipes, recipes.configuration, recipes.results
@@ -35,7 +35,7 @@ class Archived:
         return {run for name in names for run in figure_runs(self.recipes.figures[name])}
 
     def _records(self) -> list[str]:
-        """The records of all that is archived, by their paths below the results folder."""
+        """The records of everything that is archived, as paths below the results folder."""
         shown = [self.recipes.figures[name] for name in self.figures]
         tasks = sorted({grid["task"] for figure in shown for grid in figure["grids"]})
         of_runs = {
@@ -49,7 +49,7 @@ class Archived:
         return [record_of("splits", task) for task in tasks] + sorted(of_runs) + made
 
     def _without_runs(self) -> list[str]:
-        """The records that are there of other figures that need no runs: the report shows them, and drawing them is cheap."""
+        """Existing records of other figures that need no runs. The report shows them, too, because drawing them is cheap."""
         free = [name for name, figure in self.recipes.figures.items() if name not in self.figures and not figure_runs(figure)]
         return [record for record in (record_of("figures", name) for name in free) if (self.results / record).is_file()]
 
@@ -68,7 +68,7 @@ class Archived:
             "code": code("archive.bundle"),
             "of": {record: self.recipes.digest(record) for record in records},
         }
-        # Whole: an artifact that is gone is made again.
+        # The outputs are inputs here, so a missing artifact is made again.
         inputs = [*recipe["raw"], *(f"results/{path}" for record in records for path in self.recipes.made(record)), LOCK]
         return job("all", recipe, inputs, "manifest.json", "manifest")
 
@@ -83,7 +83,7 @@ class Archived:
         return job("all", recipe, ["results/manifest.json"], "archive.zip", "archive")
 
     def report(self, options: str) -> Job:
-        """The job that writes the report; options: of the call of Snakemake that builds this, to stand behind a target."""
+        """The job that writes the report. options: command-line options of this build, which the report adds to its commands."""
         recipe = {
             "stage": "report",
             "figures": self.recipes.figures,
@@ -99,7 +99,7 @@ class Archived:
         return job("all", recipe, [*(f"results/{path}" for path in drawn), TEMPLATE, LOCK], "report.html", "report")
 
     def why(self, job: Job) -> str | None:
-        """Why what is there is not made of today's results, as `Recipes.outdated`."""
+        """Why the existing file was not made of today's results; the return value is like that of `Recipes.outdated`."""
         recipe, path = job.content["recipe"], self.results / job.record
         if any(self.recipes.outdated(record) is not None for record in recipe["of"]):
             return ""
@@ -129,7 +129,7 @@ class Archived:
 
 
 def shown(results: Path, recipe: dict[str, Any]) -> str:
-    """Digest of all that a report shows: its recipe, and the records that are there of figures and runs."""
+    """Digest of everything that a report shows: its recipe, and the existing records of figures and runs."""
     figures = recipe["figures"]
     places = [results / "figures" / f"{name}{provenance.SUFFIX}" for name in figures]
     runs = {run for figure in figures.values() for run in figure_runs(figure)}
@@ -139,7 +139,7 @@ def shown(results: Path, recipe: dict[str, Any]) -> str:
 
 
 def digest_of_sources() -> str:
-    """Changes with the commit and with every file that an archive would hold."""
+    """A digest that changes with the commit and with every file that an archive would contain."""
     try:
         return files.digest(bundle.sources())
     except bundle.ArchiveError:

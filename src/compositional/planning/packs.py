@@ -1,7 +1,8 @@
 """Which runs share a job.
 
-A pack holds runs of one family that the same figures need, so no figure ever trains what only another one needs. Runs that are up
-to date stay in the pack that their records name: a new seed or lambda makes new packs and touches none of the old.
+A pack holds runs of one family that are needed by the same figures, so building one figure never trains runs that only another
+figure needs. Runs that are up to date stay in the pack that their records name: a new seed or lambda makes new packs and leaves
+the old ones unchanged.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from compositional.runs import Run
 
 @dataclass(frozen=True)
 class Pack:
-    """Runs of one family that one job trains, evaluates or represents. Which runs share a pack is no part of any result.
+    """Runs of one family that one job trains, evaluates or represents. No result depends on which runs share a pack.
 
-    `content` is that of its recipe file: all that the job is told, and all that a rule is made of.
+    `content` is the content of its recipe file: everything that the job and the rule of the pack depend on.
     """
 
     content: dict[str, Any]
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """All of one task, model and regularizer."""
+        """Its runs, which have the same task, model and regularizer."""
         return tuple(map(Run.parse, self.content["runs"]))
 
     @property
@@ -42,17 +43,17 @@ class Pack:
 
     @cached_property
     def name(self) -> str:
-        """Of its recipe file and of its rule: the digest says what it is to do."""
+        """The name of its recipe file and of its rule; the digest identifies its content."""
         return f"{self.content['stage']}_{'__'.join(self.family)}__{files.digest(self.content)[:16]}"
 
     @property
     def label(self) -> str:
-        """Its name without the stage, for its log."""
+        """The name without the stage, used for its log."""
         return self.name.partition("_")[2]
 
     @property
     def title(self) -> str:
-        """What it holds, for messages."""
+        """A description for messages."""
         return f"{len(self.runs)} runs of {'/'.join(self.family)}"
 
     @property
@@ -62,40 +63,40 @@ class Pack:
 
     @property
     def inputs(self) -> list[str]:
-        """The split, and after training weights and records."""
+        """The split; after training also weights and records."""
         split = f"results/splits/{self.family[0]}"
         made = [] if self.content["stage"] == "train" else [*self.files("weights.safetensors"), *self.files("run.json")]
         return [split, f"{split}{provenance.SUFFIX}", *made]
 
     @property
     def outputs(self) -> list[str]:
-        """The record last: Snakemake gives outputs their times in this order, and what is newer than its record is suspect."""
+        """Records come last: Snakemake sets modification times in this order, and a file newer than its record is suspect."""
         return [path for name in self.content["files"] for path in self.files(name)]
 
     @property
     def stored(self) -> bool:
-        """Whether a store seems to have all of its runs: then its job only writes files, in seconds and on no device."""
+        """Whether a store seems to have all of its runs. Then its job only writes files, which takes seconds and no device."""
         shared, told = self.content["common"], self.content["job"]
         planned = (shared | {"lambda": run.strength, "seed": run.seed} for run in self.runs)
         return stored(stores(told["store"]), planned, told["device"])
 
     @property
     def steps(self) -> int:
-        """Of all its runs."""
+        """Training steps of all its runs together."""
         return len(self.runs) * self.content["common"]["family"]["settings"]["steps"]
 
     @property
     def work(self) -> int:
-        """Examples that its runs see in training: a rough measure of how long it takes."""
+        """Examples that its runs see in training: a rough measure of its duration."""
         return self.steps * self.content["common"]["family"]["settings"]["batch_size"]
 
     def files(self, name: str) -> list[str]:
-        """The file of this name of every run."""
+        """The paths of this file in the folders of all runs."""
         return [f"results/{record_of_run(run, name)}" for run in self.runs]
 
 
 def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
-    """A pack by today's recipes."""
+    """Make a pack according to today's recipes."""
     family, configuration = runs[0].family, recipes.configuration
     made = [Path(path).name for path in recipes.made(record_of_run(runs[0], STAGES[stage]))]
     return Pack(
@@ -110,15 +111,15 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
 
 
 def read(folder: Path, words: list[str]) -> list[Pack]:
-    """The packs of the recipe files that a command line names: those of one job, on whichever machine."""
+    """The packs whose recipe files a command line names: those of one job. It works on any machine."""
     paths = [path for path in sorted(folder.glob("*__*.json")) if any(path.stem in word for word in words)]
     return [Pack(json.loads(path.read_text(encoding="utf-8"))) for path in paths if path.name.partition("_")[0] in STAGES]
 
 
 def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[list[Run]]:
-    """Cut every family, by who needs its runs and then by seed and lambda, into packs of nearly equal size.
+    """Cut every family into packs of nearly equal size: first by who needs its runs, then by seed and lambda.
 
-    sizes: the most runs in a pack, by task, and under "default".
+    sizes: the largest number of runs in a pack, by task and under "default".
     """
     groups: dict[tuple, list[Run]] = defaultdict(list)
     for run in sorted(wanted, key=lambda run: (run.family, run.seed, run.strength)):
@@ -132,22 +133,22 @@ def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[list[R
 
 
 def _pack_of(record: str, recipes: Recipes) -> list[str] | None:
-    """The pack that a run's record names; None if a file is gone."""
+    """The pack that a run's record names; None if a file is missing."""
     known = recipes.record(record)
     return known["pack"] if known and all((recipes.results / path).exists() for path in recipes.made(record)) else None
 
 
 def needed(stage: str, wanted: dict[Run, frozenset[str]], figures: dict[str, dict]) -> dict[Run, frozenset[str]]:
-    """Those of the wanted runs that a stage works on: what runs represent is measured only where a figure, or a target, asks."""
+    """The wanted runs that a stage works on. Representations are measured only if a figure or a target needs them."""
     measured = provenance.RUN_RECORDS["representation.json"]
     ask = {"runs", *(name for name, figure in figures.items() if not set(measured).isdisjoint(figure["sources"]))}
     return {run: need for run, need in wanted.items() if stage != "represent" or need & ask}
 
 
 def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> list[Pack]:
-    """Packs of the wanted runs: as their records name them where these are up to date; the others are cut.
+    """Put the wanted runs into packs: up-to-date runs into the packs that their records name, the others into new packs.
 
-    So a job that runs has no run in it that nobody asked for.
+    No job that has to run therefore contains a run that was not requested.
     """
     name = STAGES[stage]
     outdated = {run: recipes.outdated(record_of_run(run, name)) is not None for run in wanted}
@@ -161,21 +162,21 @@ def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> lis
         pack = [Run.parse(path) for path in named]
         records = [recipes.record(record_of_run(other, name)) if recipes.configuration.knows(other) else {} for other in pack]
         agreed = all(record is None or record.get("pack") == named for record in records)
-        # It runs as a whole if one of its runs is outdated, or gone: then all must be asked for.
+        # A pack runs as a whole if one of its runs is outdated or missing. Then all of its runs must be wanted.
         idle = not any(outdated.get(other) or there.get(other, named) is None for other in pack)
         if agreed and taken.isdisjoint(pack) and (idle or wanted.keys() >= set(pack)):
             kept.append(pack)
             taken.update(pack)
     rest = {run: need for run, need in wanted.items() if run not in taken}
     sizes = recipes.configuration.config["pack_size"]
-    # What is up to date does not share a job with what is not.
+    # Up-to-date runs do not share a job with others.
     waits = {run: outdated[run] or there[run] is None for run in rest}
     parts = [{run: need for run, need in rest.items() if waits[run] is state} for state in (False, True)]
     return [pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, sizes))]]
 
 
 def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> dict[tuple[str, str, str], list[str]]:
-    """Why runs are made again, a line for each reason and family."""
+    """Why runs are made again: one line per reason and family."""
     why: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for run in wanted:
         if reason := recipes.outdated(record_of_run(run, STAGES[stage])):

@@ -1,4 +1,4 @@
-"""All that a call of Snakemake has to know: in which packs runs are made, what is out of date, and why."""
+"""What one call of Snakemake needs to know: the packs of its runs, what is out of date, and why."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from compositional.records.places import STAGES
 
 
 class Plan:
-    """What a command line asks for. It only reads, until a build begins."""
+    """What a command line requests. Planning only reads files until a build begins."""
 
     def __init__(self, configuration: Configuration, command: list[str], results: Path = Path("results")) -> None:
-        """Plan what the words of a command line ask for, the program first.
+        """Plan the targets of a command line.
+
+        Args:
+            command: its words, starting with the program.
 
         Raises:
-            ConfigurationError, ValueError: what is asked for cannot be made.
+            ConfigurationError, ValueError: a target cannot be made.
         """
         self.recipes, self._asked = Recipes(configuration, results), targets(command)
         self.archived = Archived(self.recipes)
@@ -32,15 +35,15 @@ class Plan:
         self.packs = {stage: packs.plan(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
         self._reasons = {stage: packs.reasons(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
         self._planned = {record for planned in self.packs.values() for pack in planned for record in pack.records}
-        self._jobs: dict[str, dict[str, Any]] = {}  # contents of recipe files, by their names, as Snakemake asks for them
-        self.needed: set[str] = set()  # of these, what is missing or out of date
+        self._jobs: dict[str, dict[str, Any]] = {}  # contents of recipe files by name, filled as Snakemake requests them
+        self.needed: set[str] = set()  # names of those that are missing or out of date
         self._said: set[str] = set()
 
     def due(self, job: Job | Pack) -> tuple[list[str], list[str]]:
-        """What has to be made again for this job to run, nothing if it is up to date; and lines that say why, each once.
+        """The results that must be made again by this job, none if it is up to date; and lines that say why, each only once.
 
         Raises:
-            ConfigurationError: it is made of runs that the command line does not ask for.
+            ConfigurationError: the job needs runs that the command line does not request.
         """
         self._jobs[job.name] = job.content
         forced, lines = self._due_pack(job) if isinstance(job, Pack) else self._due_one(job)
@@ -51,7 +54,7 @@ class Plan:
         return forced, new
 
     def _due_pack(self, pack: Pack) -> tuple[list[str], list[str]]:
-        """A pack runs as a whole if a run that is asked for is out of date."""
+        """A pack runs as a whole if a requested run is out of date."""
         wanted = self._wanted[pack.content["stage"]]
         asked = (record for run, record in zip(pack.runs, pack.records, strict=True) if run in wanted)
         if all(self.recipes.outdated(record) is None for record in asked):
@@ -59,7 +62,7 @@ class Plan:
         return [f"results/{record}" for record in pack.records], self._reasons[pack.content["stage"]].get(pack.family, [])
 
     def _due_one(self, job: Job) -> tuple[list[str], list[str]]:
-        """With the raw files that were altered since."""
+        """One result, and the raw files that were altered after it was made."""
         if any(record.startswith("runs/") and record not in self._planned for record in job.content["recipe"]["of"]):
             named = ", ".join(self._asked[:3])
             raise ConfigurationError(
@@ -74,7 +77,7 @@ class Plan:
         return forced, [f"made again: {job.title}: {why}"] if why else []
 
     def begin(self) -> None:
-        """Write what jobs are to do, before any of them."""
+        """Write the recipe files before the first job starts."""
         for name, content in self._jobs.items():
             path = self.recipes.results / "recipes" / f"{name}.json"
             if not path.exists():

@@ -1,8 +1,9 @@
-"""What every result is to be made of, and which results are made of something else.
+"""The recipe of every result, and which results were made by another recipe.
 
-A recipe is a dictionary: options, code (`fingerprint.code`: with the versions of the libraries that compute), and under "of", by
-the records of what the result is made from, the digests of *their* recipes, so that every change passes on. Each record holds the
-recipe that its result was made by. Records are only read here; nothing is written, and nothing is asked of Snakemake.
+A recipe is a dictionary: the options, the code (`fingerprint.code`, which includes the versions of the libraries that compute),
+and under "of" the results that this one is made from: their records, each with the digest of *its* recipe. So every change
+propagates. Each record holds the recipe that its result was made by. This module only reads records. It writes nothing and does
+not use Snakemake.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from compositional.records.places import ENDINGS, STAGES, record_beside, record_
 from compositional.runs import Run, figure_runs
 from compositional.tables import reader_of
 
-# What determines a run's numbers, besides the modules of its kind of task, model and regularizer.
+# Modules that determine a run's numbers, besides its task's kind, its model and its regularizer.
 TRAINING = ("training.loop", "evaluation.learning_curves", "stages.shared.devices")
 WHAT = {"train": "", "evaluate": "evaluation of ", "represent": "representations of "}  # in messages
-_SHOWN = 60  # characters of a value in a message
+_SHOWN = 60  # characters of a value that a message shows
 
 
 def _leaves(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -39,7 +40,7 @@ def _leaves(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """What distinguishes two recipes of one result, in words; empty if only what it is made of was made by other ones."""
+    """The difference between two recipes of one result in words; empty if they differ only in the recipes of their sources."""
     before, now = dict(_leaves(old)), dict(_leaves(new))
     changed = [keys for keys in before | now if before.get(keys) != now.get(keys)]
     words = []
@@ -58,7 +59,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """One result to be made: the name of its recipe file and what is in it, its inputs, its record and what to call it."""
+    """One result to be made: name and content of its recipe file, its inputs, its record, and a title for messages."""
 
     name: str
     content: dict[str, Any]
@@ -68,29 +69,29 @@ class Job:
 
     @property
     def records(self) -> list[str]:
-        """As of a pack."""
+        """The same as for a pack."""
         return [self.record]
 
 
 def job(name: str, recipe: dict[str, Any], inputs: list[str], record: str, title: str) -> Job:
-    """A job that makes one result by a recipe."""
+    """Create the job that makes one result by a recipe."""
     content = {"stage": recipe["stage"], "recipe": recipe}
     made_from = [f"results/{record}" for record in recipe["of"]]
     return Job(f"{recipe['stage']}_{name}__{files.digest(content)[:16]}", content, [*inputs, *made_from], record, title)
 
 
 class Recipes:
-    """Recipes by today's configuration and code, by the paths of records below the results folder."""
+    """Recipes according to today's configuration and code, addressed by the paths of records below the results folder."""
 
     def __init__(self, configuration: Configuration, results: Path = Path("results")) -> None:
         self.configuration, self.results = configuration, results
         self.figures = configuration.figures
-        # Each is asked for again and again: by every run, and by all that is made of it.
+        # These are called many times: once per run, and once per result that is made from it.
         for name in ("common", "decoded", "digest", "record", "outdated"):
             setattr(self, name, cache(getattr(self, name)))
 
     def common(self, stage: str, family: tuple[str, str, str]) -> dict[str, Any]:
-        """What the recipes of all runs of a family share."""
+        """The part that the recipes of all runs of a family share."""
         modules = self.configuration.modules(family)
         shared = {"stage": stage, "family": self.configuration.family_parameters(family)}
         if stage == "train":
@@ -98,7 +99,7 @@ class Recipes:
         return shared | {"code": code(f"stages.{stage}", *modules)}
 
     def of_run(self, stage: str, run: Run) -> dict[str, Any]:
-        """What is a run's own."""
+        """The part of a recipe that belongs to one run."""
         made_from = [record_of("splits", run.task)] + ([] if stage == "train" else [record_of_run(run, "run.json")])
         return {"run": run.path, "of": self._digests(made_from)}
 
@@ -106,7 +107,7 @@ class Recipes:
         return {record: self.digest(record) for record in records}
 
     def recipe(self, record: str) -> dict[str, Any]:
-        """By which the result behind this record is to be made."""
+        """The recipe of the result that this record belongs to."""
         stage, _, name = record.partition("/")
         if stage == "runs":
             run, made_by = Run.of_folder(Path(record).parent), {name: stage for stage, name in STAGES.items()}
@@ -115,7 +116,7 @@ class Recipes:
         return getattr(self, f"_{stage}")(name.removesuffix(provenance.SUFFIX))
 
     def digest(self, record: str) -> str:
-        """Of the recipe behind this record."""
+        """The digest of the recipe of the result that this record belongs to."""
         return files.digest(self.recipe(record))
 
     def _splits(self, task: str) -> dict[str, Any]:
@@ -163,7 +164,7 @@ class Recipes:
         }
 
     def made(self, record: str) -> list[str]:
-        """What stands beside this record, below the results folder."""
+        """The files or folders that this record belongs to, below the results folder."""
         stage, _, name = record.partition("/")
         if stage == "runs":
             place = Path(record)
@@ -173,7 +174,7 @@ class Recipes:
         return [f"{stage}/{name.removesuffix(provenance.SUFFIX)}{ending}" for ending in ENDINGS[stage]]
 
     def decoded(self, task: str) -> bool:
-        """Whether runs have predictions: outputs of this task are sentences."""
+        """Whether runs of this task have predictions, because its outputs are sentences."""
         return "output" in declarations(f"kinds.{self.configuration.declared('tasks', task)['KIND']}")["COLUMNS"]
 
     def split(self, task: str) -> Job:
@@ -197,12 +198,15 @@ class Recipes:
         return job(name, self.recipe(record), [f"results/tables/{name}.csv"], record, f"figure {name}")
 
     def record(self, path: str) -> dict[str, Any] | None:
-        """The record there, if it vouches for itself."""
+        """The record at this path; None if there is none, or if it was damaged or edited."""
         return provenance.vouched(self.results / path)
 
     def outdated(self, path: str) -> str | None:
-        """Why what this record stands for is not what today's recipe makes of what is there: empty if the reason is another
-        record's. None if it is, and where there is nothing: what is missing, Snakemake misses, but not below what is forced."""
+        """Why the result of this record must be made again; empty if the reason is reported for another record.
+
+        None if the result is up to date, and also if it is missing: Snakemake itself makes missing files, unless they are below
+        a forced one.
+        """
         record, recipe = self.record(path), self.recipe(path)
         if record is None and any((self.results / name).exists() for name in (path, *self.made(path))):
             return "no record vouches for what is there"
@@ -221,15 +225,15 @@ class Recipes:
         return f"{other[0]} is no longer what it was made of" if other else None
 
     def altered(self, path: str) -> list[str]:
-        """Raw files that are no longer as published, and as when this record's result was made of them: they are fetched anew."""
+        """Raw files that no longer match their published checksum or this record. They must be downloaded again."""
         inputs = (self.record(path) or {"inputs": {}})["inputs"]
         raw = {name: digest for name, digest in inputs.items() if name.startswith("raw/") and _published(*name.split("/")[1:])}
         return [f"results/{name}" for name, digest in raw.items() if self._now(name, path) not in (None, digest)]
 
     def _now(self, name: str, record: str) -> str | None:
-        """Digest of a file, or of a split's content, by the record that stands for it; None if none vouches for it."""
+        """Today's digest of a file, or of a split's content, according to its record; None if no valid record has it."""
         if name.startswith("raw/"):
-            # Downloads have no record: one that is newer than what was made of it is looked at.
+            # Downloads have no record. A download is hashed only if it is newer than the result that was made from it.
             path = self.results / name
             newer = path.is_file() and path.stat().st_mtime_ns > (self.results / record).stat().st_mtime_ns
             return files.sha256(path) if newer else None
@@ -247,5 +251,5 @@ def _published(dataset: str, name: str) -> str | None:
 
 
 def content_of(dataset: str, name: str) -> str:
-    """What a download must be: its published checksum; where there is none, what the code that fetches it gives."""
+    """What identifies a download: its published checksum or, without one, the fingerprint of the code that fetches it."""
     return _published(dataset, name) or code("stages.download", f"datasets.{dataset}")["fingerprint"]

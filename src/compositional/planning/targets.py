@@ -1,4 +1,4 @@
-"""Which runs a call asks for, by its targets."""
+"""Which runs a call needs, according to its targets."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from compositional.configuration.messages import ConfigurationError
 from compositional.planning.packs import read
 from compositional.runs import Run, figure_runs
 
-OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures under `archive:` in the configuration
-A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # of each stage, to ask for instead of a bare name
+OF_ALL = ("manifest.json", "archive.zip", "report.html")  # made of all figures selected by `archive:` in the configuration
+A_FILE = {"runs": "/metrics.csv", "figures": ".pdf", "tables": ".csv"}  # by stage: what to add to a name to request a file
 
 
 def targets(arguments: list[str]) -> list[str]:
-    """The results among the words of a command line: all that it asks for, or none. The rule of a pack asks for its runs.
+    """The results that a command line requests; none if it names no target. The rule of a pack stands for the pack's runs.
 
-    A word that is not meant as a target changes which runs share a pack, never a result. The command line of another program
-    that uses Snakemake says nothing.
+    If a word is mistaken for a target, it only changes which runs share a pack, never a result. The command lines of other
+    programs that use Snakemake are ignored.
     """
     program, *words = arguments
     found = [os.path.normpath(word) for word in words] if "snakemake" in program else []
@@ -31,10 +31,10 @@ def targets(arguments: list[str]) -> list[str]:
 
 
 def wanted_runs(configuration: Configuration, asked: Collection[str]) -> dict[Run, frozenset[str]]:
-    """The runs that targets need, each with the targets that need it; all runs if there is no target.
+    """The runs that targets need, each with the targets that need it; all runs if there are no targets.
 
     Raises:
-        ConfigurationError, ValueError: a download, split, run or figure that is asked for cannot be made.
+        ConfigurationError, ValueError: a requested download, split, run or figure cannot be made.
     """
     wanted: dict[Run, set[str]] = defaultdict(set)
     figures = configuration.figures
@@ -64,7 +64,7 @@ def wanted_runs(configuration: Configuration, asked: Collection[str]) -> dict[Ru
     for name in needed:
         for run in figure_runs(figures[name]):
             wanted[run].add(name)
-    # Tasks that are built from runs need these too.
+    # A run whose task is built from earlier runs needs those, too.
     pending = list(wanted)
     while pending:
         run = pending.pop()

@@ -1,7 +1,7 @@
-"""Where stores keep finished runs, by what these depend on. Without tensors: Snakemake's own process asks whether a run is there.
+"""Names of finished runs in stores. This module needs no tensors, because Snakemake's own process checks whether a run is stored.
 
-An entry is at entries/<plan>/<device>-<key>.safetensors. The plan is what configuration and code say of a run before there is any
-data; the key is the digest of all that determines its bytes.
+An entry is at entries/<plan>/<device>-<key>.safetensors. The plan is the digest of what configuration and code determine of a run
+before there is any data. The key is the digest of everything that determines the bytes of the run.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ PLANNED = ("family", "code", "lambda", "seed")
 
 
 def stores(shared: str | None, results: Path = Path("results")) -> list[Path]:
-    """The stores of a build in the order in which they are asked: the shared one, if there is one, and its own."""
+    """The stores of a build in search order: the shared one, if there is one, then its own."""
     return [*([Path(shared).expanduser()] if shared else []), results / "store"]
 
 
 def plan_of(identity: dict[str, Any]) -> str:
-    """Digest of what configuration and code say of a run."""
+    """Digest of what configuration and code determine of a run."""
     return files.digest({key: identity[key] for key in PLANNED})
 
 
 def name_of(identity: dict[str, Any]) -> str:
-    """Of the entry of a run, below entries/."""
+    """Name of a run's entry below entries/."""
     return f"{plan_of(identity)}/{identity['device']}-{files.digest(identity)}"
 
 
 def entries(folders: Iterable[Path], plan: str = "*", device: str = "auto") -> Iterator[Path]:
-    """The entries of stores, each run's first alone; of a plan, and made on a device, or on any (auto)."""
+    """The entries of several stores, only the first one of each run; of one plan and one device, or of any ("*", "auto")."""
     pattern = f"{plan}/{'[!.]' if device == 'auto' else device + '-'}*.safetensors"
     found: dict[str, Path] = {}
     for folder in folders:
@@ -41,6 +41,6 @@ def entries(folders: Iterable[Path], plan: str = "*", device: str = "auto") -> I
 
 
 def stored(folders: Iterable[Path], planned: Iterable[dict[str, Any]], device: str) -> bool:
-    """Whether stores seem to have all of these runs, by what is known of them before there is any data."""
+    """Whether stores seem to have all of these runs, judged by what is known before there is any data."""
     folders = [*folders]
     return all(any(entries(folders, plan_of(of_run), device)) for of_run in planned)

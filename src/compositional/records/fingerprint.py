@@ -1,8 +1,8 @@
-"""Fingerprints of code: what a module does, together with every module of the project that it imports.
+"""Fingerprints of code: of a module together with every module of the project that it imports.
 
-A fingerprint changes when, and only when, the code does: comments, docstrings, descriptions of options and layout do not count,
-and neither do modules that are not imported. It is the same in every version of Python: jobs in environments of their own may
-have another than the build, and an upgrade trains nothing again.
+A fingerprint changes if and only if the code does. Comments, docstrings, descriptions of options, layout, and modules that are
+not imported have no effect. It is the same in every version of Python: jobs may use another version than the build (in
+environments of their own), and an upgrade trains nothing again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 from compositional.plugins import PACKAGE, module_path, parsed
 
-# Libraries that read, write and fetch, and compute nothing: another version of them gives the same numbers.
+# Libraries that only read, write or download: another version of them gives the same numbers.
 FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # where the package has another name
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
 
 def _take_out_documentation(nodes: list[ast.AST]) -> None:
-    """Docstrings, and what describes an option beside its default; nodes: all of a tree."""
+    """Remove docstrings and the descriptions of options. nodes: all nodes of a tree."""
     for node in nodes:
         if isinstance(node, ast.Dict):
             names = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
@@ -39,16 +39,16 @@ def _take_out_documentation(nodes: list[ast.AST]) -> None:
 
 
 def _dump(node: object) -> str:
-    """Like ast.dump, which differs between versions of Python: newer ones have fields that stay empty."""
+    """Like ast.dump, but equal in all versions of Python, of which newer ones have additional empty fields."""
     if isinstance(node, list):
         return f"[{', '.join(map(_dump, node))}]"
     if not isinstance(node, ast.AST):
-        return ascii(node)  # which characters repr escapes differs, too
+        return ascii(node)  # the characters that repr escapes also depend on the version
     fields = []
     for name in node._fields:
         value = getattr(node, name, None)
         if isinstance(node, ast.JoinedStr):
-            # The text of an f-string comes in different pieces; in single characters it is the same.
+            # Versions of Python cut the text of an f-string into different pieces; single characters are the same in all.
             parts = [str(part.value) if isinstance(part, ast.Constant) else [part] for part in node.values]
             fields.append(f"values={_dump([*chain.from_iterable(parts)])}")
         elif value is not None and value != []:
@@ -57,7 +57,7 @@ def _dump(node: object) -> str:
 
 
 def _imports(nodes: list[ast.AST], path: Path, root: Path) -> set[str]:
-    """Full names of all that the module at `path` imports; of "from a import b" both a and a.b. nodes: all of its tree."""
+    """Full names of all imports of the module at `path`; "from a import b" gives a and a.b. nodes: all nodes of its tree."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -70,7 +70,7 @@ def _imports(nodes: list[ast.AST], path: Path, root: Path) -> set[str]:
 
 
 def _files(names: set[str], root: Path) -> set[Path]:
-    """Project files among these imports, with the __init__ files of their packages."""
+    """Project files among these imports, and the __init__ files of their packages."""
     found: set[Path] = set()
     for name in names:
         parts = name.split(".")
@@ -84,7 +84,7 @@ def _files(names: set[str], root: Path) -> set[Path]:
 
 @cache
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]:
-    """Digest of a file's code, the project files and the libraries that it imports."""
+    """Digest of a file's code, and the project files and libraries that it imports."""
     tree = parsed(path)
     nodes = list(ast.walk(tree))
     _take_out_documentation(nodes)
@@ -95,8 +95,8 @@ def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]
 
 @cache
 def behind(*sources: Path, root: Path = PACKAGE) -> tuple[dict[Path, str], frozenset[str]]:
-    """`sources` and all that they import from the package folder `root`, transitively, each with the digest of its code; and
-    the libraries that these import."""
+    """`sources` and everything that they import from the package folder `root`, directly or not, each with the digest of its
+    code; and the libraries that all of these import."""
     seen: dict[Path, str] = {}
     libraries: set[str] = set()
     pending = list(sources)
@@ -111,8 +111,8 @@ def behind(*sources: Path, root: Path = PACKAGE) -> tuple[dict[Path, str], froze
 
 @cache
 def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
-    """sha256 over the code of `sources` and of all they import from the package folder `root`, transitively."""
-    # Names, not places: the same code in another folder has the same fingerprint.
+    """sha256 of the code of `sources` and of everything that they import from the package folder `root`, directly or not."""
+    # Only names relative to `root` are hashed: the same code in another folder has the same fingerprint.
     lines = sorted(
         f"{path.name if root not in path.parents else path.relative_to(root)} {digest}"
         for path, digest in behind(*sources, root=root)[0].items()
@@ -122,7 +122,7 @@ def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
 
 @cache
 def _version(library: str) -> str | None:
-    """As installed, without what names a build ("+cpu"); None if it is not."""
+    """The installed version without the name of its build ("+cpu"); None if the library is not installed."""
     try:
         return metadata.version(DISTRIBUTIONS.get(library, library)).split("+")[0]
     except metadata.PackageNotFoundError:
@@ -131,8 +131,8 @@ def _version(library: str) -> str | None:
 
 @cache
 def code(*modules: str) -> dict[str, Any]:
-    """What modules, such as "models.cnn", compute with, for recipes and records: the modules, their `fingerprint`, and the
-    versions of the `libraries` that they and what they import use. Libraries that only read and write do not count."""
+    """The code of modules such as "models.cnn", for recipes and records: the modules, their `fingerprint`, and the versions of
+    the `libraries` that they use directly or through imports. Libraries that only read and write are left out."""
     paths = [module_path(name) for name in modules]
     libraries = {name: _version(name) for name in sorted(behind(*paths)[1] - FILES_ONLY)}
     return {"modules": list(modules), "fingerprint": fingerprint(*paths), "libraries": libraries}

@@ -1,8 +1,8 @@
-"""Files that were damaged after they were made, found by the records beside them (compositional.records.provenance).
+"""Find files that were damaged after they were made, by comparing them with their records (compositional.records.provenance).
 
-A record is written after the files that it stands for. So a file that is newer than its record was touched since: every call
-looks at such files, and makes again what has changed. What changes without a new time (a failing disk) is found when a job reads
-the file, or when the manifest is made.
+A record is written after the files that it describes. A file that is newer than its record was therefore touched later. Every
+call checks such files, and makes them again if their content changed. Damage that leaves the modification time unchanged (a
+failing disk) is found when a job reads the file, or when the manifest is made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compositional.records.places import record_beside
 
 
 class DamagedFileError(ValueError):
-    """A file is not what its record says."""
+    """A file does not match its record."""
 
 
 def _altered(file: Path, digest: str) -> bool:
@@ -25,10 +25,10 @@ def _altered(file: Path, digest: str) -> bool:
 
 
 def damaged(path: Path, record: dict[str, Any], everything: bool = False) -> list[Path]:
-    """Files that are not what the record at `path` says. One that is gone counts inside a folder that is there: others are made
-    again when they are needed.
+    """Files that do not match the record at `path`. A missing file counts only inside an existing folder: others are made again
+    when they are needed.
 
-    everything: check all files, not only those that are newer than the record; all must be there.
+    everything: check all files, not only those that are newer than the record; missing files then count, too.
     """
     found, written = [], path.stat().st_mtime_ns
     for name, digest in record["files"].items():
@@ -46,7 +46,7 @@ def verify(path: Path) -> None:
     """Check a file, or all files of a folder, that a job is about to read.
 
     Raises:
-        DamagedFileError: it is not what the record beside it says. The next call then makes it again.
+        DamagedFileError: a file does not match its record. The next call then makes it again.
     """
     place = record_beside(path)
     record = provenance.vouched(place)
@@ -56,8 +56,8 @@ def verify(path: Path) -> None:
         file = place.parent / name
         if (file == path or path in file.parents) and _altered(file, digest):
             if file.is_file():
-                os.utime(file)  # newer than its record, so that the next call makes it again
+                os.utime(file)  # make it newer than its record, so that the next call makes it again
             raise DamagedFileError(
                 f"{file} was altered or damaged after it was made: its sha256 is not the one in {place}. "
-                "Call the same command again: it is made anew"
+                "Call the same command again to make it again"
             )

@@ -1,4 +1,4 @@
-"""The order of options, which JSON with sorted keys loses: of a figure's panels and lines, say."""
+"""Keep the order of options, such as a figure's panels and lines, which JSON with sorted keys loses."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def order_of(value: Any) -> list | None:
 
 
 def in_order(value: Any, order: list | None) -> Any:
-    """The same dictionaries with their keys in an `order_of`."""
+    """The same dictionaries with their keys sorted as `order_of` returned them."""
     return value if order is None else {key: in_order(value[key], own) for key, own in order}

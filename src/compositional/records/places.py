@@ -8,22 +8,22 @@ from typing import Any
 from compositional.records.provenance import RUN_RECORDS, SUFFIX
 from compositional.runs import Run
 
-STAGES = {"train": "run.json", "evaluate": "evaluation.json", "represent": "representation.json"}  # of packs, and their records
-ENDINGS = {"splits": ("",), "tables": (".csv",), "figures": (".pdf", ".png", ".rst")}  # of what stands beside other records
+STAGES = {"train": "run.json", "evaluate": "evaluation.json", "represent": "representation.json"}  # records, by stage
+ENDINGS = {"splits": ("",), "tables": (".csv",), "figures": (".pdf", ".png", ".rst")}  # other results: the files of one record
 
 
 def record_of_run(run: Run, name: str) -> str:
-    """Of a run, one of RUN_RECORDS."""
+    """The path of one of a run's RUN_RECORDS."""
     return f"runs/{run.path}/{name}"
 
 
 def record_of(kind: str, name: str) -> str:
-    """Of a split, table or figure, such as record_of("tables", "ablation")."""
+    """The path of the record of a split, table or figure, such as record_of("tables", "ablation")."""
     return f"{kind}/{name}{SUFFIX}"
 
 
 def record_beside(path: Path) -> Path:
-    """The record that stands for a result's file or folder, or for a file in such a folder."""
+    """The record that belongs to a result's file or folder, or to a file in such a folder."""
     for name, made in RUN_RECORDS.items():
         if path.name in (name, *made):
             return path.with_name(name)
@@ -32,7 +32,7 @@ def record_beside(path: Path) -> Path:
 
 
 def sources_of(recipe: dict[str, Any]) -> list[str]:
-    """The files that a table is made from by its recipe: of every run, or its tasks' folders if it shows their examples."""
+    """The files that a table is made from according to its recipe: files of every run, or the splits if it shows examples."""
     if recipe["sources"] == ["split"]:
         return [path.removesuffix(SUFFIX) for path in recipe["of"]]
     runs = dict.fromkeys(str(Path(path).parent) for path in recipe["of"])

@@ -1,11 +1,10 @@
-"""Where results come from: beside each result a record, in JSON, of all that made it.
+"""Records: a JSON file next to each result that says what it was made from and how.
 
-A run has run.json (training), evaluation.json and, where a figure asks for it, representation.json; splits, tables and figures
-have <name>.provenance.json. A record holds the parameters, the code's fingerprint, what went in, versions, machine and commit,
-and the sha256 of each file that it stands for.
-Each says of which recipe (compositional.planning.recipes) its result was made, and vouches for itself: `self` is the digest of
-the rest. Most of it is the same whenever the same thing is made again; what is not (VOLATILE) is kept out of what must have the
-same bytes.
+A run has run.json (training), evaluation.json and, if a figure needs it, representation.json. Splits, tables and figures have
+<name>.provenance.json. A record holds the parameters, the code's fingerprint, the digests of the inputs, versions, machine and
+commit, and the sha256 of each file that it describes. It also contains the recipe (compositional.planning.recipes) of its result,
+and vouches for itself: `self` is the digest of everything else in it. Most of a record is the same whenever the same result is
+made again. The rest (VOLATILE) is left out of everything that must have the same bytes.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from typing import Any
 from compositional import files
 from compositional.records import surroundings
 
-# What may differ between two records of the same bytes: when, how fast, with which other runs in one process, and at which commit
-# around the same code.
+# Keys that may differ between two records of the same bytes: time, speed, the other runs in the process, and the commit, which
+# may change without changing this code.
 VOLATILE = ("finished", "pack", "self", "source", "wall_seconds")
 SUFFIX = ".provenance.json"
-# The records in a run's folder, and the files that each stands for.
+# The records in a run's folder, and the files that each describes.
 RUN_RECORDS = {
     "run.json": ("weights.safetensors", "history.csv"),
     "evaluation.json": ("metrics.csv", "predictions.csv"),
     "representation.json": ("representations.csv", "activations.safetensors", "vectors.csv"),
 }
 PACKAGES = ("datasets", "matplotlib", "numba", "numpy", "pandas", "safetensors", "scikit-learn", "scipy", "torch")
-SOURCE = "archived/source.json"  # in an unpacked archive: which commit its sources are
-ROOT = Path(__file__).parents[3]  # of the sources; results may be elsewhere
+SOURCE = "archived/source.json"  # in an unpacked archive: the commit of its sources
+ROOT = Path(__file__).parents[3]  # folder of the sources; results may be elsewhere
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that results depend on, without what names a build ("+cpu")."""
+    """Versions of Python and of the packages that results depend on, without the name of a build ("+cpu")."""
     return {"python": platform.python_version()} | {name: metadata.version(name).split("+")[0] for name in PACKAGES}
 
 
@@ -56,7 +55,7 @@ def processor() -> str:
 
 @cache
 def _asked() -> tuple[dict[str, Any], str]:
-    """What git says of the sources, and why it says nothing."""
+    """What git reports about the sources, and why it reports nothing."""
     try:
         if not Path(surroundings.git(ROOT, "rev-parse", "--show-toplevel").rstrip("\n")).samefile(ROOT):
             return {}, "the folder is a part of another repository"
@@ -69,13 +68,13 @@ def _asked() -> tuple[dict[str, Any], str]:
 
 
 def without_commit() -> str | None:
-    """Why records name no commit although the sources' folder has a .git; None where they do, or it has none."""
+    """Why records name no commit although the sources' folder has a .git; None if they name one, or if it has none."""
     return None if source() or not (ROOT / ".git").exists() else _asked()[1]
 
 
 @cache
 def source() -> dict[str, Any]:
-    """The commit of the sources, its date, and whether files were altered; empty where that is not known.
+    """The commit of the sources, its date, and whether files were altered; empty if this is unknown.
 
     In an unpacked archive: the commit that the archive was made from.
     """
@@ -90,12 +89,12 @@ def source() -> dict[str, Any]:
 
 
 def lasting(record: dict[str, Any]) -> dict[str, Any]:
-    """A record without what differs from one making of the same result to the next."""
+    """A record without the keys that differ each time the same result is made."""
     return {key: value for key, value in record.items() if key not in VOLATILE}
 
 
 def digests(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
-    """sha256 of files, and of all files in folders, by path below `folder`; hidden files are not ours."""
+    """sha256 of files, and of all files in folders, by path below `folder`. Hidden files are ignored: the project makes none."""
     found = {}
     for path in paths:
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -106,7 +105,7 @@ def digests(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
 
 
 def circumstances(seconds: float) -> dict[str, Any]:
-    """What every record says of versions, machine, commit and time."""
+    """The part about versions, machine, commit and time that every record has."""
     return {
         "versions": versions(),
         "source": source(),
@@ -116,7 +115,7 @@ def circumstances(seconds: float) -> dict[str, Any]:
 
 
 def write(path: Path, record: dict[str, Any], recipe: dict[str, Any], outputs: Iterable[Path]) -> None:
-    """Write the record of `outputs`, files or folders beside it, that were made as `recipe` says."""
+    """Write the record of `outputs`, which are files or folders next to it that were made by `recipe`."""
     whole = record | {"recipe": recipe, "recipe_digest": files.digest(recipe), "files": digests(path.parent, outputs)}
     whole.pop("self", None)
     files.write_json(path, whole | {"self": files.digest(whole)})
@@ -124,9 +123,9 @@ def write(path: Path, record: dict[str, Any], recipe: dict[str, Any], outputs: I
 
 @contextmanager
 def recording(path: Path, outputs: list[Path], recipe: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Write the record of what the block makes: `outputs`, files or folders beside the record.
+    """Write the record of what the block makes: `outputs`, which are files or folders next to the record.
 
-    The block may add to the dictionary that it gets. Where the block fails, no record is written.
+    The block may add to the dictionary that it gets. If the block fails, no record is written.
     """
     began = time.monotonic()
     record = {"code": recipe["code"]["fingerprint"]}
@@ -139,7 +138,7 @@ def read(path: Path) -> dict[str, Any]:
     """A record, or {} if there is none.
 
     Raises:
-        ValueError: the file is no record.
+        ValueError: the file is not a record.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -151,7 +150,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def vouched(path: Path) -> dict[str, Any] | None:
-    """A record that vouches for itself; None if there is none, or if it was damaged or edited, or is of an older kind."""
+    """A record that vouches for itself; None if it is missing, was damaged or edited, or has an older format."""
     try:
         record = read(path)
         own = record.pop("self")
@@ -161,7 +160,7 @@ def vouched(path: Path) -> dict[str, Any] | None:
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the records of many runs say together, for a table that is made from them."""
+    """The records of many runs in summary, for the record of a table that is made from them."""
 
     def distinct(key: str) -> list:
         values = {json.dumps(record[key], sort_keys=True): record[key] for record in records if key in record}
@@ -182,7 +181,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def environment(lock: Path) -> dict[str, Any]:
-    """Python's version and that of each package of a lock file, as installed (null: not installed)."""
+    """The installed versions of Python and of each package of a lock file (null: not installed)."""
     packages: dict[str, str | None] = {}
     for line in lock.read_text(encoding="utf-8").split():
         name = line.partition("==")[0]

@@ -1,9 +1,9 @@
-"""Finished runs and checkpoints, addressed by all that they depend on.
+"""Finished runs and checkpoints, addressed by everything that they depend on.
 
 A pack job asks the store first and trains only what is missing, so a job that failed, or whose list of runs changed, repeats
-nothing. Both are states of a run, from which today's code writes its files. An entry or a checkpoint is either whole (it matches
-its digest and its name) or counts as absent. Builds may share a store of finished runs: entries replace each other whole, and two
-that are made of one key are equal.
+nothing. Entries and checkpoints hold the state of a run, from which today's code writes the run's files. Each of them is either
+intact (it matches its digest and its name) or counts as absent. Builds may share a store of finished runs: entries are replaced
+atomically, and two entries with the same key are equal.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from compositional import files
 
 
 def _digest(text: str, tensors: dict[str, Tensor]) -> str:
-    """Of all that a file holds: what was altered on disk would be trained on."""
+    """Digest of everything in a file. Without it, training would continue from data that were altered on disk."""
     return hashlib.sha256(save(tensors, {"state": text})).hexdigest()
 
 
 class Store:
-    """Folders of finished runs (entries/), by their names (records.entries), and of runs in training (checkpoints/).
+    """Folders of finished runs (entries/), addressed by name (records.entries), and of runs in training (checkpoints/).
 
-    Finished runs are looked for in every folder, the first one first, and kept in the first one that can be written. The last
-    folder is the build's own: only there are runs in training.
+    Finished runs are searched for in all folders in order, and kept in the first one that can be written. The last folder belongs
+    to the build; only this one holds runs in training.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -39,13 +39,13 @@ class Store:
         return self.folders[-1] / "checkpoints" / f"{Path(name).name}.safetensors"
 
     def add(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> OSError | None:
-        """Keep a finished run, what JSON holds of it and its tensors, and drop its checkpoint.
+        """Keep a finished run, its JSON data and its tensors, and delete its checkpoint.
 
         Returns:
-            Why it is not in the first folder but in a later one.
+            Why the run is in a later folder instead of the first one; None if it is in the first.
 
         Raises:
-            OSError: none can be written.
+            OSError: no folder can be written.
         """
         refused = None
         for folder in self.folders:
@@ -60,15 +60,15 @@ class Store:
         return refused
 
     def load(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """A finished run; None if it is not there, or not what was kept."""
+        """A finished run; None if it is missing or damaged."""
         return next((found for folder in self.folders if (found := read(_entry(folder, name)))), None)
 
     def save_checkpoint(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Keep a run in training, replacing what was kept before."""
+        """Keep the state of a run in training, replacing its previous checkpoint."""
         _write(self._checkpoint(name), about, tensors)
 
     def load_checkpoint(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """The run as last kept; None if there is none, or it is not what was kept: then it is removed."""
+        """The last checkpoint of a run; None if it is missing or damaged. A damaged one is deleted."""
         found = read(self._checkpoint(name))
         if found is None:
             self._checkpoint(name).unlink(missing_ok=True)
@@ -82,12 +82,12 @@ def _entry(folder: Path, name: str) -> Path:
 def _write(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     text = json.dumps(about)
     with files.replacing(path) as temporary:
-        # save_file would give it a mode of its own: nobody else could read it.
+        # save_file would set its own permissions: no other user could read the file.
         temporary.write_bytes(save(tensors, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)}))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-    """What an entry or a checkpoint holds; None if it is not there, or not what was kept."""
+    """Content of an entry or a checkpoint; None if it is missing or damaged."""
     try:
         with safe_open(path, framework="pt") as stored:
             about = stored.metadata()

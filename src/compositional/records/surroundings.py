@@ -1,6 +1,6 @@
-"""What of the user's surroundings reaches a build: the one place that sets the environment of jobs and of calls of git.
+"""Which parts of the user's environment reach a build. Only this module sets the environment of jobs and of calls of git.
 
-What could change a result's bytes is not passed on. It needs no package: what checks an archive uses it, too.
+Anything that could change a result's bytes is removed. This module imports no package, because checking an archive uses it, too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
-# Names that begin so are not passed to jobs: variables that choose instructions, algorithms or precision of the libraries that
-# compute, or that change what Python, a shell, or a drawing does.
+# Variables whose names start like this are removed from the environment of jobs: they choose instructions, algorithms or
+# precision of numerical libraries, or change the behavior of Python, shells or plots.
 SHUT_OUT = (
     *("ATEN_", "BLIS_", "CUBLAS", "CUDNN_", "DNNL_", "FBGEMM_", "FLEXIBLAS", "GLIBC_TUNABLES", "GOTO_", "INTEL_ISA", "KMP_"),
     *("MKL_", "NPY_", "NUMBA_", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "OPENBLAS_", "TORCH"),
@@ -28,9 +28,9 @@ SET = {
     "MATPLOTLIBRC": os.devnull,
     "MPLBACKEND": "Agg",
 }
-PATHS = "COMPOSITIONAL_PYTHONPATH"  # folders that jobs' Python searches all the same, where a cluster needs some
+PATHS = "COMPOSITIONAL_PYTHONPATH"  # folders that jobs' Python searches in addition, if a cluster needs some
 DEVICES = "CUDA_VISIBLE_DEVICES"
-# Of git's settings, those that change what it answers here. What git ignores it goes on ignoring: no archive may hold that.
+# Settings of git that change its answers. What git ignores stays ignored: archives must not contain it.
 _GIT = (
     "log.showSignature=false",
     "core.fsmonitor=false",
@@ -40,32 +40,32 @@ _GIT = (
 
 
 def settle(environment: MutableMapping[str, str], root: Path) -> None:
-    """Make an environment that of jobs; root: the folder of the sources.
+    """Turn an environment into the environment of jobs. root: the folder of the sources.
 
-    Jobs import the package from there, installed or not, on this machine and on compute nodes, with this Python or the one that
-    is deployed for them.
+    Jobs import the package from `root`, whether it is installed or not: on this machine and on compute nodes, with this Python or
+    the one that is deployed for them.
     """
     for name in [name for name in environment if name.startswith(SHUT_OUT) and name not in KEPT]:
         del environment[name]
     python = [str(Path(sys.executable).parent), environment.get("PATH", "")]
     environment.update(SET)
     environment.update(
-        # By its name in the environment: as text of a rule, a folder that is moved would be other code for Snakemake.
+        # Rules refer to this variable: with the path in their text, a moved folder would be changed code for Snakemake.
         COMPOSITIONAL_SCRIPTS=str(root / "workflow" / "scripts"),
         PYTHONPATH=os.pathsep.join(filter(None, [str(root / "src"), environment.get(PATHS)])),
         PATH=os.pathsep.join(filter(None, python)),
     )
-    # Schedulers have words for "none", such as NoDevFiles; no library takes them for a device.
+    # Schedulers have words for "no device", such as NoDevFiles, which libraries do not understand.
     if not re.match(r"-?\d|GPU-|MIG-|$", environment.get(DEVICES, "")):
         environment[DEVICES] = ""
 
 
 def git(folder: Path, *words: str) -> str:
-    """What git answers in a folder, whatever a hook exports or the user's settings say.
+    """The output of git in a folder, independent of exported hooks' variables and the user's settings.
 
     Raises:
-        OSError: there is no git.
-        subprocess.CalledProcessError: its `stderr` says why there is no answer.
+        OSError: git is not installed.
+        subprocess.CalledProcessError: git failed; its `stderr` says why.
     """
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
@@ -84,7 +84,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def cores(system: Path = Path("/")) -> int:
-    """CPU cores that this process may keep busy: those it may run on, or what a container's quota (cgroup v1 or v2) leaves.
+    """CPU cores that this process may use: those that it may run on, or fewer if a container has a quota (cgroup v1 or v2).
 
     system: where /proc and /sys are.
     """
@@ -97,7 +97,7 @@ def cores(system: Path = Path("/")) -> int:
         if controllers and "cpu" not in controllers.split(","):
             continue
         mounted = system / "sys/fs/cgroup" / ("cpu" if controllers else "")
-        # A container may see its own group as the root, or by its name outside, which is not there.
+        # A container may see its own group as the root, or under its name outside, which does not exist inside.
         for path in (Path(group.lstrip("/")), *Path(group.lstrip("/")).parents):
             try:
                 if controllers:
@@ -108,6 +108,6 @@ def cores(system: Path = Path("/")) -> int:
                     quota, period = (mounted / path / "cpu.max").read_text(encoding="utf-8").split()
                 if float(quota) > 0:
                     quotas.append(float(quota) / float(period))
-            except (OSError, ValueError):  # "max" is no number
+            except (OSError, ValueError):  # the value "max" is not a number
                 continue
     return max(1, math.floor(min(quotas)))

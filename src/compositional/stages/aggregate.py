@@ -1,4 +1,4 @@
-"""Stage aggregate: many runs in one tidy table."""
+"""Stage aggregate: collect many runs in one tidy table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compositional.tables.shared.reading import RUN
 
 
 class MixedError(ValueError):
-    """Runs of one table differ in what must be equal."""
+    """Runs of one table differ in something that must be equal."""
 
 
 def perform(content: dict[str, Any], log: TextIO) -> None:
-    """Make a table and its record as a recipe file tells."""
+    """Make the table of a recipe file, and its record."""
     recipe, results = content["recipe"], Path("results")
     table = results / "tables" / f"{recipe['figure']}.csv"
     sources = [results / path for path in sources_of(recipe)]
@@ -33,10 +33,10 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 
 
 def _check_devices(records: list[dict[str, Any]]) -> None:
-    """Refuse runs of different devices; in all else their recipes agree.
+    """Refuse a mixture of devices. The recipes guarantee that the runs agree in everything else.
 
     Raises:
-        MixedError: naming them.
+        MixedError: runs were trained on different devices; the message names some of them.
     """
     runs: dict[str, list[str]] = defaultdict(list)
     for record in records:
@@ -44,20 +44,20 @@ def _check_devices(records: list[dict[str, Any]]) -> None:
     if len(runs) > 1:
         named = [f"on {device} {', '.join(of[:3])}{' ...' if len(of) > 3 else ''}" for device, of in sorted(runs.items())]
         raise MixedError(
-            f"runs were trained on different devices: {'; '.join(named)}. No table is made of both. Set device: {min(runs)} (or "
-            "another of these) in the configuration: what was trained elsewhere is then trained again"
+            f"runs were trained on different devices: {'; '.join(named)}. A table must not mix them. Set device: {min(runs)} (or "
+            "another of these) in the configuration: runs of other devices are then trained again"
         )
 
 
 def aggregate(sources: list[Path], destination: Path) -> None:
-    """Collect what runs left: task, model, regularizer, lambda, seed, (step,) split, metric, value.
+    """Collect the results of runs: task, model, regularizer, lambda, seed, (step,) split, metric, value.
 
     Args:
-        sources: one or several files in each run's folder, or folders of tasks. Of those with a reader in `compositional.tables`
-            it makes the rows; of others, CSV files, all with the same columns, they are taken as they are.
+        sources: one or several files from each run's folder, or folders of tasks. If `compositional.tables` has a reader for a
+            file, the reader makes the rows. Otherwise the files are CSV files with the same columns, and their rows are copied.
 
     Raises:
-        FileNotFoundError: a run of the grid is missing; all missing runs are named.
+        FileNotFoundError: runs of the grid are missing; the message names all of them.
         ValueError: files have different columns.
     """
     if missing := [str(path) for path in sources if not path.exists()]:
@@ -82,7 +82,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
 
 
 def _as_they_are(paths: dict[Run, Path]) -> tuple[tuple[str, ...], list[tuple]]:
-    """Columns and rows of CSV files, each row with its run before it."""
+    """Columns and rows of CSV files; the run comes first in each row."""
     columns: tuple[str, ...] = ()
     rows: list[tuple] = []
     for run, path in paths.items():

@@ -1,11 +1,12 @@
-"""Raw files from the first source that has them: a mirror folder, the Hugging Face hub, a URL. Checked, always.
+"""Get raw files from the first source that has them: a mirror folder, the Hugging Face hub, or a URL. They are always checked.
 
 A dataset module lists its canonical files in FILES: {name: {"sha256" and "bytes": of the file as stored here, "mirror": path in
-a mirror folder, "url": address}}. Instead of "sha256", "git_blob" where only that is published; "sha256": None where nothing is
-(then the file must stay what was fetched first, by name.sha256 beside it); no "bytes" where the size is not known; "url": None
-where there is no address; "when": options of a task without which it does not need the file. Sources may hold a file compressed
-with gzip or xz (by its ending). For the hub, the module has a function from_hub(name) that rebuilds the canonical bytes from a
-pinned REVISION; where the address gives an archive, extract(name, payload) takes the file out of it.
+a mirror folder, "url": address}}. There are these variants: "git_blob" instead of "sha256" if only that is published; "sha256":
+None if no checksum is published (then the file must stay what was fetched first, which name.sha256 next to it records); no
+"bytes" if the size is unknown; "url": None if there is no address; "when": options of a task without which it does not need the
+file. Sources may hold a file that is compressed with gzip or xz, as its suffix shows. If the hub has the data, the module has a
+function from_hub(name) that rebuilds the canonical bytes from a pinned REVISION. If the address gives an archive, extract(name,
+payload) extracts the file from it.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from compositional import files, plugins
 from compositional.datasets import Dataset
 
 MIRROR_VARIABLE = "COMPOSITIONAL_MIRROR"
-TIMEOUT_SECONDS = 60  # without a byte
-LONGEST_SECONDS = 6 * 3600  # of one file
-LARGEST_BYTES = 4 * 2**30  # of an archive, and of a file whose size is not declared; the largest here is below 1 GiB
+TIMEOUT_SECONDS = 60  # without receiving a byte
+LONGEST_SECONDS = 6 * 3600  # for one file
+LARGEST_BYTES = 4 * 2**30  # for an archive, and for a file of undeclared size; the largest file here is smaller than 1 GiB
 ATTEMPTS, PAUSE_SECONDS = 3, 2.0
 
 
 class DownloadError(RuntimeError):
-    """No source gave the file; the message says which failed how, and what to do."""
+    """No source gave the file; the message says how each one failed, and what to do."""
 
 
 def _described(dataset: str) -> Dataset:
@@ -39,13 +40,13 @@ def _described(dataset: str) -> Dataset:
 
 
 def _largest(entry: dict, stored: str = "") -> int:
-    """How many bytes a file may have, where it is stored under the name `stored`: compressed, noise grows a little."""
+    """The largest size that a file stored as `stored` may have. Compressing noise makes it slightly larger."""
     size = entry.get("bytes", LARGEST_BYTES)
     return size + size // 100 + 1000 if stored.endswith((".gz", ".xz")) else size
 
 
 def _unpack(payload: bytes, name: str, largest: int) -> bytes:
-    """The file itself, where `name` says that it is compressed."""
+    """The file itself, decompressed if the suffix of `name` requires it."""
     try:
         if name.endswith(".gz"):
             with gzip.GzipFile(fileobj=io.BytesIO(payload)) as packed:
@@ -88,11 +89,11 @@ def _from_url(dataset: str, name: str, entry: dict) -> bytes:
 
 
 def received(url: str, largest: int = LARGEST_BYTES) -> bytes:
-    """What an address gives. Where the network or the server fails, what is missing is asked for again, a few times in a row.
+    """Download an address. If the network or the server fails, the missing part is requested again, a few times in a row.
 
     Raises:
-        requests.RequestException: it gave nothing more.
-        ValueError: more than `largest` bytes, or slower than LONGEST_SECONDS.
+        requests.RequestException: the last attempts brought nothing more.
+        ValueError: more than `largest` bytes, or longer than LONGEST_SECONDS.
     """
     import requests
 
@@ -109,16 +110,16 @@ def received(url: str, largest: int = LARGEST_BYTES) -> bytes:
         ) as error:
             answer = 500 if error.response is None else error.response.status_code
             failed = 1 if len(content) > most else failed + 1
-            if failed == ATTEMPTS or (answer < 500 and answer not in (416, 429)):  # what is not there does not come by asking
+            if failed == ATTEMPTS or (answer < 500 and answer not in (416, 429)):  # trying again would not help
                 raise
         most = max(most, len(content))
         time.sleep(PAUSE_SECONDS)
 
 
 def _receive(url: str, content: bytearray, about: dict[str, Any], largest: int) -> None:
-    """Append to `content` what is missing of a file, or take the file from its beginning where it may be another one by now.
+    """Append the missing part of a file to `content`, or fetch the file from its start if it may have changed on the server.
 
-    about: "until" when, and, as far as the server says it, which "version" of the file `content` is of.
+    about: the deadline ("until") and, if the server gives one, the "version" of the file that `content` belongs to.
     """
     import requests
 
@@ -126,7 +127,7 @@ def _receive(url: str, content: bytearray, about: dict[str, Any], largest: int) 
         content.clear()
     rest = {"Range": f"bytes={len(content)}-", "If-Range": about["version"]} if content else {}
     with requests.get(url, headers={"Accept-Encoding": "identity"} | rest, timeout=TIMEOUT_SECONDS, stream=True) as response:
-        if response.status_code in (200, 416):  # the whole; or no such part
+        if response.status_code in (200, 416):  # the complete file, or no such range
             content.clear()
         response.raise_for_status()
         tag = response.headers.get("ETag", "W/")
@@ -140,14 +141,14 @@ def _receive(url: str, content: bytearray, about: dict[str, Any], largest: int) 
 
 
 def _first(path: Path) -> Path:
-    """Where the checksum of the first fetch is, of a file of which none is published."""
+    """The file that keeps the checksum of the first fetch, for a download without a published checksum."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def _check(payload: bytes, entry: dict, path: Path) -> None:
-    """Raise ValueError unless a file is the one that its entry names, by sha256 or by the identity that git gives a file.
+    """Raise ValueError unless a file matches the sha256 or git blob digest of its entry.
 
-    Where nothing is published, it must be what was fetched first.
+    Without a published digest, the file must be the one that was fetched first.
     """
     digest = hashlib.sha256(payload).hexdigest()
     if "git_blob" in entry:
@@ -167,22 +168,22 @@ def verify(dataset: str, path: Path) -> None:
     """Check a file that was fetched before.
 
     Raises:
-        ValueError: it is not what was published, or fetched at first. It is removed, so that the next call fetches it anew.
+        ValueError: it is not the published file, or not the one fetched first. It is removed, so the next call fetches it again.
     """
     try:
         _check(path.read_bytes(), _described(dataset).FILES[path.name], path)
     except ValueError as error:
         path.unlink()
         raise ValueError(
-            f"{path} was altered or damaged after it was fetched ({error}). Call the same command again: it is fetched anew"
+            f"{path} was altered or damaged after it was fetched ({error}). Call the same command again to fetch it again"
         ) from error
 
 
 def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: str | None = None) -> str:
-    """Put one canonical file in its place and return the source that gave it.
+    """Put one canonical file in its place and return the name of the source that gave it.
 
     Args:
-        order: which of "mirror", "hub", "url" to try, in this order.
+        order: which of "mirror", "hub" and "url" to try, in this order.
         mirror: the mirror folder; the environment variable COMPOSITIONAL_MIRROR overrides it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Stage evaluate: metrics of many runs of one family in one process."""
+"""Stage evaluate: compute the metrics of many runs of one family in one process."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from compositional.training.problem import Problem, initial_weights, width_of
 
 METRICS_HEADER = ("split", "metric", "value")
 PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")
-PREDICTIONS = 200  # decoded test examples kept a run
+PREDICTIONS = 200  # decoded test examples kept per run
 
 
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
-    """Evaluate trained runs of one family together, as a recipe file tells: metrics.csv and, for sequence tasks, predictions.csv
-    in their folders.
+    """Evaluate the trained runs of a recipe file together. Writes metrics.csv and, for sequence tasks, predictions.csv in their
+    folders.
 
-    A diverged run has no accuracy and no predictions, since its last finite weights are no result: its values are "nan", its row
-    "diverged" is 1, and its predictions.csv has nothing but a header.
+    A diverged run has no accuracy and no predictions, because its last finite weights are not a result: its values are "nan", its
+    row "diverged" is 1, and its predictions.csv has only a header.
     """
     problem = load_problem(content, results, log)
     measured(content, problem, results, lambda weights, folders: _write(problem, weights, folders, log), log)
 
 
 def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
-    """What can be said of every run beyond loss and accuracy: by the model itself, or because the task's components are known."""
+    """Metrics beyond loss and accuracy, per run: those that the model defines itself, or those of known components."""
     own = problem.model.measure
     if own is None:
         found = _of_representations(problem, weights)
@@ -58,13 +58,13 @@ def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) 
 
 
 def _of_representations(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
-    """What is measured of every run's representations and, with `outputs`, of how these depend on known components."""
+    """Measures of every run's representations and, with `outputs`, of how the outputs depend on known components."""
     found = conjunctions.measure(problem, weights, outputs), smoothness.measure(problem, weights)
     return [one | other for one, other in zip(*found, strict=True)]
 
 
 def _untrained(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
-    """`_of_representations` of every run before training; runs that differ in lambda alone share theirs."""
+    """`_of_representations` of every run before training. Runs that differ only in lambda share one result."""
     seeds = [Run.of_folder(folder).seed for folder in folders]
     places = {seed: seeds.index(seed) for seed in seeds}
     rows = [*places.values()]
@@ -77,16 +77,16 @@ def _untrained(problem: Problem, weights: dict[str, Tensor], folders: list[Path]
 
 
 def _by_error_type(decoded: list[tuple[str, str, str]]) -> list[tuple[str, str, str, int, str]]:
-    """Rows of predictions.csv, sorted by what is wrong with them; right ones last."""
+    """Rows of predictions.csv, sorted by their type of error; correct ones come last."""
     types = [error_types.error_type(target, prediction) for _, target, prediction in decoded]
     rows = [(*row, int(found == "right"), found) for row, found in zip(decoded, types, strict=True)]
     return sorted(rows, key=lambda row: (row[3], error_types.ERROR_TYPES.index(row[4])))
 
 
 def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], log: TextIO) -> None:
-    """Measure runs that compute together; what `weights` holds beyond the folders is filling."""
+    """Measure runs that compute together. Rows of `weights` beyond the number of folders are padding."""
     lost = [json.loads((folder / "run.json").read_text(encoding="utf-8"))["status"] == "diverged" for folder in folders]
-    # By name: it decides no number, and an edit there measures nothing again.
+    # Imported by name, outside the fingerprint: it changes no number, so editing it must not evaluate everything again.
     import_module("compositional.training.guards").check_evaluation(problem, weights, lost[0])
     results = metrics.measure(problem, weights)
     for result, more in zip(results, _analyze(problem, weights, folders), strict=False):
@@ -103,7 +103,7 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
         if problem.about.get("decoding", {}).get("brackets"):
             rows.append(("test", *readings.best_recorded(folder / "history.csv")))
-        # What stands beside the accuracies: those that need no network, and what the model says of itself.
+        # Values to compare the accuracies with: references that need no network, and the model's description of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]
         rows += problem.model.describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
         if decoded is not None:

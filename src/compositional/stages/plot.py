@@ -1,4 +1,4 @@
-"""Stage plot: one figure as PDF and PNG, and its caption, from its table alone."""
+"""Stage plot: draw one figure as PDF and PNG, and write its caption, from its table alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from compositional.tables.shared.reading import read_table
 
 
 def perform(content: dict[str, Any], log: TextIO) -> None:
-    """Make a figure and its record as a recipe file tells."""
+    """Make the figure of a recipe file, and its record."""
     recipe, results = content["recipe"], Path("results")
     name, table = recipe["figure"], results / "tables" / f"{recipe['figure']}.csv"
     endings = {"pdf": ".pdf", "png": ".png", "caption": ".rst"}
@@ -39,11 +39,11 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 
 
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
-    """Draw with compositional.figures.<module>.draw(table, options) -> (figure, caption). The same table gives the same bytes."""
+    """Save what compositional.figures.<module>.draw(table, options) returns: (figure, caption). Equal tables give equal bytes."""
     integrity.verify(table)
     with drawn(module, read_table(table), options) as (figure, text), warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
-        # Time stamps and the library's name would make the bytes of equal figures differ.
+        # Time stamps and the library's name would give equal figures different bytes.
         for path, metadata in (
             (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),
             (png, {"Software": None}),
@@ -54,8 +54,8 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
                 except UserWarning as warning:
                     across, up = figure.get_size_inches()
                     raise ValueError(
-                        f"style: the words of this figure leave no room for its panels on a page of {across:.3g} x {up:.3g} "
-                        "inches; give `style` a larger width or height or a smaller size, or shorter words in `labels`"
+                        f"style: the text of this figure leaves no room for its panels on a page of {across:.3g} x {up:.3g} "
+                        "inches; give `style` a larger width or height or a smaller size, or shorten the words in `labels`"
                     ) from warning
     with files.replacing(caption) as temporary:
         temporary.write_text(text.strip() + "\n", encoding="utf-8")
@@ -63,9 +63,9 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
 
 @contextmanager
 def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator[tuple[Drawing, str]]:
-    """The figure and its caption, with the settings that it is to be saved with."""
+    """The figure and its caption, inside the settings that it must be saved with."""
     with plt.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()  # whatever a matplotlibrc of the user, or a style, says
+        matplotlib.rcdefaults()  # ignore the user's matplotlibrc and styles
         plt.rcParams.update(page.rc(options.get("style", {})))
         figure, text = plugins.load(Figure, f"figures.{module}").draw(table, options)
         page.fit(figure, options.get("style", {}))
@@ -74,6 +74,6 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
 
 
 def rendering() -> tuple[float, float | None]:
-    """How a figure that is `drawn` is saved: pixels per inch, and inches around what is cropped (None: the page as it is)."""
+    """How to save a `drawn` figure: pixels per inch, and the margin in inches around the cropped page (None: not cropped)."""
     cropped = plt.rcParams["savefig.bbox"] == "tight"
     return plt.rcParams["savefig.dpi"], plt.rcParams["savefig.pad_inches"] if cropped else None

@@ -26,11 +26,11 @@ from compositional.tables.shared.reading import read_table
 
 ROWS = 300  # of a figure's summary
 COLUMNS = 12
-EMBEDDED_BYTES = 2_000_000  # larger tables are named, not carried along
+EMBEDDED_BYTES = 2_000_000  # larger tables are named instead of embedded
 
 
 def _html(text: str) -> str:
-    """A caption's reStructuredText as HTML; it can't include files or raw HTML."""
+    """A caption's reStructuredText as HTML; it cannot include files or raw HTML."""
     settings = {"raw_enabled": False, "file_insertion_enabled": False, "report_level": 5, "halt_level": 5}
     return publish_parts(text, writer="html5", settings_overrides=settings)["body"]
 
@@ -40,7 +40,7 @@ def _data(path: Path, kind: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In words: "0.4 s", "35 s", "7 min 50 s", "2 h 3 min"."""
+    """A duration in words: "0.4 s", "35 s", "7 min 50 s", "2 h 3 min"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     seconds = round(seconds)
@@ -51,7 +51,7 @@ def duration(seconds: float) -> str:
 
 
 def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
-    """A tidy table's means over seeds with half the 95 % interval, at the last step: column names, rows, and what was left out.
+    """Means of a tidy table over seeds, ± half the 95 % interval, at the last step: column names, rows, and what was left out.
 
     Raises:
         KeyError: the table has no column metric or value.
@@ -86,11 +86,11 @@ def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
 
 
 def _points(record: dict[str, Any], table: Path, options: str) -> dict[str, Any]:
-    """Width and height of a figure, and its points with what is said of each where the pointer is on it."""
+    """Width and height of a figure, and its points with the text that is shown when the pointer is on them."""
     try:
         (width, height), found = hover.points(record["recipe"], table)
-    except Exception as error:  # whatever code draws it today: the picture is shown all the same
-        print(f"{table}: its points say nothing: {type(error).__name__}: {error}", file=sys.stderr)
+    except Exception as error:  # raised by any figure module, maybe newer than the picture, which is shown without its points
+        print(f"{table}: hovering over its points shows nothing: {type(error).__name__}: {error}", file=sys.stderr)
         return {"width": 1, "height": 1, "points": []}
     shown: dict[tuple[str, str], list[str]] = defaultdict(list)
     for point in found:
@@ -100,7 +100,7 @@ def _points(record: dict[str, Any], table: Path, options: str) -> dict[str, Any]
 
 
 def _figure(results: Path, name: str, figure: dict[str, Any], options: str, digest: str | None) -> dict[str, Any]:
-    """What the page shows of one figure; digest: of the recipe that it is to be made by."""
+    """What the page shows for one figure; digest: of the recipe that the figure should have been made by."""
     image, table = results / "figures" / f"{name}.png", results / "tables" / f"{name}.csv"
     shown: dict[str, Any] = dict.fromkeys(("image", "csv", "rows", "note"))
     shown |= {"name": name, "study": figure["study"], "command": f"snakemake {results}/figures/{name}.pdf {options}".strip()}
@@ -119,13 +119,13 @@ def _figure(results: Path, name: str, figure: dict[str, Any], options: str, dige
         shown["csv"] = _data(table, "text/csv")
     try:
         shown["columns"], shown["rows"], shown["note"] = summarize(read_table(table))
-    except (KeyError, TypeError) as error:  # a table of another form; the file itself is linked
+    except (KeyError, TypeError) as error:  # the table has another form; the page links to the file itself
         shown["note"] = f"no summary: {type(error).__name__} {error}"
     return shown
 
 
 def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[Run, float]]:
-    """Status of every run, by task, model and regularizer; the records of the runs that are there; and seconds that each took."""
+    """Status of every run, by task, model and regularizer; the records of existing runs; and the seconds that each run took."""
     groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs):
         groups[run.family].append(run)
@@ -158,8 +158,8 @@ def render(results: Path, recipe: dict[str, Any]) -> str:
 
     Args:
         results: the results folder.
-        recipe: `figures`, all that are configured, built or not, the `digests` of the recipes of those that are or will be built,
-            the effective `config`, and `options` of the call of Snakemake that builds this, to stand behind a target.
+        recipe: `figures` (all configured ones, built or not), the `digests` of the recipes of those that are or will be built,
+            the effective `config`, and the command-line `options` of this build, which are added to the commands on the page.
     """
     figures, options = recipe["figures"], recipe["options"]
     needed = {name: set(figure_runs(figure)) for name, figure in figures.items()}

@@ -1,4 +1,4 @@
-"""Stage represent: what the trained runs of one family represent, from their saved weights. No run is trained for it."""
+"""Stage represent: measure the representations of one family's trained runs from their saved weights. Nothing is trained."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ VECTORS_HEADER = ("representation", "item", "dimension", "value")
 
 
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
-    """Measure runs of one family together, as a recipe file tells. In each one's folder:
+    """Measure the runs of a recipe file together. Writes to each run's folder:
 
-    representations.csv    measures (compositional.evaluation.representations), their shuffled values beside them
-    activations.safetensors   every representation of the probe's items, (items, D), to compare runs by
-    vectors.csv            the vectors that pictures show: words, and the probe's items
+    representations.csv    measures (compositional.evaluation.representations), each with its value for shuffled items
+    activations.safetensors   every representation of the probe's items, (items, D), for comparing runs
+    vectors.csv            the vectors that figures show: words, and the probe's items
 
-    A diverged run has "nan" everywhere, since its last finite weights are no result.
+    A diverged run has "nan" everywhere, because its last finite weights are not a result.
     """
     problem = load_problem(content, results, log)
     split = results / "splits" / problem.task
@@ -37,7 +37,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
             _write(folder, findings)
             print(folder, f"{len(findings.measures)} measures", file=log)
 
-    # One thread, whatever the machine: sums in another order would have other last bits.
+    # Always one thread: sums in another order would have different last bits.
     torch.set_num_threads(1)
     with threadpool_limits(1):
         measured(content, problem, results, measure, log)

@@ -1,4 +1,4 @@
-"""Making a task: building its members, auditing them for overlap, writing them as Arrow with a description."""
+"""Stage split: build a task's members, audit them for overlap, and write them as Arrow with a description."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from compositional.records.places import record_of
 from compositional.stages import download
 from compositional.tasks import IN_DISTRIBUTION, Task
 
-# What a task says of itself and training does not look at. The rest says how examples are shown (canvas, distance, virtual
-# words): another value is other data, though the members are the same.
+# Parts of a task's description that training does not read. The other parts say how examples are shown to a model (canvas,
+# distance, virtual words), so other values of these are other data although the members are the same.
 _NOT_TRAINED_ON = {
     *("task", "dataset", "parameters", "audit", "items", "raw_sha256"),
     *("references", "decoding", "class_names"),  # of evaluation and figures
@@ -26,11 +26,11 @@ _NOT_TRAINED_ON = {
 
 
 class OverlapError(ValueError):
-    """A test set contains what was trained on."""
+    """A test set contains training examples."""
 
 
 def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
-    """One digest a row over the given columns."""
+    """One digest per row over the given columns."""
     values = [member.with_format("numpy" if column == "image" else None)[column][:] for column in columns]
     return [
         hashlib.sha256(b"\x1f".join(v.tobytes() if hasattr(v, "tobytes") else str(v).encode() for v in row)).digest()
@@ -39,16 +39,16 @@ def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
 
 
 def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Count, for every member that must be disjoint from training, its items that occur in training, and the distinct ones.
+    """Count the items of each disjoint member that occur in training, and the distinct ones among them.
 
-    The two shares differ where a member repeats items: of 200 draws from 162 inputs, nearly all can be known to training while
-    those that are known are 115 inputs.
+    The two shares differ if a member repeats items: of 200 draws from 162 inputs, almost all may occur in training although only
+    115 of the inputs do.
 
-    disjoint: columns to compare, members to compare with training and, where a task overlaps on purpose, the reason under
-    "by_design": then the count is stated and not refused.
+    disjoint: columns to compare, members to compare with training and, if a task overlaps on purpose, the reason under
+    "by_design": then the count is recorded and not refused.
 
     Raises:
-        OverlapError: items occur in training for no reason.
+        OverlapError: items occur in training without a declared reason.
     """
     counts = []
     for rule in disjoint:
@@ -67,10 +67,10 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
 
 
 def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
-    """Refuse what a task's `build` returns if it is not what `tasks/__init__.py` says.
+    """Refuse a result of a task's `build` that violates `tasks/__init__.py`.
 
     Raises:
-        ValueError: naming task, key, value and what is allowed.
+        ValueError: the message names task, key, value and what is allowed.
     """
     if not isinstance(members, DatasetDict) or "train" not in members:
         raise ValueError(
@@ -108,7 +108,7 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
 
 
 def perform(content: dict[str, Any], log: TextIO) -> None:
-    """Make a split and its record as a recipe file tells, in as many processes as the command line says last."""
+    """Make the split of a recipe file, and its record. The command line's last word is the number of processes."""
     recipe, results = content["recipe"], Path("results")
     task, raw = recipe["task"], results / "raw" / recipe["dataset"]
     folder = results / "splits" / task
@@ -145,18 +145,18 @@ def make_split(
     splits: Sequence[Path] = (),
     metrics: Sequence[Path] = (),
 ) -> None:
-    """Build a task and write it to `folder`: a DatasetDict on disk, and task.json beside it.
+    """Build a task and write it to `folder`: a DatasetDict on disk, with task.json in it.
 
     `raw` is the dataset's folder, of which the task reads `raw_files`; others may belong to other tasks. A task that declares
     PARALLEL may use `processes` processes.
 
-    task.json holds what models need to know of the task, its parameters, the audit, and digests of raw data and content.
-    A task that is built from others, and from runs, gets their folders and metrics (`splits`, `metrics`).
+    task.json holds the task's properties that models need, its parameters, the audit, and digests of raw data and content.
+    A task that is built from other tasks and runs gets their folders and metrics (`splits`, `metrics`).
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
-        ValueError: a raw file is not what was published, another task or a run's metrics are not what was made, or `build` does
-            not return what it must.
+        ValueError: a raw file, another task or a run's metrics were altered after they were made, or `build` returned something
+            that its contract does not allow.
     """
     implementation = plugins.load(Task, module)
     for name in raw_files:
@@ -180,6 +180,6 @@ def make_split(
     disable_progress_bars()
     with files.replacing_folder(folder) as temporary:
         for name, member in members.items():
-            member._fingerprint = content[name][:16]  # random otherwise, and written to disk
+            member._fingerprint = content[name][:16]  # this is written to disk, and is random by default
         members.save_to_disk(str(temporary))
         files.write_json(temporary / "task.json", about)

@@ -1,4 +1,4 @@
-"""Stage train: many runs of one family in one process, through the store."""
+"""Stage train: train many runs of one family in one process, using the store."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State, fresh_state, has_ended
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
-# What a run's record says of how it was made; with the state all that is needed to write it.
+# The part of a run's record about how it was made. With the state it is all that is needed to write the record.
 FACTS = ("device_name", "versions", "source", "wall_seconds", "finished")
 
 
 def _buffers_digest(problem: Problem, seed: int) -> dict[str, str]:
-    """What identifies a run's buffers, if it has any."""
+    """A digest that identifies a run's buffers, if it has any."""
     tensors = buffers(problem, seed)
     digest = hashlib.sha256(b"".join(name.encode() + tensors[name].numpy().tobytes() for name in sorted(tensors)))
     return {"buffers": digest.hexdigest()} if tensors else {}
 
 
 def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any], recipe: dict[str, Any]) -> None:
-    """A trained run's three files, the record last."""
+    """Write a trained run's three files, the record last."""
     weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
     named = {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()}
     with files.replacing(folder / "weights.safetensors") as temporary:
@@ -55,7 +55,7 @@ def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any],
 
 
 def _read(folder: Path, problem: Problem, identity: dict[str, Any]) -> tuple[State, dict[str, Any]] | None:
-    """The run in its folder, and the facts about it, if it has this identity and is whole."""
+    """The run in its folder and the facts about it, if it has this identity and is intact."""
     path = folder / "run.json"
     record = provenance.vouched(path)
     if record is None or any(record.get(key) != value for key, value in identity.items()):
@@ -74,7 +74,7 @@ def _read(folder: Path, problem: Problem, identity: dict[str, Any]) -> tuple[Sta
 
 
 def _number(text: str) -> int | float:
-    """As it was before it was written."""
+    """The number that was written as this text."""
     try:
         return int(text)
     except ValueError:
@@ -84,10 +84,11 @@ def _number(text: str) -> int | float:
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"), restore: bool = True) -> None:
     """Train the runs of a pack's recipe file together and write each one's files to its own folder.
 
-    A run that the store has, or its folder, is not trained again; its files are written by today's code in any case. A killed job
-    loses no more than `checkpoint_seconds` of training, beside what came since the last record.
+    A run that is in the store or in its folder is not trained again, but today's code always writes its files. A killed job loses
+    at most `checkpoint_seconds` of training, plus the steps since the last record.
 
-    restore: where the store seems to have all runs, claim no GPU. If one is missing or damaged after all, a second try trains it.
+    restore: if the store seems to have all runs, claim no GPU. If a run turns out to be missing or damaged, a second try trains
+        it.
     """
     told, shared = content["job"], {key: content["common"][key] for key in ("family", "code")}
     folders = stores(told["store"], results)
@@ -95,7 +96,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     planned = {run: shared | {"lambda": run.strength, "seed": run.seed} for run in recipes}
     restore = restore and stored(folders, planned.values(), told["device"])
     problem = load_problem(content | {"job": told | {"device": "cpu"}} if restore else content, results, log)
-    # With `auto`, finished runs of any device will do, but not mixed with new ones of this one: no table is made of both.
+    # With `auto`, finished runs of either device are accepted if all are of the same one: no table may mix devices.
     wish = told["device"] if restore else problem.device
     devices = ["cpu", "cuda"] if wish == "auto" else [wish]
     identities = {
@@ -110,14 +111,14 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
         _write(places[run], problem, state, identities[run] | about | facts, recipes[run])
 
     def keep(run: Run, state: State, facts: dict[str, Any]) -> None:
-        """In the store, and from there in its folder: without the optimizer's moments."""
+        """Put a run into the store and its folder, without the optimizer's moments."""
         about = {"state": state.described(), "facts": facts, "identity": identities[run]}
         if refused := kept.add(name_of(identities[run]), about, {"weights": state.tensors["weights"]}):
             print(f"{run.path} is in {kept.folders[-1]}, not in the shared store: {refused}", file=log)
         write(run, state, facts)
 
     def take(run: Run) -> bool:
-        """Whether the run was there; then it is in its folder now."""
+        """Whether the run existed; if so, its files are now in its folder."""
         for device in devices:
             identity = identities[run] | {"device": device}
             if entry := kept.load(name_of(identity)):
@@ -158,7 +159,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
                 keep(run, state, facts)
                 unsaved.remove(state)
         if time.monotonic() - saved >= content["job"]["checkpoint_seconds"]:
-            # Not the members alone: in a pack wider than the device computes, groups take turns.
+            # Save all unsaved runs, not only the members: in a pack wider than the device computes, groups take turns.
             for state in unsaved:
                 kept.save_checkpoint(name_of(identities[names[id(state)]]), state.described(), state.tensors)
             unsaved.clear()

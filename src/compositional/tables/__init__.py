@@ -1,6 +1,6 @@
-"""What readers make of runs' files that are no tables themselves. A reader is a module with what `Table` says.
+"""Readers: they make table rows from files of runs that are not tables. A reader is a module that defines what `Table` lists.
 
-CSV files of runs need none: a table takes their rows as they are.
+CSV files of runs need no reader: a table copies their rows.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from compositional.plugins import available, declarations
 
 @dataclass(frozen=True)
 class Table:
-    """What a module here defines; what has a default, where it needs that."""
+    """What a module of this folder defines. Fields with a default are optional."""
 
-    # The file of every run that it reads, such as "run.json"; or "split": the folders of tasks.
+    # The file of every run that it reads, such as "run.json"; or "split" for the folders of tasks.
     SOURCE: str
-    # collect(sources): rows, each the run (for "split": the name of the task) and a value per column. sources: a table's files
-    # by their run, or folders by their task; a row may depend on several.
+    # collect(sources): rows, each with the run (for "split": the name of the task) and one value per column. sources: the files
+    # by run, or the folders by task; a row may depend on several of them.
     collect: Callable[[dict[Any, Path]], Iterable[tuple]]
-    # Of its rows, after those that name the run or task.
+    # The columns of its rows, after those that name the run or task.
     COLUMNS: tuple[str, ...] = ("split", "metric", "value")
 
 
 def reader_of(source: str) -> str | None:
-    """The module here that makes rows of such a file, such as "tables.run" of "run.json"; None: there is none."""
+    """The module that reads such a file, for example "tables.run" for "run.json"; None if there is none."""
     modules = [f"tables.{name}" for name in available("tables")]
     return next((module for module in modules if declarations(module)["SOURCE"] == source), None)

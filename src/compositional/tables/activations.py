@@ -1,8 +1,8 @@
-"""How alike runs represent the same inputs, from their activations.safetensors: linear CKA of pairs of runs.
+"""How similarly runs represent the same inputs, from their activations.safetensors: linear CKA of pairs of runs.
 
-cka_between_seeds: with the other seeds of the same task, model, regularizer and lambda, the mean over them. cka_with_plain:
-with the plain run (lambda = 0) of the same seed, which starts from the same weights and sees the same batches: what the
-regularizer did to the representation. Pairs are of the runs that the figure asks for.
+cka_between_seeds: the mean over the other seeds of the same task, model, regularizer and lambda. cka_with_plain: CKA with the
+plain run (lambda = 0) of the same seed, which starts from the same weights and sees the same batches, so it shows what the
+regularizer did to the representation. Only runs of the figure's grids are compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _rows(name: str, metric: str, pairs: list[tuple[np.ndarray, np.ndarray]]) ->
 
 
 def collect(sources: dict[Run, Path]) -> Iterator[tuple[Run, str, str, float]]:
-    """Rows (run, split, metric, value). NaN for a run that diverged or is the only seed; partners that diverged are left out."""
+    """Rows (run, split, metric, value). NaN for a diverged run and for the only seed; diverged partners are left out."""
     shown = {run: load_file(path) for run, path in sources.items()}
     for run, own in shown.items():
         seeds = [other for other in shown if other != run and replace(other, seed=run.seed) == run]

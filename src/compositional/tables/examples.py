@@ -1,4 +1,4 @@
-"""Examples of image tasks as rows of a table, for figures that show data."""
+"""Examples of image tasks as rows of a table, for figures that show the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compositional.kinds import Kind
 
 SOURCE = "split"
 COLUMNS = ("split", "example", "label", "image", "about")
-EXAMPLES = 8  # of each label and split
+EXAMPLES = 8  # per label and split
 
 
 def encode(pixels: np.ndarray) -> str:
@@ -37,9 +37,9 @@ def decode(text: str) -> np.ndarray:
 
 
 def collect(sources: dict[str, Path]) -> Iterator[tuple]:
-    """The first examples of each label and split of a task of images, as a model sees them but for the scale of their values.
+    """The first examples of each label and split of an image task, as a model sees them except for the scaling of the values.
 
-    The column `about` holds, as JSON in a task's first row, its numbers of items and what its making verified.
+    In a task's first row, the column `about` holds, as JSON, the number of items and what was verified when the task was made.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""What a run cost, from its run.json: seconds of training and the number of steps taken.
+"""The cost of a run, from its run.json: seconds of training and the number of steps taken.
 
-Runs of one family train together; a run's seconds are its pack's divided by the number of runs in it, evaluation along the
-way not included. They depend on the machine, on what else it does, and on how many runs share a pack.
+Runs of one family train together: a run's seconds are those of its pack, without evaluation during training, divided by the
+number of runs in the pack. They depend on the machine, on its other load, and on how many runs share a pack.
 """
 
 from __future__ import annotations

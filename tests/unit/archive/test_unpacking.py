@@ -121,7 +121,7 @@ def test_what_the_manifest_does_not_name_or_describes_otherwise_is_refused(tmp_p
 @pytest.mark.parametrize("key", ["figures", "source", "environment", "raw", "runs", "artifacts", "records"])
 @pytest.mark.parametrize("value", [None, 3, "x", [3], {"a": 1}, {"a": {}}], ids=str)
 def test_a_manifest_of_another_form_stops_before_anything_is_made(tmp_path, key, value):
-    """Not after the hours of a rebuild, with which it can't be compared."""
+    """Not after the hours of a rebuild, with which it cannot be compared."""
     held = members() | {bundle.MANIFEST: files.json_bytes(manifest(**{key: value}))}
     assert_refused(write(tmp_path / "bad.zip", held), f"its manifest does not fit: its {key} have another form")
 

@@ -27,8 +27,8 @@ FIGURE = b"{studies: {s: {figures: {f: {grids: [{task: a}]}}}}, tasks: {t: {size
         (b"tasks: \x01\n", ": .*characters are not allowed"),
         (b"tasks: !unknown {}\n", ", line 1, column 8: could not determine a constructor"),
         (b"# one\n# \xe9\ntasks: {}\n", ", line 2: this is not UTF-8"),
-        (b"device: cpu\ndevice: cuda\n", ", line 2, column 1: the key 'device' stands in line 1 already"),
-        (b"tasks:\n  - a: {b: 1, c: 2, b: 1}\n", ", line 2, column 21: the key 'b' stands in line 2 already"),
+        (b"device: cpu\ndevice: cuda\n", ", line 2, column 1: the key 'device' is already in line 1"),
+        (b"tasks:\n  - a: {b: 1, c: 2, b: 1}\n", ", line 2, column 21: the key 'b' is already in line 2"),
         (b'models: {5: {}, "5": {}}\n', ", line 1, column 17: the key '5' stands"),
     ],
 )
@@ -63,14 +63,14 @@ BOMB = "a: &a {x: 1, y: 2}\n" + "".join(
         ('{"a": 0.1e-330}', ": 0.1e-330 is too small: it would be read as 0"),
         ("a: [1" + "0" * 5000 + "]\n", ": Exceeds the limit"),
         ("device:\tcpu\n", ", line 1, column 8: .*spaces"),
-        ("null: 1\n", ', line 1, column 1: YAML reads the bare key null as no text; write "null" in quotes'),
-        ("tasks: {true: {}}\n", ", line 1, column 9: YAML reads the bare key true as no text"),
-        ("tasks: &a {b: *a}\n", ", line 1, column 8: this is a part of itself"),
-        ("tasks: &a [[*a]]\n", ", line 1, column 8: this is a part of itself"),
-        (BOMB, ": with its aliases written out this has more than 1000000 entries"),
+        ("null: 1\n", ', line 1, column 1: YAML does not read the bare key null as text; write "null" in quotes'),
+        ("tasks: {true: {}}\n", ", line 1, column 9: YAML does not read the bare key true as text"),
+        ("tasks: &a {b: *a}\n", ", line 1, column 8: this contains itself"),
+        ("tasks: &a [[*a]]\n", ", line 1, column 8: this contains itself"),
+        (BOMB, ": with its aliases expanded this has more than 1000000 entries"),
         ("tasks: " + "[" * 5000 + "]" * 5000, ": this is nested too deeply"),
-        ('{"device": "cpu",\n\t"device": "cuda"}', ": the key 'device' stands twice in one object"),
-        ('{"tasks": {"a": {"b": 1, "b": 2}}}', ": the key 'b' stands twice in one object"),
+        ('{"device": "cpu",\n\t"device": "cuda"}', ": the key 'device' is twice in one object"),
+        ('{"tasks": {"a": {"b": 1, "b": 2}}}', ": the key 'b' is twice in one object"),
         ("[" * 100_000, ": "),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
     for content, name in ((b"device: cuda", "device"), (b"pack_size: {cpu: {t: 2}}", r"pack_size\.cpu\.t")):
         second.write_bytes(content)
         config_files.check([first], [second])
-        with pytest.raises(ConfigurationError, match=rf"^{name} is in .*a\.yaml and again in .*b\.yaml: leave it in one"):
+        with pytest.raises(ConfigurationError, match=rf"^{name} is in .*a\.yaml and again in .*b\.yaml: keep it in one"):
             config_files.check([first, second], [])
     wrong = [
         b"studies: 5",

@@ -32,7 +32,7 @@ def test_the_files_behind_configfile_are_found(words, files):
         (
             "broken.yaml",
             "a: [1\n",
-            "broken.yaml, line 2, column 1: did not find expected ',' or ']' (YAML: look at the indentation",
+            "broken.yaml, line 2, column 1: did not find expected ',' or ']' (YAML: check the indentation",
         ),
         ("list.yaml", "- 1\n", "list.yaml has no keys at its top level: write some (config/README.md)"),
         ("paper.yaml", None, "None"),

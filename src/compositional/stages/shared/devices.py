@@ -1,7 +1,7 @@
-"""Which device a job computes on, and which of a machine's GPUs is its own.
+"""The device that a job computes on, and which of a machine's GPUs it uses.
 
-Snakemake's resource gpu only counts. So jobs of one machine agree among themselves: each locks a file that stands for one GPU,
-and the operating system gives the lock back when the process ends, however it ends.
+Snakemake's resource gpu only counts. Jobs of one machine therefore agree among themselves: each locks a file that stands for one
+GPU. The operating system releases the lock when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ import torch
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _POLL_SECONDS = 0.5
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # names of settings in malloc.h
-_held: list[TextIO] = []  # an open file keeps its lock
+_held: list[TextIO] = []  # open files, which keep their locks
 
 
 def visible() -> list[str]:
-    """The GPUs that this process may use: those it was given, or else all of the machine."""
+    """The GPUs that this process may use: those assigned to it, or else all of the machine."""
     given = os.environ.get(VARIABLE)
     if given is None:
         return [str(index) for index in range(torch.cuda.device_count())]
     names = [name.strip() for name in given.split(",") if name.strip()]
-    # Indices end, by CUDA's rule, where one does not exist (-1 hides all). Of names PyTorch is not asked: it cannot count MIG
-    # instances without starting CUDA, which would then keep to the first.
+    # By CUDA's rule, a list of indices ends at the first one that does not exist (-1 hides all). Names are not checked with
+    # PyTorch: it cannot count MIG instances without starting CUDA, which would then use only the first one.
     return names if given[:1].isalpha() else names[: torch.cuda.device_count()]
 
 
 def claim(jobs_per_gpu: int) -> str | None:
-    """Keep one visible GPU until this process ends and hide the others; None if none is visible.
+    """Reserve one visible GPU until this process ends and hide the others; None if none is visible.
 
-    Must come before the first use of CUDA. Waits while every GPU has its `jobs_per_gpu` jobs. Jobs of the same user share the
-    locks, whichever folder they run in. Inside a Slurm job only that job's own processes do: between jobs Slurm decides, and
-    two of them may call different GPUs by the same number.
+    Call this before the first use of CUDA. It waits while every GPU has `jobs_per_gpu` jobs. All jobs of one user on a machine
+    share the locks, whichever folder they run in. Inside a Slurm job, only the processes of that job share them: Slurm divides
+    GPUs between its jobs, and two jobs may call different GPUs by the same number.
     """
     names = visible()
     if not names or _held:
@@ -66,10 +66,10 @@ def claim(jobs_per_gpu: int) -> str | None:
 
 
 def keep_freed_memory() -> None:
-    """Let this process reuse the memory of one step in the next, instead of returning it to the system and faulting it in anew.
+    """Let this process reuse the memory of one step in the next, instead of returning it to the system and faulting it in again.
 
-    By default the C library maps large blocks afresh each time; for packs of convolutional networks that cost more than the
-    arithmetic (benchmarks/packed_training.py). Where it has no such settings (it is not GNU's), nothing happens.
+    By default the C library maps large blocks again each time. For packs of convolutional networks this cost more than the
+    arithmetic (benchmarks/packed_training.py). C libraries other than GNU's have no such settings and stay as they are.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt") and hasattr(library, "gnu_get_libc_version"):
@@ -78,7 +78,7 @@ def keep_freed_memory() -> None:
 
 
 def _cuda() -> tuple[bool, str]:
-    """Whether PyTorch can use CUDA here, and what it warns of if not, such as a driver that is too old."""
+    """Whether PyTorch can use CUDA here and, if not, its warnings, such as a driver that is too old."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
@@ -86,14 +86,14 @@ def _cuda() -> tuple[bool, str]:
 
 
 def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
-    """ "cpu" or "cuda" for a configured device, made ready for reproducible computation.
+    """The device, "cpu" or "cuda", for a configured one, made ready for reproducible computation.
 
     Raises:
-        RuntimeError: CUDA was asked for and is not there.
+        RuntimeError: CUDA was requested and is unavailable.
     """
     if wanted != "cpu":
         claim(jobs_per_gpu)
-        # Read when CUDA starts: a workspace of fixed size, without which cuBLAS is not deterministic on several streams.
+        # CUDA reads this when it starts: without a workspace of fixed size cuBLAS is not deterministic on several streams.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     available, why = _cuda() if wanted != "cpu" else (False, "")
     if wanted == "cuda" and not available:
@@ -104,10 +104,10 @@ def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
         )
     device = "cuda" if available else "cpu"
     if device == "cuda":
-        # TensorFloat32 and kernels whose sums have no fixed order would make results depend on luck. An operation that has no
-        # other kernel ends the job with its name.
+        # TensorFloat32 and kernels that sum in no fixed order would make results depend on chance. An operation that has no
+        # deterministic kernel stops the job with an error that names it.
         torch.use_deterministic_algorithms(True)
-        # Nothing here reads what it has not written. (The library's types lack this setting.)
+        # No code of this project reads uninitialized memory. (The library's types lack this setting.)
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
@@ -116,13 +116,13 @@ def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
     else:
         torch.set_num_threads(1)
         keep_freed_memory()
-        # What is imported by now stays: the collector looked through it again and again, for 4 % of a step.
+        # Imported modules stay in memory. The garbage collector checked them again and again, which cost 4 % of a step.
         gc.freeze()
     return device
 
 
 def describe(device: str) -> str:
-    """One line for a job's log: what it computes on, and where."""
+    """One line for a job's log: its device and machine."""
     parts = [f"computing on {device}", f"host {os.environ.get('SLURMD_NODENAME', platform.node())}"]
     parts += [f"{name}={os.environ[name]}" for name in ("SLURM_JOB_ID", VARIABLE) if name in os.environ]
     return ", ".join(parts)

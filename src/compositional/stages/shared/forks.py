@@ -1,10 +1,11 @@
-"""Jobs of a build on this machine as forks of one process that has imported the libraries, which takes longer than many jobs.
+"""Run jobs on this machine as forks of one process that has imported the libraries, because importing takes longer than many
+jobs.
 
-    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...     run a job's script, in a fork if there can be one
+    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...     run a job's script, in a fork if possible
     python -P -m compositional.stages.shared.forks --serve SOCKET          be that process, until standard input ends
 
-A fork has imported libraries and nothing of this project, so that it runs the code that stands in the files, as every job does.
-Where there is no such process, or its environment is another one, a job runs by itself.
+The process imports libraries but nothing of this project, so each job runs the code that is in the files when it starts. If there
+is no such process, or if the environments differ, a job runs in its own process.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from typing import Any
 
 SOCKET = "COMPOSITIONAL_FORKS"  # in the environment of jobs
 LIBRARIES = ("torch", "datasets", "numba", "pandas", "safetensors.torch", "scipy.stats", "matplotlib.pyplot")
-# Snakemake tells each job how many threads it may keep busy. Almost all may one; the others run by themselves.
+# Snakemake tells each job how many threads it may use. For almost all jobs it is one; the others run in their own process.
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")} | {
     "VECLIB_MAXIMUM_THREADS": "1"
 }
-# Of the environment, what no library reads as it is imported.
+# Environment variables that no library reads when it is imported.
 _OWN = ("COMPOSITIONAL_", "PYTEST_")
 _OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR")
-_STARTED: list[subprocess.Popen[bytes]] = []  # whose standard inputs stay open
-_LARGEST = 2**18  # bytes of what a job says of itself
+_STARTED: list[subprocess.Popen[bytes]] = []  # keeps their standard inputs open
+_LARGEST = 2**18  # bytes of a job's request
 
 
 def start(environment: MutableMapping[str, str]) -> None:
-    """Start the process that the jobs with this environment are forked from, and name it there. It ends when this one does."""
+    """Start the process that jobs with this environment are forked from, and put its address there. It ends with this process."""
     if SOCKET in environment or not hasattr(os, "pidfd_open"):
         return
     environment[SOCKET] = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
@@ -50,7 +51,7 @@ def start(environment: MutableMapping[str, str]) -> None:
 
 
 def _in_common(python: list[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What a job and the process that it is forked from must have in common."""
+    """Properties that must be equal for a job and the process that it is forked from."""
     kept = {name: value for name, value in environment.items() if name not in _OF_SHELLS and not name.startswith(_OWN)}
     return python, kept
 
@@ -58,15 +59,16 @@ def _in_common(python: list[str], environment: Mapping[str, str]) -> tuple[list[
 def serve(address: str) -> list[str]:
     """Fork for every job that asks, and tell it how its fork ended, until standard input ends.
 
-    Returns in the forks, with the words of the job's command; else with none.
+    Returns:
+        In a fork the words of the job's command; in the serving process an empty list.
     """
     own = _in_common([sys.prefix, sys.version], os.environ)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for jobs; this process ends when the build does
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for jobs; this process ends when the build does
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # a fork that looked for garbage among them would copy them all
-    asking: dict[int, socket.socket] = {}  # by descriptors that are readable when a fork has ended
+    gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
+    asking: dict[int, socket.socket] = {}  # connections by file descriptors that become readable when a fork ends
     ending = False
     with selectors.DefaultSelector() as waiting, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
@@ -106,7 +108,7 @@ def serve(address: str) -> list[str]:
                         connection.send(str(status).encode())
                     connection.close()
                     os.close(ended)
-                elif key.data in asking:  # whoever asked was killed
+                elif key.data in asking:  # the job that asked was killed
                     waiting.unregister(key.fileobj)
                     signal.pidfd_send_signal(key.data, signal.SIGKILL)
     shutil.rmtree(Path(address).parent, ignore_errors=True)
@@ -114,7 +116,7 @@ def serve(address: str) -> list[str]:
 
 
 def _become(job: dict[str, Any], descriptors: list[int]) -> list[str]:
-    """Make a fork what a job's own process would be; its words."""
+    """Turn a fork into the job's process; return the words of its command."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -123,14 +125,14 @@ def _become(job: dict[str, Any], descriptors: list[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(job["environment"])
     sys.path[:] = job["path"]
-    # Of this project, too, a job imports what stands in its own files: they may be another copy's.
+    # Modules of this project must come from the job's own files, which may belong to another copy of the project.
     for name in [name for name in sys.modules if name.partition(".")[0] == "compositional"]:
         del sys.modules[name]
     return job["words"]
 
 
 def hand_over(words: list[str]) -> int | None:
-    """Let a fork do what a command says. Its exit code (below 0: the signal that ended it), or None where there is no fork."""
+    """Run a command in a fork. Returns its exit code (below 0: the signal that ended it), or None if forks are unavailable."""
     address = os.environ.get(SOCKET, "")
     job = {
         "words": words,
@@ -149,7 +151,7 @@ def hand_over(words: list[str]) -> int | None:
 
 
 def _run(words: list[str]) -> int:
-    """Run a script, as Python does it; its exit code."""
+    """Run a script as Python does and return its exit code."""
     sys.argv = words
     try:
         runpy.run_path(words[0], run_name="__main__")
@@ -164,13 +166,13 @@ def _run(words: list[str]) -> int:
 
 
 def main() -> None:
-    """See above."""
+    """The command line; see the docstring of this module."""
     if sys.argv[1] == "--serve":
         if words := serve(sys.argv[2]):
             ended = _run(words)
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(ended)  # to take apart what was imported takes longer than many jobs, too
+            os._exit(ended)  # skip the cleanup of the libraries, which also takes longer than many jobs
     else:
         code = hand_over(sys.argv[1:])
         if code is None:

@@ -1,7 +1,7 @@
-"""Where in a figure the values of single runs are, so that a page can say whose they are.
+"""Find where a figure shows values of single runs, so that the report can name the run of each point.
 
-No figure module is asked to tell: a figure is drawn once more from its table with every value changed in its last digits, so that
-no two are alike. A point that has such a value then says from which row of the table it comes.
+Figure modules need no code for this. The figure is drawn once more from its table with the last digits of every value changed
+such that all values differ. The value of a point then identifies the row of the table that it comes from.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from compositional.runs import Run
 from compositional.stages import plot
 from compositional.tables.shared.reading import RUN, read_table
 
-_TAG = 1e-13  # of a value, from one row of a table to the next
-_NONE = (None, "None", "none", "", " ")  # markers of lines that have none
+_TAG = 1e-13  # relative change of a value, times the number of its row
+_NONE = (None, "None", "none", "", " ")  # values of a line's marker that stand for no marker
 
 
 @dataclass(frozen=True)
 class Point:
-    """x, y: of its middle from the top left, in pixels of the PNG. value: as in "test accuracy 0.75"."""
+    """x, y: position of the center in pixels of the PNG, from the top left. value: text such as "test accuracy 0.75"."""
 
     x: float
     y: float
@@ -36,7 +36,7 @@ class Point:
 
 
 def tagged(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[float, int]]:
-    """A table whose values are all different, and the place of the row that each is of."""
+    """The table with all values made different, and the number of the row that each value belongs to."""
     values = table.value.to_numpy(float)
     step = _TAG * np.arange(1, len(values) + 1) * np.maximum(np.abs(values), 1e-3)
     changed = np.where(np.abs(values) < 1e-6, values + step, values - np.sign(values) * step)
@@ -48,7 +48,7 @@ def tagged(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[float, int]]:
 
 
 def _marks(figure: Figure) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The points of every artist that shows points: in data (n, 2), and in pixels from the bottom left (n, 2)."""
+    """The points of every artist that shows points: in data coordinates (n, 2), and in pixels from the bottom left (n, 2)."""
     for axes in figure.axes:
         for found in axes.collections:
             if len(offsets := np.ma.getdata(found.get_offsets())) and found.get_offset_transform().contains_branch(
@@ -61,10 +61,11 @@ def _marks(figure: Figure) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def points(recipe: dict[str, Any], table: Path) -> tuple[tuple[float, float], list[Point]]:
-    """Width and height of a figure's PNG in pixels, and its points that show a value of one run; none of a table without runs.
+    """Width and height of a figure's PNG in pixels, and the points that show a value of one run; no points without runs.
 
     Args:
-        recipe: of the figure, as its record has it: `module`, `options` and their `order`. table: its table, as CSV.
+        recipe: of the figure, from its record: `module`, `options` and their `order`.
+        table: path of its table, a CSV file.
     """
     shown = read_table(table)
     if not {*RUN, "split", "metric", "value"} <= {*shown}:

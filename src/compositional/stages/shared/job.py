@@ -1,6 +1,6 @@
-"""The frame around a job's script: it is told by its recipe file what to do, and by nothing else.
+"""The frame around a job's script. A job's recipe file is its only input besides the files that it names.
 
-Errors go to its log in full, and to the terminal in one line, with the lines of plug-ins that they came through.
+Errors go to the job's log in full, and to the terminal in one line, followed by the lines of plug-ins in the traceback.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PLUGINS = ("datasets", "kinds", "tasks", "models", "regularizers", "tables", "fi
 
 
 class OtherThanPlannedError(RuntimeError):
-    """What this job was planned with is no longer so: what it made would pass for something else."""
+    """Code, libraries or inputs changed after this job was planned, so its result would have a wrong recipe."""
 
 
 def place_of(error: BaseException) -> str:
-    """The lines of plug-ins through which an error came, the innermost last; nothing if it came through none."""
+    """The lines of plug-ins in the traceback of an error, the innermost last; empty if there are none."""
     lines = []
     for frame in traceback.extract_tb(error.__traceback__):
         folder = Path(frame.filename).parent
@@ -38,30 +38,30 @@ def place_of(error: BaseException) -> str:
 
 @contextmanager
 def logged(log: Path) -> Iterator[TextIO]:
-    """Open a job's log; on an error write the traceback there, the message to the terminal, and end the job."""
+    """Open a job's log. On an error, write the traceback to it and the message to the terminal, and end the job."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", buffering=1, encoding="utf-8") as stream:
         stream.truncate(0)
         try:
             yield stream
         except Exception as error:
-            line = "\r\033[K" if sys.stderr.isatty() else ""  # where a build's bar is
+            line = "\r\033[K" if sys.stderr.isatty() else ""  # clear the line of the progress bar
             print(f"{line}{type(error).__name__}: {error}\n{place_of(error)}(details in {log})", file=sys.stderr, flush=True)
-            with suppress(OSError), stream:  # a full disk takes no log either
+            with suppress(OSError), stream:  # if the disk is full, the log cannot be written, either
                 traceback.print_exc(file=stream)
             sys.exit(1)
 
 
 @contextmanager
 def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
-    """What the recipe file that the command line names tells to do, and the job's log, which it names next."""
+    """The content of the recipe file that the command line names first, and the job's log, which it names second."""
     recipe, log = map(Path, sys.argv[1:3])
     began = time.monotonic()
     with logged(log) as stream:
         if not recipe.is_file():
             raise FileNotFoundError(
-                f"{recipe} is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks), and it "
-                "must stay while jobs wait. Call the same command again"
+                f"{recipe} does not exist. Snakemake's main process writes it when a build starts (but not with --no-hooks), and "
+                "it must stay until all jobs have ended. Call the same command again"
             )
         content = json.loads(recipe.read_text(encoding="utf-8"))
         check(content, Path("results"))
@@ -72,16 +72,15 @@ def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
 
 
 def recipes_of(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """The recipes in a recipe file: one, or those of a pack's runs."""
+    """The recipes in a recipe file: one, or one per run of a pack."""
     return [content["recipe"]] if "recipe" in content else [content["common"] | own for own in content["runs"].values()]
 
 
 def check(content: dict[str, Any], results: Path) -> None:
-    """Refuse to compute anything else than what was planned.
+    """Stop if anything differs from what was planned.
 
     Raises:
-        OtherThanPlannedError: code or a library is another one now, or what a result is to be made from was made by another
-            recipe.
+        OtherThanPlannedError: the code or a library changed, or an input was made by another recipe.
     """
     recipes = recipes_of(content)
     for planned in [recipes[0][key] for key in ("code", "writing") if key in recipes[0]]:
@@ -91,8 +90,8 @@ def check(content: dict[str, Any], results: Path) -> None:
         if now != planned:
             there = [f"{name} {version}" for name, version in now["libraries"].items() if version != planned["libraries"][name]]
             raise OtherThanPlannedError(
-                f"this build was planned with other versions of what is here {', '.join(there)}. Call the same command again, or "
-                "give jobs the environment of the build"
+                f"this build was planned with other versions; this environment has {', '.join(there)}. Call the same command "
+                "again, or give jobs the environment of the build"
             )
     wrong = []
     for record, digest in {record: digest for recipe in recipes for record, digest in recipe["of"].items()}.items():
@@ -102,6 +101,6 @@ def check(content: dict[str, Any], results: Path) -> None:
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
         raise OtherThanPlannedError(
-            f"made by other options, code or versions than planned: {', '.join(wrong[:5])}{more}. Nothing is made of them. Call "
-            "the same command again"
+            f"made by other options, code or versions than planned: {', '.join(wrong[:5])}{more}. Nothing was made from them. "
+            "Call the same command again"
         )

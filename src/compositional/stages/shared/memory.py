@@ -1,4 +1,4 @@
-"""What a job says when a GPU's memory is too small for a pack: how many runs would fit."""
+"""The error of a job whose pack needs more memory than a GPU has: it says how many runs would fit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from compositional.training.pack import Pack
 from compositional.training.problem import Problem, prepare, width_of
 from compositional.training.state import fresh_state
 
-ROOM = 0.8  # of what is free: a recorded step and its warm-up keep some memory apart
+ROOM = 0.8  # of the free memory: a recorded step and its warm-up also occupy some
 
 
 def _runs_that_fit(problem: Problem, seed: int) -> int:
-    """By the memory of one step of one run; 0 if that does not fit either."""
+    """Estimated from the memory of one step of one run; 0 if not even one fits."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -30,19 +30,19 @@ def _runs_that_fit(problem: Problem, seed: int) -> int:
 
 @contextmanager
 def explained(problem: Problem, seed: int) -> Iterator[None]:
-    """Say what to do where the block runs out of a GPU's memory.
+    """Explain what to do if the block runs out of a GPU's memory.
 
     Args:
         seed: of one of the runs that the block trains.
 
     Raises:
-        RuntimeError: it did; the message names `cuda_width`, the value and what fits.
+        RuntimeError: it ran out of memory; the message names `cuda_width`, its value and what would fit.
     """
     try:
         yield
         return
     except torch.OutOfMemoryError:
-        asked = width_of(problem)  # no more in here: what failed lives as long as its traceback
+        asked = width_of(problem)  # do nothing else here: the failed block's memory is freed only after its traceback
     fitting = _runs_that_fit(problem, seed)
     cure = f"{fitting} would fit: set cuda_width: {fitting} under training: of this task or model"
     raise RuntimeError(

@@ -1,6 +1,6 @@
-"""How far a training job is: a log with every run's numbers, and a file of its own below results/progress, the board.
+"""Progress of a training job: a log with every run's numbers, and a file of its own on the board, the folder results/progress.
 
-What a build shows of all its jobs is made from these files by its main process (compositional.terminal).
+The build's main process (compositional.terminal) reads these files and shows the progress of all jobs.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import TextIO
 
 from compositional import files
 
-_LATEST = 1000  # rows of a run's history that hold its last record for sure
+_LATEST = 1000  # this many rows at the end of a run's history always contain its last record
 
 
 class Progress:
     """Progress of one pack, counted in steps of all its runs.
 
     Args:
-        log: where every run's numbers go.
-        board: the folder of all jobs; name: of this pack's file there, which no other job writes.
-        steps: of one run. states: the runs that train. restored: how many are trained already.
-        ended: whether a run, given its state, needs no more steps.
+        log: receives every run's numbers.
+        board: the folder that all jobs share; name: of this pack's file in it, which no other job writes.
+        steps: of one run. states: the runs that train. restored: number of runs that are already trained.
+        ended: tells from a run's state whether it needs no more steps.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Progress:
         self._post(self.resumed)
 
     def _done(self) -> int:
-        """Steps that are not left to do: all of a run that has ended, whether it took them or not."""
+        """Steps that need not be done any more. A run that has ended counts all of its steps, even if it stopped early."""
         return sum(self.steps if self.ended(state) else state.step for state in self.states)
 
     def _post(self, done: int) -> None:
-        """Leave on the board how far this pack is: steps that are done, and the seconds that were spent on those trained here."""
+        """Write this pack's progress to the board: steps done, steps trained in this job, and the seconds these took."""
         mine = {
             "done": done + self.restored * self.steps,
             "trained": done - self.resumed,
@@ -52,9 +52,9 @@ class Progress:
         files.write_json(self.board / f"{self.name}.json", mine)
 
     def report(self, members: dict) -> None:
-        """Log the last record of the runs `members` (states by name), and say on the board how far this pack is."""
+        """Log the last record of the runs `members` (states by name), and update the board."""
         for name, state in members.items():
-            # What a model shows of itself is for figures and would drown the rest.
+            # Skip a model's measurements of itself: they are meant for figures and would hide the other numbers.
             latest = [row for row in state.history[-_LATEST:] if row[0] == state.step and row[1] != "model"]
             last = [f"{split} {metric} {value:.4g}" for _, split, metric, value in latest]
             diverged = "" if state.diverged_at is None else f" DIVERGED at step {state.diverged_at}"

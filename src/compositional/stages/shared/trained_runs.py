@@ -1,4 +1,4 @@
-"""What training and evaluation share: a family's problem, read from disk."""
+"""Shared by training and evaluation: a family's problem, read from disk."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from compositional.training.problem import Problem, width_of
 
 
 def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem:
-    """All that the runs of a pack's recipe file share, on the device that it names."""
+    """Everything that the runs of a pack's recipe file share, on the device that the file names."""
     told, family = content["job"], content["common"]["family"]
-    # A CPU build of PyTorch has no use for a device, whatever name of one the scheduler hands it.
+    # A CPU build of PyTorch cannot use a device, even if the scheduler assigns one.
     wish = "cpu" if told["device"] == "auto" and not torch.backends.cuda.is_built() else told["device"]
     if wish != "cpu" and (seen := devices.visible()):
         print(f"waiting until one of these devices is free: {', '.join(seen)}", file=log)
@@ -38,7 +38,7 @@ def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem
 
 
 def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
-    """A family's problem from its task's folder; `family` as from Configuration.family_parameters."""
+    """A family's problem from its task's folder; `family` as returned by Configuration.family_parameters."""
     about = json.loads((split / "task.json").read_text(encoding="utf-8"))
     regularizer = family.get("regularizer_module")
     return Problem(
@@ -56,13 +56,13 @@ def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
 
 
 def data_of(problem: Problem) -> dict[str, str]:
-    """What a split is for those who compute on it: the digest of its examples, by its path below the results folder."""
+    """The digest of a split's examples, by the split's path below the results folder, for the records of its users."""
     return {f"splits/{problem.task}": problem.about["content_sha256"]}
 
 
 def device_name(device: str) -> str:
-    """What "cpu" or "cuda" is on this machine, and what else can change the last bits of a number: of a CPU the widest vector
-    instructions that PyTorch uses on it, of a GPU the version of CUDA, and with which precision and order it computes."""
+    """The hardware behind "cpu" or "cuda" and everything else that can change the last bits of a number: for a CPU the widest
+    vector instructions that PyTorch uses, for a GPU the version of CUDA, the precision, and the order of sums."""
     if device == "cuda":
         short = torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
         order = "deterministic" if torch.are_deterministic_algorithms_enabled() else "in any order"
@@ -80,11 +80,11 @@ def measured(
 ) -> None:
     """Measure the runs of a pack's recipe file that were not measured before, and write each one's record.
 
-    Runs that compute together are measured together: measure(weights (R, ...) by name, folders) writes the files of each run;
-    where there are more weights than folders, the rest is filling.
+    Runs that compute together are measured together: measure(weights (R, ...) by name, folders) writes the files of each run.
+    Rows of the weights beyond the number of folders are padding.
 
     Raises:
-        DamagedFileError: weights are not what was trained.
+        DamagedFileError: weights were altered after training.
     """
     name = STAGES[content["stage"]]
     folders = {run: results / "runs" / run for run in content["runs"]}
@@ -115,7 +115,7 @@ def measured(
 
 
 def _whole(path: Path, expected: dict[str, Any]) -> dict[str, Any] | None:
-    """The record at `path`, if it says so much and its files are as it says."""
+    """The record at `path`, if it has the expected values and its files match it."""
     record = provenance.vouched(path)
     if record is None or any(record.get(key) != value for key, value in expected.items()):
         return None
