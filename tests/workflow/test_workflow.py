@@ -372,7 +372,7 @@ def test_a_failed_build_ends_with_what_failed_and_how_to_make_it_alone(built):
     assert end[0] == "Training 4 runs of digits_concat/cnn/entropy"
     assert end[1].startswith("  NotADirectoryError: ")
     assert "Traceback" in (built.folder / end[2].removeprefix("  log: ")).read_text()
-    assert end[-1] == "The same command resumes: what is made stays."
+    assert end[-1] == "Repeat the command to resume: finished results are kept."
     options = end[3].removeprefix("  alone: snakemake ").split()
     assert options[1:] == ["--configfile", "tests/support/tiny.yaml"]
     assert "1 of 1 jobs done" in built.snakemake(options[0])
@@ -387,7 +387,7 @@ def test_a_build_is_quiet_and_a_missing_target_is_answered(built):
     assert [re.sub(r"^\[[0-9:]+\] |in [0-9]+ (s|min)$", "", line) for line in lines] == ["Drawing ablation", "1 of 1 jobs done "]
     assert built.snakemake("ablation", succeeds=False).splitlines() == [
         profile,
-        "Nothing makes ablation; did you mean results/figures/ablation.pdf? README.md says what may be asked for.",
+        "Nothing makes ablation; did you mean results/figures/ablation.pdf? README.md lists the targets.",
     ]
     listed = built.snakemake("--list-target-rules")
     assert re.findall(r"^(\w+) \(", listed, re.MULTILINE) == ["all", "archive", "manifest", "report"]

@@ -85,7 +85,7 @@ def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]
         name = entry.orig_filename
         parts = name.split("/")
         odd = not name.isprintable() or "\\" in name or any(part in ("", ".", "..") for part in parts)
-        seen = [part.casefold() for part in parts]  # some file systems take them for one
+        seen = [part.casefold() for part in parts]  # some file systems ignore case
         if odd or seen[0] in REBUILT or set(seen) & _NEVER or seen[-1].endswith((".pyc", ".pyo")):
             raise ArchiveError(f"it holds {name!a}, which no archive of this project does")
         if name.casefold() in (other.casefold() for other in members):
@@ -101,13 +101,13 @@ def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]
 
 
 def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None:
-    """Refuse members that the manifest beside them does not name, or of which it says something else.
+    """Refuse members that the archive's manifest does not name, or that differ from it.
 
     Raises:
-        ArchiveError: so it is, or there is no manifest that this program reads.
+        ArchiveError: there is such a member, or no manifest that this program can read.
     """
     if MANIFEST not in members:
-        raise ArchiveError(f"it is no archive of this project: it has no {MANIFEST}")
+        raise ArchiveError(f"it is not an archive of this project: it has no {MANIFEST}")
     try:
         built = json.loads(stored.read(members[MANIFEST]))
         if built["format"] != FORMAT:
@@ -118,7 +118,7 @@ def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, ArchiveError):
             raise
-        raise ArchiveError(f"its {MANIFEST} is none ({type(error).__name__})") from error
+        raise ArchiveError(f"its {MANIFEST} cannot be read ({type(error).__name__})") from error
     needed = {*named, *about, MANIFEST, METADATA}
     if extra := sorted(members.keys() - needed - data.keys()):
         raise ArchiveError(f"its manifest does not name {len(extra)} of its files, such as {extra[0]!a}")
@@ -135,10 +135,11 @@ def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack into a new folder, scripts executable again. All is checked first: a file is written if all of them will be.
+    """Unpack into a new folder and make scripts executable again. Everything is checked before the first file is written.
 
     Raises:
-        ArchiveError: this is no archive of ours, or is not as its own manifest says, or the folder is not empty. Nothing is left.
+        ArchiveError: the file is not one of our archives, does not match its own manifest, or the folder is not empty. Nothing is
+            left behind.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ArchiveError(f"{folder} is not empty")
@@ -155,12 +156,12 @@ def unpack(archive: Path, folder: Path) -> None:
                     target.chmod(0o755 if entry.external_attr >> 16 & 0o100 else 0o644)
     except ArchiveError as error:
         raise ArchiveError(f"{archive} is not to be trusted: {error}") from error
-    except Exception as error:  # a bad zip file raises nearly anything
+    except Exception as error:  # a damaged zip file may raise almost any exception
         raise ArchiveError(f"{archive} can't be unpacked: {str(error)!a}") from error
 
 
 def altered(folder: Path) -> list[str]:
-    """What in an unpacked archive is not as its manifest says: altered, missing and additional files."""
+    """Differences between an unpacked archive and its manifest: altered, missing and additional files."""
     built = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     found = []
     for name, digest in _named(built).items():

@@ -1,1 +1,1 @@
-"""The library from Python: what `compositional.open` and `compositional.train` give, for notebooks and scripts of one's own."""
+"""Use the library from Python: what `compositional.open` and `compositional.train` return, for notebooks and scripts."""

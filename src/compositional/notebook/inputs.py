@@ -1,4 +1,4 @@
-"""New inputs, made into a split as a task's own examples are. Their targets are not known, and nothing here reads them."""
+"""Turn new inputs into a split like those of the task's own examples. Targets are unknown and never read here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.training.problem import Problem
 
-_SPECIAL = 3  # words at the beginning of a vocabulary that no sentence has
+_SPECIAL = 3  # words at the beginning of a vocabulary that never occur in sentences
 
 
 def _checked(problem: Problem, parts: list[str], known: tuple[str, ...], what: str) -> None:
@@ -32,12 +32,12 @@ def _checked(problem: Problem, parts: list[str], known: tuple[str, ...], what: s
 
 
 def _images(problem: Problem, given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Of pixels 0 to 255, (n, *shape); leading axes of size 1 may be left out of `shape`."""
+    """Images (n, *shape) with pixels from 0 to 255. The input may lack the first axis of `shape`."""
     images = np.asarray(given)
     if images.shape[1:] != shape and images.shape[1:] != shape[1:]:
         raise ValueError(f"images of task {problem.task!r} are (n, {', '.join(map(str, shape))}), these are {images.shape}")
     if images.min() < 0 or images.max() > 255:
-        raise ValueError(f"images hold pixels from 0 to 255, these from {images.min()} to {images.max()}")
+        raise ValueError(f"images have pixels from 0 to 255, these have {images.min()} to {images.max()}")
     return images.astype(np.uint8).reshape(len(images), *shape)
 
 
@@ -99,17 +99,17 @@ _SPLITS: dict[type, Callable[[Problem, Any, Any], Any]] = {
 
 
 def split_of(problem: Problem, given: Any) -> Any:
-    """Inputs as a member of the problem's task: sentences (a list of text), expressions (the same), images (n, height, width) or
-    (n, channels, height, width) of 0 to 255, puzzles likewise, composites (n, components, channels, height, width), combinations
-    (n, components) of item numbers, points (n, 2).
+    """Inputs as a member of the problem's task: sentences (a list of text), expressions (likewise), images (n, height, width) or
+    (n, channels, height, width) with values from 0 to 255, puzzles likewise, composites (n, components, channels, height, width),
+    combinations (n, components) of item numbers, points (n, 2).
 
     Raises:
-        ValueError: they are none, or have words, symbols, items or a shape that the task does not know.
-        NotImplementedError: nothing is put into models of this kind of task.
+        ValueError: there are no inputs, or they have words, symbols, items or a shape that the task does not know.
+        NotImplementedError: models of this kind of task take no inputs.
     """
     train = problem.splits["train"]
     if type(train) not in _SPLITS:
-        raise NotImplementedError(f'nothing is put into a model of task {problem.task!r}: ask for its .outputs("test")')
+        raise NotImplementedError(f'a model of task {problem.task!r} takes no inputs: ask for its .outputs("test")')
     if len(given) == 0:
         raise ValueError("there are no inputs")
     return _SPLITS[type(train)](problem, given, train)

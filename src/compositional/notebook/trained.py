@@ -1,4 +1,4 @@
-"""A trained run, to ask it something."""
+"""A trained run that makes predictions and shows its representations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from compositional.stages.shared.trained_runs import read_problem
 from compositional.tables.shared.reading import read_table
 from compositional.training.problem import Problem
 
-# Who sets NUMBA_DISABLE_JIT wants to look into functions of their own. `layers.compiled` needs the compiler, and so do the bits.
+# NUMBA_DISABLE_JIT is meant for debugging a user's own functions. `layers.compiled` needs the compiler, and so do equal bits.
 numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
 
 
@@ -36,8 +36,8 @@ numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
 class TrainedRun:
     """One run with its weights. It computes on the CPU.
 
-    run: its key. status: "done" or "diverged". steps: that it took. weights: (1, ...) by name. history (step, split, metric,
-    value), metrics (split, metric, value) and, of sentences, predictions (input, target, prediction, ...): tables.
+    run: its key. status: "done" or "diverged". steps: number of steps that it took. weights: (1, ...) by name. Tables: history
+    (step, split, metric, value), metrics (split, metric, value) and, for sentences, predictions (input, target, prediction, ...).
     """
 
     run: Run
@@ -56,7 +56,7 @@ class TrainedRun:
         """One number of `metrics`.
 
         Raises:
-            KeyError: there is no such one; the message has all there are.
+            KeyError: there is no such number; the message lists all that exist.
         """
         found = {(row.split, row.metric): row.value for row in self.metrics.itertuples()}
         if (split, name) not in found:
@@ -64,14 +64,14 @@ class TrainedRun:
         return float(found[split, name])
 
     def predict(self, inputs: Any, longest: int | None = None) -> Any:
-        """What the run makes of inputs that it has never seen (`notebook.inputs.split_of` says of what form).
+        """The run's predictions for inputs that it has never seen (see `notebook.inputs.split_of` for their form).
 
-        Text gives text, a list of texts a list. Sentences are decoded greedily, until the run writes <end> or `longest` symbols
-        (by default four times the longest output that it was trained on). Images, puzzles and points give classes (n,),
-        combinations, composites and expressions numbers or signs (n,), or (n, K) of a model with K columns.
+        A text gives a text, a list of texts gives a list. Sentences are decoded greedily, until the run writes <end> or `longest`
+        symbols (by default four times the longest output in training). Images, puzzles and points give classes (n,).
+        Combinations, composites and expressions give numbers or signs (n,), or (n, K) if the model has K columns.
 
         Raises:
-            ValueError: the run diverged, or its task does not know such inputs.
+            ValueError: the run diverged, or its task does not accept such inputs.
         """
         if isinstance(inputs, str):
             return self.predict([inputs], longest)[0]
@@ -92,17 +92,17 @@ class TrainedRun:
         return np.sign(outputs) if batch.signs else outputs
 
     def outputs(self, inputs: Any) -> np.ndarray:
-        """The model's outputs of inputs, or of a member of the task by its name, such as "test": (n, ...). Of a matrix or tensor
-        all its entries, by either name; not of sentences."""
+        """The model's outputs (n, ...) for inputs, or for a member of the task given by its name, such as "test". For a matrix or
+        tensor, every name gives all entries. Sentences have no outputs of this form."""
         member = self.problem.splits[inputs] if isinstance(inputs, str) else self._split(inputs)
         if isinstance(member, SequenceSplit):
-            raise ValueError("outputs of sentences depend on what was written before: ask for predict(...)")
+            raise ValueError("outputs of sentences depend on what was written before: use predict(...)")
         return self._outputs(member)
 
     def representations(self, inputs: Any) -> dict[str, list[np.ndarray]]:
-        """What the model shows of itself on inputs: by name one array an input, (positions, D) of sentences, else (...,).
+        """The model's representations of inputs, by name: one array per input, (positions, D) for sentences, else (...,).
 
-        A model's second representation of a name is called name_2.
+        If a model shows two representations under one name, the second one is called name_2.
         """
         split = self._split([inputs] if isinstance(inputs, str) else inputs)
         order = getattr(split, "order", np.arange(len(split)))
@@ -116,7 +116,7 @@ class TrainedRun:
 
     def _split(self, inputs: Any) -> Any:
         if self.status == "diverged":
-            raise ValueError(f"{self!r}: its last finite weights are no result")
+            raise ValueError(f"{self!r}: its last finite weights are not a result")
         return split_of(self.problem, inputs)
 
     def _all(self) -> dict[str, Tensor]:
@@ -134,11 +134,11 @@ class TrainedRun:
 
 
 def open_run(path: str | Path) -> TrainedRun:
-    """A run that the workflow trained, by its folder, results/runs/<task>/<model>/<regularizer>/lambda=<l>/seed=<s>.
+    """Open a run that the workflow trained by its folder, results/runs/<task>/<model>/<regularizer>/lambda=<l>/seed=<s>.
 
     Raises:
-        FileNotFoundError: there is no trained run; the message has the nearest ones.
-        DamagedFileError: its files are not what was written.
+        FileNotFoundError: there is no trained run; the message names the nearest ones.
+        DamagedFileError: its files were altered after they were written.
     """
     folder = Path(path)
     if not (folder / "run.json").is_file():

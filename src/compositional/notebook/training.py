@@ -1,4 +1,4 @@
-"""A run trained in this process. It has the numbers of the workflow's; but for raw files and splits, nothing is written."""
+"""Train a run in this process. It has the same numbers as in the workflow. Only raw files and splits are written to disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from compositional.training.state import fresh_state
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """As Snakemake merges configurations: dictionaries key by key, everything else replaced."""
+    """Merge configurations as Snakemake does: dictionaries key by key, everything else is replaced."""
     result = copy.deepcopy(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)
@@ -39,10 +39,10 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
-    """The project's configuration, with overlays (files or dictionaries) laid over it as --configfile does.
+    """The project's configuration with overlays (files or dictionaries) merged into it, as --configfile does.
 
     Raises:
-        ConfigurationError: naming key, value and what is allowed.
+        ConfigurationError: the message names key, value and what is allowed.
     """
     folder = ROOT / "config"
     config: dict[str, Any] = {}
@@ -53,17 +53,17 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
 
 
 def split(known: Configuration, task: str, results: Path) -> Path:
-    """The folder of a task's split: the workflow's if it has made today's, else one that is made below results/notebook.
+    """The folder of a task's split: the workflow's if it is up to date, else one that is made below results/notebook.
 
     Raises:
-        ValueError: the task is made of runs, which the workflow must train.
+        ValueError: the task is built from runs, which the workflow must train.
     """
     record = record_of("splits", task)
     recipes = Recipes(known, results)
     if (results / record).exists() and recipes.outdated(record) is None:
         return results / "splits" / task
     if known.built_from(task)[0]:
-        raise ValueError(f"task {task!r} is made of runs: call `snakemake {results}/splits/{task}` first")
+        raise ValueError(f"task {task!r} is built from runs: call `snakemake {results}/splits/{task}` first")
     folder = results / "notebook" / recipes.digest(record)[:16] / task
     if not folder.exists():
         asked, dataset, raw = known.split_parameters(task), known.dataset(task), known.raw_files(task)
@@ -85,14 +85,16 @@ def train(
     results: str | Path = "results",
     **settings: Any,
 ) -> TrainedRun:
-    """Train one run in this process, on the CPU: in a cell, or under a debugger.
+    """Train one run in this process on the CPU, for example in a notebook's cell or under a debugger.
 
-    Its weights and its history are to the bit those of the workflow's run of the same key and configuration. `metrics` holds what
-    every run of its kind has (loss, accuracy); what takes an analysis besides is the workflow's.
+    Its weights and history equal those of the workflow's run with the same key and configuration to the bit. `metrics` holds the
+    values that every run of its kind has (loss, accuracy), without the further analyses of the workflow.
 
     Args:
-        strength: lambda. overlays: files or dictionaries laid over the configuration, as --configfile lays them. results: where
-            splits and raw files are. settings: of training, such as steps=200.
+        strength: lambda.
+        overlays: files or dictionaries that are merged into the configuration, as --configfile does.
+        results: the folder of splits and raw files.
+        settings: training settings, such as steps=200.
 
     Raises:
         ConfigurationError: there can be no such run; the message says why.

@@ -1,4 +1,4 @@
-"""How long jobs take: by earlier runs in the results folder, else by a table that is shipped, scaled to what this build shows.
+"""How long jobs take: estimated from earlier runs in the results folder, else from a table that is part of the project.
 
 The table is written by `python -m compositional.terminal.costs results >> costs.csv`, from the records of a build.
 """
@@ -16,14 +16,14 @@ from statistics import median
 
 from compositional.records.places import STAGES
 
-TABLE = Path(__file__).with_suffix(".csv")  # of some figures on an Intel Xeon (Emerald Rapids), some while it had other work, too
-START = 1.0  # seconds until a job begins its work: it is a fork of a process that has imported what jobs need
-OTHERWISE = 5.0  # seconds of a split, a table or a figure of which nothing is known
-LOOKED_AT = 5  # runs of a family whose records are read
+TABLE = Path(__file__).with_suffix(".csv")  # measured on an Intel Xeon (Emerald Rapids), partly under other load
+START = 1.0  # seconds until a job begins its work; it is forked from a process that has imported the libraries
+OTHERWISE = 5.0  # seconds of a split, table or figure that was never timed
+LOOKED_AT = 5  # number of runs per family whose records are read
 
 
 def words(seconds: float) -> str:
-    """A time that is estimated: "40 s", "7 min", "2.5 h"."""
+    """An estimated time in words: "40 s", "7 min", "2.5 h"."""
     if seconds < 57:
         return f"{max(5, 5 * round(seconds / 5))} s"
     return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
@@ -37,7 +37,7 @@ def shipped() -> dict[tuple[str, str], float]:
 
 
 def _of_runs(stage: str, folder: Path) -> float | None:
-    """By the records of some runs of a family's folder; None if there are none."""
+    """The cost according to the records of some runs in a family's folder; None if there are none."""
     found = []
     for path in sorted(folder.glob(f"lambda=*/seed=*/{STAGES[stage]}"))[:LOOKED_AT]:
         try:
@@ -49,7 +49,7 @@ def _of_runs(stage: str, folder: Path) -> float | None:
 
 
 def _of_split(results: Path, task: str) -> float | None:
-    """By the log of the job that made it last."""
+    """The cost of a split according to the log of the last job that made it; None if there is no log."""
     try:
         found = re.search(
             r"^took ([\d.]+) s,", (results / "logs" / "split" / f"{task}.log").read_text(encoding="utf-8"), re.MULTILINE
@@ -60,7 +60,7 @@ def _of_split(results: Path, task: str) -> float | None:
 
 
 def _of_the_like(stage: str, name: str) -> float | None:
-    """By the table: of this name, else the median of those most like it, in model, then regularizer, then task."""
+    """The cost of this name in the table, or the median cost of the most similar names: in model, then regularizer, then task."""
     table = {key[1]: seconds for key, seconds in shipped().items() if key[0] == stage}
     if name in table or not table:
         return table.get(name)
@@ -75,14 +75,14 @@ def _of_the_like(stage: str, name: str) -> float | None:
 
 
 class Costs:
-    """Seconds of a stage's unit, as in `shipped`, by what is known before a build; results: its folder, only read."""
+    """Seconds per unit of a stage, as in `shipped`, from what is known before a build. results: the results folder; only read."""
 
     def __init__(self, results: Path) -> None:
         self.results = results
         self.seconds, self.timed = cache(self._seconds), cache(self._timed)
 
     def _seconds(self, stage: str, name: str) -> float | None:
-        """None: nothing is known. name: of a family or of a task."""
+        """name: of a family or a task. None if nothing is known."""
         known = None
         if stage in STAGES:
             known = _of_runs(stage, self.results / "runs" / name)
@@ -91,13 +91,13 @@ class Costs:
         return known if known is not None else _of_the_like(stage, name)
 
     def _timed(self, model: str) -> bool:
-        """Whether training of a model was ever timed, in this results folder or for the table: else its cost is a guess."""
+        """Whether a model's training was ever timed, in this results folder or for the table. Otherwise its cost is a guess."""
         known = {name.split("/")[1] for stage, name in shipped() if stage == "train"}
         return model in known or any((self.results / "runs").glob(f"*/{model}/*/lambda=*/seed=*/{STAGES['train']}"))
 
 
 def measured(results: Path) -> Iterator[tuple[str, str, str]]:
-    """Rows of the table by what is in a results folder."""
+    """Rows of the table, from the contents of a results folder."""
     for stage in STAGES:
         for folder in sorted((results / "runs").glob("*/*/*")):
             if (seconds := _of_runs(stage, folder)) is not None:

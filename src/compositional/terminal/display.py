@@ -1,8 +1,8 @@
-"""What a build shows: one bar on a terminal, plain lines in a file, and at the end what failed.
+"""What a build prints: one bar on a terminal, plain lines in a file, and at the end what failed.
 
-It listens to Snakemake's logger, as its plugins for loggers do, and hides what Snakemake itself would show; all of that is in
-.snakemake/log. Where a call says how much Snakemake is to show (--quiet, --verbose, --printshellcmds) or has another logger,
-Snakemake shows it, and only what failed is repeated.
+It listens to Snakemake's logger, like Snakemake's logger plug-ins, and hides Snakemake's own output, all of which is in
+.snakemake/log. If a call sets the amount of Snakemake's output (--quiet, --verbose, --printshellcmds) or uses another logger,
+Snakemake's output is shown instead, and only the failures are repeated at the end.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from compositional.terminal import failures, progress
 from compositional.terminal.costs import Costs, words
 from compositional.terminal.progress import Task
 
-HANDLER = "DefaultStreamHandler"  # Snakemake's own
-TERMINAL_SECONDS, FILE_SECONDS = 1.0, 30.0  # between two looks at the board
-# What is shown of Snakemake's plain messages, by their beginnings; of warnings and errors, what is not.
+HANDLER = "DefaultStreamHandler"  # the name of Snakemake's own handler
+TERMINAL_SECONDS, FILE_SECONDS = 1.0, 30.0  # interval between two readings of the board
+# Beginnings of Snakemake's messages: plain ones that are shown, and warnings and errors that are hidden.
 SHOWN = ("Nothing to be done", "SLURM run ID", "Unlocked", "Terminating", "Shutting down", "Trying to restart", "Congratulations")
 HIDDEN = (
     "RuleException:\nCalledProcessError in file ",
@@ -35,18 +35,18 @@ HIDDEN = (
     "Exiting because a job",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
-BEFORE = ("Config file ", "Workflow has started", "Assuming unrestricted", "Building DAG", "Reasons:")  # where nothing is built
-OF_A_JOB = ("rule_name", "rule_msg", "wildcards", "output", "log")  # of what Snakemake tells
+BEFORE = ("Config file ", "Workflow has started", "Assuming unrestricted", "Building DAG", "Reasons:")  # hidden in dry runs
+OF_A_JOB = ("rule_name", "rule_msg", "wildcards", "output", "log")  # attributes of Snakemake's events that are kept
 MISSING = re.compile(r"No rule to produce (\S+)")
 
 
 class Display(logging.Handler):
-    """Of one call of Snakemake.
+    """The output of one call of Snakemake.
 
     Args:
-        logger: Snakemake's. settings: its settings of output.
-        nearest: a sentence about a target that nothing makes.
-        options: of this call, to stand behind a target.
+        logger: Snakemake's. settings: Snakemake's output settings.
+        nearest: returns a sentence about a target that no rule makes.
+        options: command-line options of this call, which are added to printed commands.
     """
 
     def __init__(self, logger: logging.Logger, settings: Any, nearest: Callable[[str], str], options: str) -> None:
@@ -55,10 +55,10 @@ class Display(logging.Handler):
         self.looking = bool(getattr(settings, "dryrun", False))
         asked = [getattr(settings, name, None) for name in ("quiet", "verbose", "printshellcmds", "debug_dag")]
         theirs = next((handler for handler in logger.handlers if handler.name == HANDLER), None)
-        # Another program that uses Snakemake shows what it likes.
+        # Other programs that use Snakemake control their own output.
         self.shows = theirs is not None and not any(asked) and "snakemake" in sys.argv[0]
         self.stats: dict[str, int] = {}
-        self.jobs: dict[int, dict[str, Any]] = {}  # by Snakemake's numbers
+        self.jobs: dict[int, dict[str, Any]] = {}  # by Snakemake's job numbers
         self.tasks: dict[str, list[Task]] = {}
         self.build: progress.Build | None = None
         self.bar: Any = None
@@ -71,10 +71,10 @@ class Display(logging.Handler):
             self.theirs = theirs
         logger.addHandler(self)
 
-    # What Snakemake says itself
+    # Snakemake's own output
 
     def keeps(self, record: logging.LogRecord) -> bool:
-        """Whether Snakemake's own handler is to write a record."""
+        """Whether Snakemake's own handler may write a record."""
         text = record.getMessage()
         if missing := MISSING.search(text):
             self.say(self.nearest(missing[1]))
@@ -83,7 +83,7 @@ class Display(logging.Handler):
         if self.looking:
             if event == "job_info":
                 print(f"Job {record.__dict__['jobid']}: {record.__dict__['rule_msg']}", file=sys.stdout)
-            first = event == "run_info" and not self.stats  # the table is shown below the jobs, too
+            first = event == "run_info" and not self.stats  # the same table is shown again below the jobs
             return event != "job_info" and not first and not text.startswith(BEFORE)
         if record.levelno < logging.WARNING:
             kept = text.startswith(SHOWN)
@@ -101,10 +101,10 @@ class Display(logging.Handler):
         else:
             print(text, file=sys.stderr, flush=True)
 
-    # What Snakemake tells
+    # Events from Snakemake
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take down what happened to a job."""
+        """Update the state of a job from an event."""
         event = str(getattr(record, "event", None) or "")
         told, now = record.__dict__, time.monotonic()
         if event == "run_info":
@@ -124,37 +124,37 @@ class Display(logging.Handler):
                 job["task"].ended = now
 
     def _task(self, job: dict[str, Any]) -> Task | None:
-        """The job in the plan that this one is: of what it makes, else one of its rule that has not started."""
+        """The planned job that a started job corresponds to: the one with the same name, else one of its rule not yet started."""
         tasks = self.tasks.get(job["rule_name"], [])
         made = (job["wildcards"] or {}).values()
         same = [task for task in tasks if task.name in made or len(tasks) == 1]
         return next(iter([*same, *(task for task in tasks if task.began is None)]), None)
 
-    # How far the build is
+    # Progress of the build
 
     def begin(self, packs: list[Pack], results: Path, workers: int) -> None:
-        """Show from now on how far a build is.
+        """Start to show the progress of a build.
 
         Args:
-            packs: all that there are. results: the results folder. workers: how many jobs run at once.
+            packs: all packs. results: the results folder. workers: number of jobs that run at the same time.
         """
         self.tasks = progress.tasks_of(self.stats, packs, results)
         every = [task for tasks in self.tasks.values() for task in tasks]
         for task in every:
             if task.board:
-                task.board.unlink(missing_ok=True)  # of an earlier build
+                task.board.unlink(missing_ok=True)  # left by an earlier build
         self.build = progress.Build(every, Costs(results), workers)
         if not self.shows:
             return
         if sys.stderr.isatty():
-            # With fixed sizes: tqdm shows nothing on a terminal that does not know its own.
+            # Give tqdm fixed sizes: it shows nothing on a terminal that does not report its own.
             size = {"ncols": _columns(), "nrows": 20}
             self.bar = tqdm(total=1.0, bar_format="|{bar:20}| {desc}", leave=False, file=sys.stderr, **size)
             atexit.register(self.end)
         self.watch.start()
 
     def _line(self, share: float, seconds: float) -> str:
-        """How far the build is, in words."""
+        """The progress of the build in words."""
         states = [job["state"] for job in [*self.jobs.values()]]
         failed = f", {states.count('failed')} failed" if "failed" in states else ""
         count = f"{states.count('done')} of {self.stats.get('total', len(states))} jobs{failed}"
@@ -171,7 +171,7 @@ class Display(logging.Handler):
                 self.say(line)
 
     def end(self) -> None:
-        """Show nothing more."""
+        """Stop showing progress."""
         if not self.ended.is_set():
             self.ended.set()
             if self.watch.is_alive():
@@ -181,14 +181,14 @@ class Display(logging.Handler):
                 self.bar = None
 
     def succeed(self) -> None:
-        """Say that a build is done."""
+        """Report that a build is done."""
         self.end()
         if self.shows:
             done = sum(job["state"] == "done" for job in self.jobs.values())
             self.say(f"{done} of {self.stats.get('total', done)} jobs done in {words(time.monotonic() - self.began)}")
 
     def fail(self) -> None:
-        """Say which jobs failed, why, where that is written, and how each is made alone."""
+        """Report the failed jobs, their errors and logs, and the commands that run each of them alone."""
         self.end()
         failed = [job for job in self.jobs.values() if job["state"] == "failed"]
         done = sum(job["state"] == "done" for job in self.jobs.values())
@@ -196,5 +196,5 @@ class Display(logging.Handler):
 
 
 def _columns() -> int:
-    """Of the terminal, less one, so that no line wraps; a terminal that does not know counts as 80 wide."""
+    """Columns of the terminal minus one, so that no line wraps; 80 columns are assumed if the terminal does not report them."""
     return shutil.get_terminal_size().columns - 1

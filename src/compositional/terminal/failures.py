@@ -1,4 +1,4 @@
-"""The end of a build that failed: each job, its error in a line, its log, and the command that makes it alone."""
+"""The end of a failed build: each failed job with its error, its log, and the command that runs it alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 TRACEBACK = "Traceback (most recent call last):"
 CLOCKS = 30.0  # seconds by which the clocks of two machines may differ
-AGAIN = "The same command resumes: what is made stays."
+AGAIN = "Repeat the command to resume: finished results are kept."
 
 
 def no_slurm() -> str | None:
@@ -23,23 +23,23 @@ def no_slurm() -> str | None:
             return None
         why = " ".join(done.stderr.split()[:30])
     return (
-        f"The profile submits jobs to Slurm, which does not answer here: {why}. Call this on a host of your cluster "
-        "(docs/slurm.md), or leave the profile out"
+        f"The profile submits jobs to Slurm, which does not answer here: {why}. Run this on a host of your cluster "
+        "(docs/slurm.md), or leave out the profile"
     )
 
 
 def error_in(log: Path, since: float = 0.0) -> str:
-    """The error that a job's log ends with: type and message; a sentence where it ends with none.
+    """The error at the end of a job's log: type and message; a sentence if the log ends without an error.
 
     Args:
-        since: when the job began, in seconds since the epoch: an older log is of an earlier job.
+        since: when the job began, in seconds since the epoch. An older log belongs to an earlier job.
     """
     try:
         text = log.read_text(encoding="utf-8", errors="replace") if log.stat().st_mtime > since - CLOCKS else None
     except OSError:
         text = None
     if text is None:
-        return "it ended before it wrote a log; Snakemake's is the last file in .snakemake/log"
+        return "it ended before it wrote a log; Snakemake's log is the latest file in .snakemake/log"
     _, found, trace = text.rpartition(TRACEBACK)
     lines = [line for line in (trace if found else text).splitlines() if line.strip()]
     # A traceback's own lines are indented; what follows them is the error.
@@ -47,22 +47,22 @@ def error_in(log: Path, since: float = 0.0) -> str:
     if found and message:
         return "\n".join(message)
     last = f"; its last line is: {lines[-1].strip()}" if lines else ""
-    return f"it ended without an error of its own, as a job does that is killed or out of memory{last}"
+    return f"it ended without an error message, like a job that is killed or out of memory{last}"
 
 
 def target_of(job: dict[str, Any]) -> str:
-    """What to ask for to make a job alone: a pack by its rule, anything else by its first file."""
+    """The target that makes a job alone: the rule of a pack, the first file of any other job."""
     return str(job["output"][0]) if job["wildcards"] else str(job["rule_name"])
 
 
 def summary(failed: Iterable[dict[str, Any]], done: int, total: int, options: str) -> str:
-    """What is to be known at the end.
+    """The summary at the end of a build.
 
     Args:
-        failed: jobs, with `rule_name`, `rule_msg`, `wildcards`, `output` and `log` as Snakemake tells them, and `since`
-            as for `error_in`.
-        done: the number of jobs that succeeded; total: of all.
-        options: of the call, to stand behind a target.
+        failed: jobs, with `rule_name`, `rule_msg`, `wildcards`, `output` and `log` from Snakemake's events, and `since` as for
+            `error_in`.
+        done: number of jobs that succeeded; total: number of all jobs.
+        options: command-line options of the call, which are added to printed commands.
     """
     failed = list(failed)
     if not failed:

@@ -1,4 +1,4 @@
-"""The figures that there are: of which study, what each shows and needs, what it costs, whether it is built (make figures)."""
+"""All figures: the study of each, what it shows and needs, its cost, and whether it is built (make figures)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PAGE = """\
 
 <!-- Written by `make docs` from the configuration: edit that instead. -->
 
-Every figure at laptop scale. `make figures` says the same of your machine, and which are built. One is built by
-`snakemake results/figures/<name>.pdf`. Times are rough estimates for two cores (an Intel Xeon that had other work, too), with
-nothing built before: steps times the cost of a step, measured with this model or with another one of the same module. *Not timed*
-says that none was measured for one of its models. Runs on your machine make the estimates better. At paper scale
+Every figure at laptop scale. `make figures` gives the same list for your machine, and shows which figures are built. To build
+one: `snakemake results/figures/<name>.pdf`. Times are rough estimates for two cores (an Intel Xeon that had other work, too),
+with nothing built before: steps times the cost of a step, measured with this model or with another one of the same module. *Not
+timed* means that no cost was measured for one of the models. Runs on your machine make the estimates better. At paper scale
 (`config/paper.yaml`): `make figures OPTIONS="--configfile config/paper.yaml"`.
 """
 
@@ -36,8 +36,8 @@ class Described:
     """One figure.
 
     Args:
-        data: the datasets of its tasks. runs: how many it needs; ready: how many of them are there and up to date.
-        seconds: until it is built; None: no run of one of its models, or of their modules, was ever timed.
+        data: the datasets of its tasks. runs: how many it needs; ready: how many of them exist and are up to date.
+        seconds: estimated time until it is built; None if no run of one of its models, or of their modules, was ever timed.
         state: "built", "out of date" or "not built".
     """
 
@@ -57,13 +57,13 @@ def _shows(module: str) -> str:
 
 
 def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
-    """The datasets of tasks; of those to be downloaded it says so."""
+    """The datasets of tasks; those that must be downloaded are marked."""
     names = sorted({configuration.dataset(task) for task in tasks})
     return [f"{name} (download)" if declarations(f"datasets.{name}")["FILES"] else name for name in names]
 
 
 def _timed_as(run: Run, configuration: Configuration, costs: Costs) -> str:
-    """A run's family; where its model was never timed, with another model of the same module that was."""
+    """The name of a run's family; if its model was never timed, with another model of the same module that was."""
     task, model, regularizer = run.family
     module = configuration.module("models", model)
     alike = [other for other in configuration.names("models") if configuration.module("models", other) == module]
@@ -72,7 +72,7 @@ def _timed_as(run: Run, configuration: Configuration, costs: Costs) -> str:
 
 
 def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozenset[str]]) -> tuple[list[Task], int]:
-    """The jobs that are left until a figure is built, and how many of its runs are there."""
+    """The jobs that are left until a figure is built, and the number of its runs that exist."""
     configuration, ready = recipes.configuration, 0
     tasks = []
     for stage, record in STAGES.items():
@@ -92,7 +92,7 @@ def _is_to_do(recipes: Recipes, record: str) -> bool:
 
 
 def described(recipes: Recipes, workers: int) -> list[Described]:
-    """Every configured figure, by study; workers: how many jobs run at once."""
+    """Every configured figure, by study; workers: number of jobs that run at the same time."""
     configuration, costs = recipes.configuration, Costs(recipes.results)
     found = []
     for name, figure in recipes.figures.items():
@@ -115,7 +115,7 @@ def _time(figure: Described) -> str:
 
 
 def listing(figures: list[Described]) -> str:
-    """For a terminal: three lines per figure."""
+    """The list for a terminal: three lines per figure."""
     lines = []
     for study, members in groupby(figures, key=lambda figure: figure.study):
         lines += [study, ""]
@@ -129,7 +129,7 @@ def listing(figures: list[Described]) -> str:
 
 
 def page(figures: list[Described], pictures: Path) -> str:
-    """docs/figures.md; pictures: the folder with a thumbnail of some figures, by their names."""
+    """docs/figures.md; pictures: the folder that has thumbnails of some figures, named after them."""
     lines = [PAGE]
     for study, members in groupby(figures, key=lambda figure: figure.study):
         lines += [f"## {study}", "", "| figure | what it shows | data | runs | time |", "| --- | --- | --- | --- | --- |"]

@@ -1,4 +1,4 @@
-"""What to say of a target that nothing makes."""
+"""The message about a target that no rule makes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ A_RUN = "results/runs/<task>/<model>/<regularizer>/lambda=<lambda>/seed=<seed>"
 
 
 def nearest(target: str, figures: Iterable[str], tasks: Iterable[str]) -> str:
-    """A sentence with the nearest target that there is.
+    """A sentence that suggests the nearest existing target.
 
     Args:
-        target: as it was asked for.
-        figures, tasks: names of all that are configured.
+        target: the target that was requested.
+        figures, tasks: names of all configured ones.
     """
     path, names = Path(target), {"figures": list(figures), "tables": list(figures), "splits": list(tasks)}
     if path.parts[:2] == ("results", "runs"):
@@ -30,7 +30,7 @@ def nearest(target: str, figures: Iterable[str], tasks: Iterable[str]) -> str:
         known += [f"results/{kind}/{name}{ending}" for kind in names for name in names[kind] for ending in ENDINGS[kind]]
         if path.stem in names["figures"] and path.suffix not in ("", *ENDINGS["figures"], *ENDINGS["tables"]):
             return _sentence(target, f"results/figures/{path.stem}{ENDINGS['figures'][0]}")
-    for part in (str, _name if path.suffix else _stem):  # as a path, else as the name of a file or of what is in it
+    for part in (str, _name if path.suffix else _stem):  # compare complete paths first, then names of files
         word = part(target)
         found = {part(one): one for one in reversed(known)}
         if close := difflib.get_close_matches(word, found, n=1, cutoff=0.8):
@@ -48,4 +48,4 @@ def _stem(path: str) -> str:
 
 def _sentence(target: str, name: str = "") -> str:
     guess = f"; did you mean {name}?" if name else "."
-    return f"Nothing makes {target}{guess} README.md says what may be asked for."
+    return f"Nothing makes {target}{guess} README.md lists the targets."

@@ -1,4 +1,4 @@
-"""Answers a wrong --configfile before Snakemake does, with a traceback. Called by profiles/default/config.yaml."""
+"""Report a wrong --configfile before Snakemake does so with a traceback. Called by profiles/default/config.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def named(arguments: list[str]) -> Iterator[Path]:
-    """The files that a command line names behind --configfile."""
+    """The files after --configfile in a command line."""
     for place, word in enumerate(arguments):
         if found := re.fullmatch(r"--configfiles?(?:=(.+))?", word):
             behind = arguments[place + 1 :]
@@ -24,7 +24,7 @@ def named(arguments: list[str]) -> Iterator[Path]:
 
 
 def refused(path: Path) -> str | None:
-    """Why a file can't be an overlay, in a sentence with the nearest file; None if it can."""
+    """Why a file cannot be an overlay, in a sentence that names the nearest file; None if it can."""
     if not path.exists() or path.is_dir():
         why = "this is a folder, not a file" if path.is_dir() else "there is no such file"
         folders = {path if path.is_dir() else path.parent, Path("config"), Path("config/paper")}
@@ -33,16 +33,16 @@ def refused(path: Path) -> str | None:
         close = difflib.get_close_matches(str(path), known, n=1) or difflib.get_close_matches(path.name, names, n=1)
         return f"{path}: {why}" + (f"; did you mean {names.get(close[0], close[0])}?" if close else "")
     try:
-        if path.is_file():  # a pipe can't be read again
+        if path.is_file():  # a pipe cannot be read twice
             files.read(path)
     except OSError as error:
-        return f"{path}: it can't be read: {error.strerror}"
+        return f"{path}: it cannot be read: {error.strerror}"
     except ConfigurationError as error:
         return str(error)
     return None
 
 
 def check(arguments: list[str]) -> None:
-    """End this process with what is wrong with the files of a command line, if anything is."""
+    """End this process with a message if a file of a command line is wrong."""
     if wrong := [why for path in named(arguments) if (why := refused(path))]:
         sys.exit("--configfile " + "\n--configfile ".join(wrong))

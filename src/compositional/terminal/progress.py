@@ -1,7 +1,7 @@
-"""How far a build is, and how long it will take: every job's seconds, those that are over and those that are left.
+"""How far a build is, and how long it will take, computed from the seconds that each job took and will take.
 
-What a unit costs (a step of training, the evaluation of a run) is first believed to be what it was before (`costs`). As soon as
-jobs of this build have told, their families cost what was measured, and all others are scaled by the same factor.
+The cost of a unit (a training step, the evaluation of a run) is first assumed to be what it was before (`costs`). As soon as jobs
+of this build report their progress, their families use the measured cost, and all other costs are scaled by the same factor.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 from compositional.planning.packs import Pack
 from compositional.terminal.costs import OTHERWISE, START, Costs
 
-FIRST_WORD = 10.0  # seconds of training that must have been measured before they are believed
-ALMOST = 0.95  # a job that takes longer than was believed is so far
-LAST = ("aggregate", "plot", "manifest", "archive", "report")  # stages that wait for all that is before them
+FIRST_WORD = 10.0  # seconds of training that must be measured before the measured cost is used
+ALMOST = 0.95  # the share shown for a job that takes longer than expected
+LAST = ("aggregate", "plot", "manifest", "archive", "report")  # stages that wait for all earlier ones
 
 
 @dataclass
 class Task:
-    """One job of a build. units: steps of all its runs, or runs; 0 of jobs that have none."""
+    """One job of a build. units: steps of all its runs, or runs; 0 for jobs that have neither."""
 
     stage: str
-    name: str  # of its family, or of what it makes
+    name: str  # of its family, or of its result
     units: int = 0
-    board: Path | None = None  # where a training job says how far it is
+    board: Path | None = None  # file to which a training job writes its progress
     began: float | None = None
     ended: float | None = None
 
@@ -35,8 +35,8 @@ def tasks_of(stats: dict[str, int], packs: list[Pack], results: Path) -> dict[st
     """The jobs of a build by their rules.
 
     Args:
-        stats: how many jobs there are of each rule, as Snakemake says.
-        packs: all that there are. results: the results folder, only read.
+        stats: number of jobs per rule, as reported by Snakemake.
+        packs: all packs. results: the results folder; only read.
     """
     found: dict[str, list[Task]] = {}
     needed = [pack for pack in packs if pack.name in stats]
@@ -53,7 +53,7 @@ def tasks_of(stats: dict[str, int], packs: list[Pack], results: Path) -> dict[st
 
 
 def read_board(path: Path | None) -> tuple[float, int, int]:
-    """What a training job has said last: seconds of training, steps taken in them, and steps that are done."""
+    """The last report of a training job: seconds of training, steps trained in them, and steps done."""
     try:
         told = json.loads(path.read_text(encoding="utf-8")) if path else {}
         return float(told["seconds"]), int(told["trained"]), int(told["done"])
@@ -62,18 +62,18 @@ def read_board(path: Path | None) -> tuple[float, int, int]:
 
 
 class Build:
-    """The jobs of a build. workers: how many run at once."""
+    """The jobs of a build. workers: number of jobs that run at the same time."""
 
     def __init__(self, tasks: list[Task], costs: Costs, workers: int) -> None:
         self.tasks, self.costs, self.workers = tasks, costs, workers
 
     def _believed(self, task: Task) -> float:
-        """Seconds of a unit, or of a job without units, before this build told anything."""
+        """Expected seconds of a unit, or of a job without units, before this build reports anything."""
         seconds = self.costs.seconds(task.stage, task.name)
         return OTHERWISE if seconds is None else seconds
 
     def estimate(self, now: float) -> tuple[float, float]:
-        """Share of the work that is done, and seconds that are left."""
+        """Share of the work that is done, and the seconds that are left."""
         told = {id(task): read_board(task.board) for task in self.tasks if task.began is not None}
         measured: dict[tuple[str, str], list[float]] = {}  # seconds, units
         for task in self.tasks:
@@ -91,8 +91,8 @@ class Build:
         unit = {key: seconds * factor for key, seconds in believed.items()}
         unit |= {key: seconds / units for key, (seconds, units) in measured.items()}
         done = 0.0
-        left: list[tuple[bool, float]] = []  # whether a job has yet to begin, and its seconds
-        last: dict[str, float] = {}  # by stage, of the longest job that waits for all others
+        left: list[tuple[bool, float]] = []  # whether a job has yet to start, and its remaining seconds
+        last: dict[str, float] = {}  # by stage: seconds of the longest job that waits for all others
         for task in self.tasks:
             whole = START + unit[task.stage, task.name] * (task.units or 1)
             share = 0.0
@@ -106,7 +106,7 @@ class Build:
             if task.stage in LAST:
                 last[task.stage], rest = max(rest, last.get(task.stage, 0.0)), min(rest, last.get(task.stage, 0.0))
             left.append((task.began is None, rest))
-        # Those that run, then the longest first, each to the worker that is free first.
+        # Schedule running jobs first, then the longest first, each on the worker that becomes free first.
         ends = [0.0] * self.workers
         for _, rest in sorted(left, key=lambda one: (one[0], -one[1])):
             heapq.heapreplace(ends, ends[0] + rest)

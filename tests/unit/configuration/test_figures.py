@@ -57,7 +57,7 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
         (
             ["studies", "kernel_theory", "figures", "regularized_salience", "grids"],
             [{"task": "digits_concat", "model": ["cnn", "batchnorm_cnn"], "regularizers": {}, "seeds": 2}],
-            ["regularized_salience.grids", "'digits_concat' it has batchnorm_cnn, cnn", "module: regularized_salience"],
+            ["regularized_salience.grids", "'digits_concat' has batchnorm_cnn, cnn", "module: regularized_salience"],
         ),
         (
             [*METHODS[:4], "grids"],

@@ -29,7 +29,7 @@ FIGURE = b"{studies: {s: {figures: {f: {grids: [{task: a}]}}}}, tasks: {t: {size
         (b"# one\n# \xe9\ntasks: {}\n", ", line 2: this is not UTF-8"),
         (b"device: cpu\ndevice: cuda\n", ", line 2, column 1: the key 'device' is already in line 1"),
         (b"tasks:\n  - a: {b: 1, c: 2, b: 1}\n", ", line 2, column 21: the key 'b' is already in line 2"),
-        (b'models: {5: {}, "5": {}}\n', ", line 1, column 17: the key '5' stands"),
+        (b'models: {5: {}, "5": {}}\n', ", line 1, column 17: the key '5' is already"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path, monkeypatch, loader, content, message):

@@ -107,7 +107,7 @@ def test_sentences_are_written_in_the_order_asked_for_and_of_any_length():
         ),
         ("gru_attention", "scan_jump", [], "there are no inputs"),
         ("cnn", None, np.zeros((2, 5, 5)), r"images of task 'digits_concat' are \(n, 1, 8, 16\), these are \(2, 5, 5\)"),
-        ("cnn", None, np.full((1, 8, 16), 300), "pixels from 0 to 255, these from 300 to 300"),
+        ("cnn", None, np.full((1, 8, 16), 300), "pixels from 0 to 255, these have 300 to 300"),
         ("dense_network", None, [[1, 99]], r"takes items \(n, 2\), below"),
         ("multilayer_perceptron", None, [[1, 2, 3]], r"takes points \(n, 2\), these are \(1, 3\)"),
     ],
@@ -118,7 +118,7 @@ def test_what_a_task_does_not_know_is_refused(model, task, inputs, message):
 
 
 def test_a_run_that_diverged_answers_nothing():
-    with pytest.raises(ValueError, match="its last finite weights are no result"):
+    with pytest.raises(ValueError, match="its last finite weights are not a result"):
         opened("cnn", status="diverged").predict(np.zeros((1, 8, 16)))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from compositional.terminal.failures import error_in, no_slurm, summary
 
-CURE = "Call this on a host of your cluster (docs/slurm.md), or leave the profile out"
+CURE = "Run this on a host of your cluster (docs/slurm.md), or leave out the profile"
 
 LOG = """\
 computing on cpu
@@ -70,16 +70,16 @@ def test_each_job_has_its_error_its_log_and_its_command(tmp_path):
         "  alone: snakemake train_a__1f --configfile my.yaml",
         "",
         "Drawing b",
-        "  it ended before it wrote a log; Snakemake's is the last file in .snakemake/log",
+        "  it ended before it wrote a log; Snakemake's log is the latest file in .snakemake/log",
         "  log: none",
         "  alone: snakemake b.pdf --configfile my.yaml",
         "",
-        "The same command resumes: what is made stays.",
+        "Repeat the command to resume: finished results are kept.",
     ]
 
 
 def test_a_build_that_was_stopped_has_no_failures():
-    assert summary([], 3, 9, "") == "Stopped after 3 of 9 jobs. The same command resumes: what is made stays."
+    assert summary([], 3, 9, "") == "Stopped after 3 of 9 jobs. Repeat the command to resume: finished results are kept."
 
 
 def test_the_log_of_an_earlier_job_says_nothing_of_this_one(tmp_path):

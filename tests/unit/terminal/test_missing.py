@@ -28,8 +28,8 @@ RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
     ],
 )
 def test_the_nearest_target_is_named(target, found):
-    assert nearest(target, FIGURES, TASKS).startswith(f"Nothing makes {target}; did you mean {found}? README.md says")
+    assert nearest(target, FIGURES, TASKS).startswith(f"Nothing makes {target}; did you mean {found}? README.md lists")
 
 
 def test_where_nothing_is_near_nothing_is_guessed():
-    assert nearest("results/foo", FIGURES, TASKS).startswith("Nothing makes results/foo. README.md says")
+    assert nearest("results/foo", FIGURES, TASKS).startswith("Nothing makes results/foo. README.md lists")

@@ -54,4 +54,4 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", denied)
     (tmp_path / "a.yaml").write_text("seeds: 2\n")
-    assert refused(tmp_path / "a.yaml") == f"{tmp_path}/a.yaml: it can't be read: Permission denied"
+    assert refused(tmp_path / "a.yaml") == f"{tmp_path}/a.yaml: it cannot be read: Permission denied"
