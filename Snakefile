@@ -11,7 +11,7 @@ include: "rules/evaluate.smk"
 include: "rules/represent.smk"
 
 
-# Of these no job runs elsewhere.
+# Jobs on other machines never run these rules.
 if MAIN:
 
     include: "rules/download.smk"

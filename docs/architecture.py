@@ -1,6 +1,6 @@
-"""Draws the floors of the library from its imports: python docs/architecture.py (part of `make docs`).
+"""Draw the floors of the library from its imports: python docs/architecture.py (part of `make docs`).
 
-A room is an entry of src/compositional/, a folder or a module. It stands one floor above the highest room that it imports.
+A room is an entry of src/compositional/, either a folder or a module. It is one floor above the highest room that it imports.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import networkx
 
 LIBRARY = Path(__file__).parents[1] / "src" / "compositional"
 PICTURE = Path(__file__).with_suffix(".svg")
-COLORS = {"Plug-ins": "#FBE3D0", "What they are made of": "#D9EBF7", "What surrounds them": "#E9E9E9"}
-WIDTH, HEIGHT, GAP, MARGIN, PER_ROW = 200, 100, 12, 60, 6  # of a box, in pixels; boxes in a row
+COLORS = {"Plug-ins": "#FBE3D0", "What the plug-ins are made of": "#D9EBF7", "What surrounds the plug-ins": "#E9E9E9"}
+WIDTH, HEIGHT, GAP, MARGIN, PER_ROW = 200, 100, 12, 60, 6  # sizes of a box in pixels; number of boxes per row
 
 
 def modules() -> dict[str, Path]:
@@ -27,7 +27,7 @@ def modules() -> dict[str, Path]:
 
 
 def imports() -> list[tuple[str, str]]:
-    """Pairs of modules of the library, the importing and the imported one, imports within functions included."""
+    """Pairs of modules of the library: the importing and the imported one, including imports within functions."""
     known, found = modules(), set()
     for name, path in known.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -59,19 +59,19 @@ def rooms() -> networkx.DiGraph:
 
 
 def cycles() -> list[list[str]]:
-    """Rooms that import each other, directly or not: there must be none."""
+    """Groups of rooms that import each other, directly or not: there must be none."""
     return sorted(sorted(group) for group in networkx.strongly_connected_components(rooms()) if len(group) > 1)
 
 
 def floors() -> list[list[str]]:
-    """Rooms by floor, the ground floor first; rooms that import each other share a floor."""
+    """Rooms by floor, starting with the ground floor; rooms that import each other share a floor."""
     groups = networkx.condensation(rooms())
     generations = networkx.topological_generations(groups.reverse())
     return [sorted(name for group in floor for name in groups.nodes[group]["members"]) for floor in generations]
 
 
 def directly_needed() -> dict[str, list[str]]:
-    """For every room those that it imports and does not reach through another one."""
+    """For every room, the rooms that it imports and does not reach through another one."""
     graph = rooms()
     groups = networkx.condensation(graph)
     group, kept = groups.graph["mapping"], networkx.transitive_reduction(groups)
@@ -82,7 +82,7 @@ def directly_needed() -> dict[str, list[str]]:
 
 
 def described() -> dict[str, tuple[str, str]]:
-    """Section and description of every room, from the map in the package's docstring."""
+    """Section and description of every room, from the list in the package's docstring."""
     found, section = {}, ""
     for line in (ast.get_docstring(ast.parse((LIBRARY / "__init__.py").read_text(encoding="utf-8"))) or "").splitlines():
         if entry := re.fullmatch(r"    (\w+) +(.+)", line):

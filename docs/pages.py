@@ -1,7 +1,7 @@
 """Pages of the site from outside this folder: README, configuration, contributing, changes, and the library from its docstrings.
 
-MkDocs calls the functions by their names (mkdocs.yml, `hooks`). Pages link to each other by paths in the repository, as on a code
-host; here these become links within the site.
+MkDocs calls the functions by their names (mkdocs.yml, `hooks`). In the repository, pages link to each other by paths; here these
+become links within the site.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLACE = {source: page for page, source in FROM_ELSEWHERE.items()}
 
 
 def rooms() -> dict[str, str]:
-    """What the map of the package says of each of its entries."""
+    """The description of each entry of the package, from the package's docstring."""
     architecture = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
     return {name: words for name, (_, words) in architecture["described"]().items()}
 
@@ -38,7 +38,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from elsewhere, a page per room of the library, and the tables that pages link to."""
+    """Add the pages from elsewhere, one page per room of the library, and the tables that pages link to."""
     for page, source in FROM_ELSEWHERE.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     listed = "".join(f"| [`{name}`]({name}.md) | {words} |\n" for name, words in rooms().items())
@@ -51,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _within_the_site(target: str) -> str | None:
-    """The page of the site for a path in the repository, None if the site has none."""
+    """The page of the site for a path in the repository; None if the site has none."""
     if target in PLACE:
         return PLACE[target]
     if module := re.fullmatch(r"src/compositional/(\w+?)(?:\.py|/.*)", target):
@@ -62,7 +62,7 @@ def _within_the_site(target: str) -> str | None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links at the site: `../config/README.md` is `configuration.md` here."""
+    """Point links to the site: `../config/README.md` is `configuration.md` here."""
     here = page.file.src_uri
     if here.startswith("library/"):
         return markdown

@@ -1,5 +1,5 @@
-# What is made of a whole build: the manifest of its artifacts, the archive, and the report. `archive:` in the configuration says of
-# which figures.
+# Results of a complete build: the manifest of its artifacts, the archive, and the report. `archive:` in the configuration selects
+# the figures.
 rule manifest:
     """results/manifest.json: the artifacts of a build"""
     input:
@@ -20,7 +20,7 @@ rule manifest:
 
 
 rule archive:
-    """results/archive.zip: sources, tables, figures and where they come from"""
+    """results/archive.zip: sources, tables, figures and their records"""
     input:
         made_from(lambda wildcards: PLAN.archived.archive()),
     output:

@@ -1,4 +1,4 @@
-# A mirror in the environment goes before the one in the configuration. Not parameters: where a file comes from is no part of it.
+# A mirror in the environment has priority over the configuration. These are not parameters: a file's source does not change it.
 os.environ.setdefault("COMPOSITIONAL_MIRROR", config["mirror"] or "")
 os.environ.update(COMPOSITIONAL_SOURCES=" ".join(config["sources"]))
 

@@ -16,7 +16,7 @@ for pack in PACKS["evaluate"]:
         threads: 1
         resources:
             **resources_of(pack),
-            # Minutes: evaluation takes seconds a run, so a short job finds its place in the queue sooner.
+            # In minutes. Evaluating a run takes seconds, and short jobs wait less in a queue.
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
         message:
             f"Evaluating {pack.title}"

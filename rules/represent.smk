@@ -1,4 +1,4 @@
-# What runs represent, measured on their weights only where a figure asks for it. One rule per pack, as for training.
+# Representations of trained runs, measured only if a figure needs them. One rule per pack, as for training.
 for pack in PACKS["represent"]:
 
     rule:

@@ -6,12 +6,12 @@ rule split:
         "results/splits/{task}.provenance.json",
     log:
         "results/logs/split/{task}.log",
-    # Before any training: the longest may wait for the last split.
+    # Splits come before any training, because the longest training may wait for the last split.
     priority: FIRST
     localrule: True
     conda:
         "../envs/environment.yaml"
-    # A task that is generated in parallel gets all cores: more than there are counts as all.
+    # A task that is generated in parallel gets all cores: Snakemake reduces larger numbers to that.
     threads: lambda wildcards: 64 if PLAN.recipes.configuration.parallel(wildcards.task) else 1
     params:
         recipe=lambda wildcards: PLAN.recipes.split(wildcards.task).name,

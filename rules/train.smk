@@ -1,8 +1,8 @@
-# The priority of what goes before training that waits. Of evaluations, too, little should be ready: whenever a job ends, Snakemake
-# looks at all inputs of all that is.
+# The priority of jobs that must precede waiting trainings. Evaluations have it, too, so that few jobs are ready at any time:
+# whenever a job ends, Snakemake checks all inputs of all ready jobs.
 FIRST = 1 + max((pack.work for pack in PACKS["train"]), default=0)
-# One rule per pack: its runs train together in one process (compositional.planning.packs says which). A run that exists is not
-# trained again: the job finds it in results/store, addressed by all that it depends on.
+# One rule per pack, whose runs train together in one process (see compositional.planning.packs). A run that exists is not trained
+# again: the job finds it in results/store, addressed by everything that it depends on.
 for pack in PACKS["train"]:
 
     rule:
@@ -14,9 +14,9 @@ for pack in PACKS["train"]:
             update(pack.outputs),
         log:
             f"results/logs/train/{pack.label}.log",
-        # Long jobs first, so that no core idles at the end.
+        # Long jobs first, so that no core is idle at the end.
         priority: pack.work
-        # Where the store has all of its runs, a job only writes their files.
+        # If the store has all of its runs, a job only writes their files.
         localrule: MAIN and pack.stored
         conda:
             "../envs/environment.yaml"

@@ -1,4 +1,4 @@
-"""Says which figures there are: make figures. With --page it writes docs/figures.md (make docs)."""
+"""List the figures: make figures. With --page, write docs/figures.md (make docs)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compositional.planning.recipes import Recipes
 from compositional.records import surroundings
 from compositional.terminal import figures, overlays
 
-CORES, NOWHERE = 2, Path("nowhere")  # of the page: of the machine that the table of costs is from, with nothing built
+CORES, NOWHERE = 2, Path("nowhere")  # for the page: cores of the machine where costs were measured, and no results
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -1,6 +1,6 @@
-"""A minimal working plug-in to start from: make new KIND=model NAME=my_model
+"""Write a minimal working plug-in to start from: make new KIND=model NAME=my_model
 
-Copies the kind's template (workflow/templates/) into its folder and writes its entry for the contract test, which passes at once.
+Copies the kind's template (workflow/templates/) into its folder and writes its entry for the contract test, which then passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compositional.plugins import available, module_path
 from compositional.runs import NAME
 
 SMALL = ROOT / "tests" / "support" / "small.yaml"
-# What is made -> its folder, and its entry in SMALL.
+# Kind of plug-in -> its folder, and its entry in SMALL.
 TEMPLATES = {
     "dataset": ("datasets", "{}"),
     "figure": ("figures", "{table: [{method: [none 0, entropy 0.1], split: [train, test], metric: accuracy}]}"),
@@ -31,7 +31,7 @@ TEMPLATES = {
 
 
 def _with_entry(text: str, section: str, name: str, entry: str) -> str:
-    """The settings file with one more entry, before the first whose name comes after its own."""
+    """The settings file with one more entry, in alphabetical order."""
     lines = text.splitlines(keepends=True)
     place = lines.index(f"{section}:\n") + 1
     while place < len(lines) and not re.match(r"\S", lines[place]):
@@ -39,16 +39,16 @@ def _with_entry(text: str, section: str, name: str, entry: str) -> str:
         if found and found[1] > name:
             break
         place += 1
-    while not lines[place - 1].strip():  # the section's last entry stands before its empty line
+    while not lines[place - 1].strip():  # insert before the empty line that ends the section
         place -= 1
     return "".join([*lines[:place], f"  {name}: {entry}\n", *lines[place:]])
 
 
 def write(kind: str, name: str) -> list[Path]:
-    """Write the plug-in and its entry; both files.
+    """Write the plug-in and its entry; returns the paths of both files.
 
     Raises:
-        ValueError: there is no such kind of plug-in, or the name is taken, or none that a plug-in can have.
+        ValueError: there is no such kind of plug-in, or the name is taken or not allowed.
     """
     if kind not in TEMPLATES:
         raise ValueError(f"KIND={kind}: there is no such kind of plug-in{options_for(kind, list(TEMPLATES))}")
@@ -59,14 +59,14 @@ def write(kind: str, name: str) -> list[Path]:
     path = module_path(f"{section}.{name}")
     settings = SMALL.read_text(encoding="utf-8")
     if name in available(section) or path.with_suffix("").exists() or name == "shared":
-        raise ValueError(f"NAME={name}: {path.relative_to(ROOT)} is there already; taken are {', '.join(available(section))}")
+        raise ValueError(f"NAME={name}: {path.relative_to(ROOT)} already exists; taken are {', '.join(available(section))}")
     shutil.copyfile(ROOT / "workflow" / "templates" / f"{kind}.py", path)
     SMALL.write_text(_with_entry(settings, section, name, entry), encoding="utf-8")
     return [path, SMALL]
 
 
 def main() -> int:
-    """Write what is asked for, and say what to do next."""
+    """Write the requested plug-in, and print what to do next."""
     if len(sys.argv) != 3:
         print(f"{__doc__.splitlines()[0]}\nKIND is one of {', '.join(TEMPLATES)}", file=sys.stderr)
         return 2
@@ -76,10 +76,10 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     section = TEMPLATES[sys.argv[1]][0]
-    print(f"Written: {path.relative_to(ROOT)}, and how it is made in small in {settings.relative_to(ROOT)}.")
+    print(f"Written: {path.relative_to(ROOT)}, and its small settings for the tests in {settings.relative_to(ROOT)}.")
     print(f"Its contract: {module_path(f'{section}.__init__').relative_to(ROOT)}. Its test:")
     print(f"  python -m pytest tests/unit/{section}/test_contract.py -k {sys.argv[2]}")
-    print("Its options are in docs/options.md after `make docs`.")
+    print("After `make docs`, its options are in docs/options.md.")
     return 0
 
 

@@ -1,11 +1,11 @@
-"""Rebuild an archive from raw data and say what agrees: make reproduce ARCHIVE=results/archive.zip
+"""Rebuild an archive from raw data and report what agrees: make reproduce ARCHIVE=results/archive.zip
 
-Needs Python 3.11 and make, no package. The archive's files are checked against its manifest and unpacked, its own pinned
-environment is installed, the archived build is made again from raw data with the archive's own sources, and everything is
+Needs Python 3.11 and make, but no package. The archive's files are checked against its manifest and unpacked, and its own pinned
+environment is installed. Then the archived build is made again from raw data with the archive's own sources, and everything is
 compared. With --runs, trained runs are taken from a file (make pack-runs), and only a random sample of them is trained again.
-This runs the archive's code, so it asks before: only reproduce archives from people you trust.
+This runs the archive's code, so it asks first: only reproduce archives from people you trust.
 
-Exit status: 0 all agrees, 1 something does not, 2 the archive can't be used.
+Exit status: 0 everything agrees, 1 something does not, 2 the archive cannot be used.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ CONFIGURATION = f"{bundle.FOLDER}/config.json"
 
 
 def surrounding(folder: Path, python: Path) -> dict[str, str]:
-    """The environment of what runs in the unpacked archive: with its sources and raw data, and a store of its own."""
+    """The environment of programs in the unpacked archive: with its sources and raw data, and its own store."""
     environment = dict(os.environ)
     data = folder / bundle.FOLDER / "data"
     if data.is_dir() and MIRROR not in environment:
         environment[MIRROR] = str(data)
     environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', '')}"
-    environment.pop("PYTHONPATH", None)  # the archive's sources, not ours
-    environment["COMPOSITIONAL_STORE"] = ""  # nor runs that are here already
+    environment.pop("PYTHONPATH", None)  # use the archive's sources, not ours
+    environment["COMPOSITIONAL_STORE"] = ""  # and no runs of this machine's stores
     return environment
 
 
 def rebuild(folder: Path, python: Path, cores: int) -> None:
-    """Make everything that the archive lists, from raw data; what fails is missing in the comparison."""
+    """Make everything that the archive lists from raw data. Failed results are reported as missing by the comparison."""
     command = [str(python), "-m", "snakemake", "results/manifest.json", "--cores", str(cores), "--keep-going"]
     done = subprocess.run([*command, "--configfile", CONFIGURATION], cwd=folder, env=surrounding(folder, python), check=False)
     if done.returncode:
-        print("The rebuild did not succeed; what is missing is shown below.", file=sys.stderr)
+        print("The rebuild failed; missing results are shown below.", file=sys.stderr)
 
 
 def _agreed(environment: str) -> bool:
-    """Whether the user wants the archive's code to run; no, where nobody can be asked."""
+    """Whether the user agrees to run the archive's code; no, if nobody can be asked."""
     installs = "installs the packages that the archive names, then " if environment == "pinned" else ""
     print(f"The rebuild {installs}runs the archive's code with your rights: only do so if you trust its authors.")
     try:
         return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        print("Nobody answers: call with --yes (make reproduce ARCHIVE=... OPTIONS=--yes).", file=sys.stderr)
+        print("There is no answer: call with --yes (make reproduce ARCHIVE=... OPTIONS=--yes).", file=sys.stderr)
         return False
 
 
@@ -70,7 +70,7 @@ def main() -> int:
         "--environment", choices=["pinned", "current"], default="pinned", help="install the archive's pins, or use this Python"
     )
     parser.add_argument("--runs", help="take trained runs from this file or address of `make pack-runs`")
-    parser.add_argument("--sample", type=int, default=5, help="how many of these runs to train again (default: 5)")
+    parser.add_argument("--sample", type=int, default=5, help="number of these runs to train again (default: 5)")
     parser.add_argument("--cores", type=int, default=surroundings.cores())
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
@@ -82,7 +82,7 @@ def main() -> int:
             folder.rmdir()
         print(error, file=sys.stderr)
         return 2
-    print(f"Unpacked in {folder}, as its manifest says", flush=True)
+    print(f"Unpacked in {folder}; all files match the manifest", flush=True)
     if not (arguments.yes or _agreed(arguments.environment)):
         print("Nothing was installed or run.", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """Finished runs: pack, unpack, check and prune them. make pack-runs FIGURES="ablation comparison", unpack-runs, check-runs, prune
 
-Exit status: 0 done, 1 a retrained run differs, 2 it could not be done.
+Exit status: 0 success, 1 a retrained run differs, 2 the command failed.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ OWN = Path("results/store")
 
 
 def folders(known: Configuration) -> list[Path]:
-    """Where finished runs are looked for, as jobs do."""
+    """The stores where finished runs are searched for, as by jobs."""
     return stores(os.environ.get("COMPOSITIONAL_STORE") or known.config["store"])
 
 
 def runs_of(known: Configuration, figures: list[str]) -> dict[str, Run]:
-    """The runs that figures need, by their plans; without figures: of all."""
+    """The runs that figures need, by their plans; all runs if no figure is given."""
     recipes = Recipes(known)
     runs = wanted_runs(known, [f"results/tables/{figure}.csv" for figure in figures])
     return {plan_of(recipes.common("train", run.family) | {"lambda": run.strength, "seed": run.seed}): run for run in runs}
 
 
 def found(known: Configuration, wanted: dict[str, Run]) -> dict[str, list[Path]]:
-    """The entries of runs that are whole, by plan: several, if made on several devices or of several versions of the data."""
+    """The intact entries of runs, by plan; several if a run was made on several devices or with several versions of the data."""
     device = known.config["device"]
     there = {plan: [path for path in entries(folders(known), plan, device) if identity_of(path)] for plan in wanted}
     return {plan: paths for plan, paths in there.items() if paths}
@@ -60,7 +60,7 @@ def found(known: Configuration, wanted: dict[str, Run]) -> dict[str, list[Path]]
 
 @contextmanager
 def at(address: str) -> Iterator[tuple[Path, Callable[[str], None]]]:
-    """The file at an address, or one here instead, and what moves it, if need be: here (`get_file`) or there (`put_file`)."""
+    """A local path for an address, and a function that moves the file here (`get_file`) or there (`put_file`) if it is remote."""
     remote = "://" in address
 
     def move(way: str) -> None:
@@ -70,7 +70,7 @@ def at(address: str) -> Iterator[tuple[Path, Callable[[str], None]]]:
             elif remote:
                 system, place = fsspec.url_to_fs(address)
                 getattr(system, way)(*{"get_file": (place, str(file)), "put_file": (str(file), place)}[way])
-        except Exception as error:  # every kind of remote has its own
+        except Exception as error:  # each kind of remote raises other exceptions
             raise ArchiveError(f"{address}: {way} failed: {type(error).__name__}: {error}") from error
 
     with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
@@ -100,13 +100,13 @@ def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
     with at(arguments.file) as (file, move):
         move("get_file")
         added, there = finished_runs.unpack(file, folders(known)[0])
-    return f"every digest is right: {added} runs added to {folders(known)[0]}, {there} were there already"
+    return f"every digest is right: {added} runs added to {folders(known)[0]}, {there} already existed"
 
 
 def same_numbers(one: Path, other: Path) -> bool:
     """Whether two entries have the same weights and curves, to the bit."""
     (left, weights), (right, others) = ((found[0]["state"], found[1]) for path in (one, other) if (found := read(path)))
-    # As bytes and as text: numbers that are none are equal, too.
+    # Compare bytes and text, because NaN does not equal itself.
     equal = weights["weights"].numpy().tobytes() == others["weights"].numpy().tobytes()
     return equal and files.json_bytes(left | {"seconds": 0}) == files.json_bytes(right | {"seconds": 0})
 
@@ -150,12 +150,12 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
             verdict = "identical" if equal else "DIFFERS" if again.exists() else "DIFFERS (in its data)"
             print(f"{wanted[plan].path}: {verdict}")
     if wrong:
-        sys.exit(f"{wrong} of {len(chosen)} runs that were trained again have other bytes than those in the store")
-    return f"{len(chosen)} of {len(there)} runs were trained again: the same bytes"
+        sys.exit(f"{wrong} of {len(chosen)} retrained runs differ from those in the store")
+    return f"{len(chosen)} of {len(there)} runs were trained again and have the same bytes"
 
 
 def prune(arguments: argparse.Namespace, known: Configuration) -> str:
-    """Remove entries that no configured run uses: at laptop scale, at paper scale, or with the overlays that are given."""
+    """Remove entries that no configured run uses, at laptop scale, at paper scale, or with the given overlays."""
     paper = [ROOT / "config" / "paper.yaml", *sorted((ROOT / "config" / "paper").glob("*.yaml"))]
     used = runs_of(known, []) | runs_of(configuration(), []) | runs_of(configuration(*paper), [])
     every = [*entries([arguments.store])]
@@ -163,11 +163,11 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     for path in unused:
         identity = identity_of(path)
         family = (
-            [identity["family"][key] for key in ("task", "model", "regularizer")] if identity else ["damaged or of an old form"]
+            [identity["family"][key] for key in ("task", "model", "regularizer")] if identity else ["damaged or of an old format"]
         )
         print(f"{path}: {'/'.join(family)}")
     size, kept = sum(path.stat().st_size for path in unused) / 1e6, len(every) - len(unused)
-    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {kept} stay")
+    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {kept} are kept")
     if unused and not arguments.yes:
         try:
             agreed = input("Remove them? [y/N] ").strip().lower() in ("y", "yes")
@@ -181,7 +181,7 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
 
 
 def main() -> int:
-    """Do one of the four."""
+    """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     options: dict[Any, dict[str, dict[str, Any]]] = {
@@ -193,13 +193,13 @@ def main() -> int:
     for function, named in options.items():
         command = commands.add_parser(function.__name__, help=function.__doc__)
         command.set_defaults(function=function)
-        command.add_argument("--configfile", type=Path, nargs="+", default=[], help="overlays, as Snakemake takes them")
+        command.add_argument("--configfile", type=Path, nargs="+", default=[], help="overlays, as for Snakemake")
         for name, about in named.items():
             command.add_argument(name, **about)
     arguments = parser.parse_args()
     try:
         print(arguments.function(arguments, configuration(*arguments.configfile)))
-    except (ArchiveError, ConfigurationError, OSError, ImportError) as error:  # a remote may need a package of its own
+    except (ArchiveError, ConfigurationError, OSError, ImportError) as error:  # some remotes need a package that may be missing
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -421,7 +421,7 @@ def test_looking_changes_nothing(built, memory, looks):
         assert built.tree() == before, look
         assert (done.returncode != 0) == (look[-1].startswith("results/") or look == ["--touch"]), (look, done.stderr)
     said = built.told("--touch", SMALL, succeeds=False)
-    assert "--touch changes nothing here: whether a result is out of date its record says" in said
+    assert "--touch changes nothing here: a result's record decides whether it is out of date" in said
     overlays = "['tests/support/tiny.yaml', 'overlay.yaml']"
     programs = [
         f"from snakemake.cli import main\ntry: main(['-nc1', '--configfile', *{overlays}])\nexcept SystemExit: pass",

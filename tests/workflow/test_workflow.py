@@ -251,7 +251,7 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
 
 def test_a_path_that_snakemake_would_read_as_a_wildcard_is_refused(tmp_path):
     output = Project(tmp_path / "a{b}").snakemake(FIGURE, succeeds=False)
-    assert "a{b}: Snakemake takes braces" in output
+    assert "a{b}: Snakemake reads braces" in output
     assert "Traceback" not in output
     assert not (tmp_path / "a{b}/results").exists()
 
@@ -329,7 +329,7 @@ def test_a_full_or_read_only_disk_is_a_clear_error_and_the_next_call_goes_on(tmp
         assert not (tmp_path / RUN / "run.json").exists()
         subprocess.run(["mount", "-o", "remount,ro", str(results)], check=True)
         output = project.snakemake(f"{RUN}/run.json", "--nolock", succeeds=False)
-        assert re.search("Read-only file system: .*Nothing can be written to results/: make room", output)
+        assert re.search("Read-only file system: .*Nothing can be written to results/: free some space", output)
         assert "Traceback" not in output
         subprocess.run(["mount", "-o", "remount,rw,size=50m", str(results)], check=True)
         project.snakemake(f"{RUN}/run.json", "--rerun-incomplete")

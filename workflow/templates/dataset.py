@@ -1,4 +1,4 @@
-"""Points in the plane, drawn at random: say here what the data are, who made them, and what one example is."""
+"""Points in the plane, drawn at random: describe here what the data are, who made them, and what one example is."""
 
 from __future__ import annotations
 

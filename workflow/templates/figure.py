@@ -1,4 +1,4 @@
-"""Accuracy on the test set, a bar a method: say here what the figure shows and what it is to decide."""
+"""Accuracy on the test set, one bar per method: describe here what the figure shows and which question it answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compositional.figures.shared import style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
-    "metric": {"type": "string", "default": "accuracy", "description": "what is shown of the test set"},
+    "metric": {"type": "string", "default": "accuracy", "description": "metric of the test set that is shown"},
 }
 
 

@@ -1,4 +1,4 @@
-"""Batches of labelled points: say here what one example is, as a model sees it, and what its target is."""
+"""Batches of labelled points: describe here what one example is, as a model sees it, and what its target is."""
 
 from __future__ import annotations
 

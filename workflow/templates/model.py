@@ -1,4 +1,4 @@
-"""One hidden layer on pixels: say here what the model is, after whom, and how it differs from theirs."""
+"""One hidden layer on pixels: describe here what the model is, who published it, and how this version differs."""
 
 from __future__ import annotations
 

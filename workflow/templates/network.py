@@ -1,4 +1,4 @@
-"""One hidden layer on pixels, an ordinary torch.nn.Module: say here what it is, after whom, and how it differs from theirs."""
+"""One hidden layer on pixels, an ordinary torch.nn.Module: describe the model, who published it, and how this version differs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 from torch import Tensor, nn
 
 KIND = "image"
-REPRESENTATIONS = {"penultimate": "hidden"}  # name: the submodule whose output it is
+REPRESENTATIONS = {"penultimate": "hidden"}  # name of a representation: the submodule whose output it is
 PARAMETERS = {
     "width": {"type": "integer", "minimum": 1, "default": 64, "description": "units of the hidden layer"},
 }
 
 
 class Network(nn.Module):
-    """Of one run: no run axis, no other run."""
+    """The network of a single run, without a run axis."""
 
     def __init__(self, parameters: dict, task: dict) -> None:
         super().__init__()

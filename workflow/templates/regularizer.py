@@ -1,4 +1,4 @@
-"""Small activations: say here what the term asks for, its formula, and after whom.
+"""Small activations: describe here what the term penalizes, its formula, and who published it.
 
 R = mean over the batch of the mean over the width of r^2.
 """
@@ -15,6 +15,6 @@ PARAMETERS: dict = {}
 
 
 def penalty(step: Step) -> Tensor:
-    """(R,): a number a run."""
+    """(R,): one number per run."""
     (shown,) = step.named(REPRESENTATIONS)
     return shown.squared_norm()

@@ -1,4 +1,4 @@
-"""Which side of a line is a point on? Say here what is learned, and what is new in the test set."""
+"""Which side of a line is a point on? Describe here what is learned, and what is new in the test set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARAMETERS = {
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train and test: columns point (X_1, X_2) and label, whether X_1 is positive. Reads no file.
 
-    Training never shows points whose coordinates are both positive; the test set has these alone.
+    Training never shows points with two positive coordinates; the test set has only these.
     """
     members = {}
     for name in ("train", "test"):

@@ -1,4 +1,4 @@
-"""What a network shows of itself while it computes: the representations that a model hands to its tap."""
+"""What a network shows while it computes: the representations that a model passes to its tap."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from compositional.training.problem import Problem
 
 
 def shown(problem: Problem, weights: dict[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor | None]]]:
-    """What R runs compute on a batch.
+    """Run R networks on a batch.
 
     Returns:
-        Outputs (R, B, ...), and by name every representation (R, B, ...) with the mask (R, B, S) of its valid positions, None
-        where it has none. A model's second one of a name is called name_2.
+        Outputs (R, B, ...), and every representation (R, B, ...) by name with the mask (R, B, S) of its valid positions, or None
+        if it has no mask. If a model shows two representations under one name, the second one is called name_2.
     """
     found: dict[str, tuple[Tensor, Tensor | None]] = {}
     times: Counter[str] = Counter()
@@ -32,7 +32,7 @@ def shown(problem: Problem, weights: dict[str, Tensor], batch: Batch) -> tuple[T
 
 
 def by_example(values: Tensor, mask: Tensor | None) -> Tensor:
-    """A representation as one vector per example, (R, B, D): of a sequence, the mean over its positions."""
+    """A representation as one vector per example, (R, B, D); for a sequence, the mean over its positions."""
     if mask is not None:
         share = mask.to(values.dtype) / mask.sum(-1, keepdim=True)
         values = (values * share.unsqueeze(-1)).sum(-2)

@@ -1,4 +1,4 @@
-"""Conjunction-wise additivity and salience (`additivity`) of any network whose task is made of known components."""
+"""Conjunction-wise additivity and salience (`additivity`) of networks whose task is made of known components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compositional.training.problem import Problem
 
 
 class _Means:
-    """Sums by combination of what R runs show: enough for means and for products of different examples."""
+    """Sums of the representations of R runs per combination, from which means and products of different examples follow."""
 
     def __init__(self, combinations: int) -> None:
         self.combinations = combinations
@@ -26,15 +26,15 @@ class _Means:
 
     def add(self, places: Tensor, values: Tensor) -> None:
         """places (B,) of the combinations; values (R, B, D)."""
-        # In float32 and one product a run of one shape: a run's numbers do not depend on how many others there are.
+        # In float32 and with one product of fixed shape per run, so that a run's numbers do not depend on the number of runs.
         member = torch.nn.functional.one_hot(places, self.combinations).to(values.dtype).T
-        runs = [own.clone() for own in values]  # aligned alike
+        runs = [own.clone() for own in values]  # all with the same memory alignment
         sums = torch.stack([member @ own for own in runs]).double()
         squares = torch.stack([member.double() @ own.double().square().sum(-1) for own in runs])
         self.sums, self.squares = self.sums + sums, self.squares + squares
 
     def products(self, run: int, counts: np.ndarray) -> np.ndarray:
-        """Mean inner products (Z, Z); on the diagonal of pairs of different examples, if there are any."""
+        """Mean inner products (Z, Z). The diagonal uses pairs of different examples, if there are any."""
         sums = self.sums[run].cpu().numpy()
         inner = sums @ sums.T
         apart = inner / np.outer(counts, counts)
@@ -47,7 +47,7 @@ class _Means:
 @dataclass(frozen=True)
 class _Examples:
     """batches: pairs (combinations of a batch's first rows, batch). items (Z, C), counts and trained (Z,) of Z combinations;
-    trained is None where outputs are not analyzed."""
+    trained is None if outputs are not analyzed."""
 
     batches: Iterable[tuple[np.ndarray, Batch]]
     items: np.ndarray
@@ -57,7 +57,7 @@ class _Examples:
 
 
 def _examples(problem: Problem, runs: int) -> _Examples | None:
-    """Examples whose components are known and cover all combinations, if the task has such."""
+    """Examples whose components are known and cover all combinations, if the task has such examples."""
     if (probe := stimuli.phrases(problem, runs)) and probe.factors is not None:
         return _Examples(probe.batches, probe.factors, np.ones(len(probe.items), dtype=int), None, probe.names)
     asked = [problem.splits.get(name) for name in (problem.about.get("in_distribution", ""), "test")]
@@ -84,13 +84,15 @@ def _examples(problem: Problem, runs: int) -> _Examples | None:
 def measure(problem: Problem, weights: dict[str, Tensor], outputs: bool = True) -> list[dict[tuple[str, str], float]]:
     """Additivity, values of conjunctions and saliences of every run, {(split, metric): value}, under split "all".
 
-    Taken over examples in distribution and of the test set, which together cover the combinations; a combination counts as
-    trained if it occurs in distribution. Of SCAN, over the commands of one verb and a template ("twice", "around left", ...), and
-    saliences alone, in the mean over an input's positions: where all untrained combinations share one item ("jump"), every
-    function is conjunction-wise additive. Empty for tasks that do not say what their examples are made of.
+    They are computed from the in-distribution and test examples, which together cover all combinations. A combination counts as
+    trained if it occurs in distribution. For SCAN they are computed from the commands made of one verb and a template ("twice",
+    "around left", ...), and only saliences of mean representations over positions are given: since all untrained combinations
+    share one item ("jump"), every function is conjunction-wise additive. Empty for tasks that do not declare what their examples
+    are made of.
 
     Args:
-        weights: (R, ...) by name. outputs: whether the outputs are analyzed too, or representations alone.
+        weights: (R, ...) by name.
+        outputs: whether to analyze outputs, too, or only representations.
     """
     runs = next(iter(weights.values())).shape[0]
     examples = _examples(problem, runs)

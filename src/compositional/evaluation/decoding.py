@@ -1,7 +1,7 @@
-"""Decoding without sight of the target, greedy or by beam search, and decoded predictions for people to read.
+"""Decoding without access to the target, greedily or by beam search, and decoded predictions for people to read.
 
-Exact match of greedy decoding needs none of this (`kinds.sequence.Batch.correct`); beam search and scores of the whole text
-(BLEU) do. Each step is one pass over what was decoded so far: simple, and the same for every sequence model.
+Exact match of greedy decoding does not need this module (`kinds.sequence.Batch.correct`); beam search and scores of the complete
+text (BLEU) do. Each step is one pass over everything decoded so far: simple, and the same for every sequence model.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from compositional.layers.ragged import ROWS, Layout
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
 
-WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins the first subword of every word
+WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # starts the first subword of every word
 
 
 def room(longest: int) -> int:
-    """The most symbols that a prediction may have, its end symbol included, given the longest target of its batch.
+    """The largest number of symbols in a prediction, including the end symbol, given the longest target of its batch.
 
-    Enough for a prediction that goes on too long to be wrong, and bounded for one that never ends.
+    It is large enough that longer predictions are always wrong, and bounds predictions that never end.
     """
     return longest + longest // 5 + 5
 
 
 def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
-    """Log probabilities of what follows `decoded` (R, B, t): (R, B, symbols)."""
+    """Log probabilities of the symbol that follows `decoded` (R, B, t): (R, B, symbols)."""
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
     layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
@@ -45,9 +45,9 @@ def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, de
 
 
 def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int) -> Tensor:
-    """The likeliest symbol, one after the other: (R, B, `limit`); what follows <end> in a row is padding.
+    """Decode the likeliest symbols one after the other: (R, B, `limit`). After <end>, a row has padding.
 
-    What is right under teacher forcing is what greedy decoding writes: where all of a batch is, nothing is left to do.
+    A row that is correct under teacher forcing is also what greedy decoding writes, so such rows need no decoding.
     """
     with torch.no_grad():
         ended = batch.correct(problem.model.forward(problem.model_parameters, weights, batch, silent_tap))
@@ -64,9 +64,9 @@ def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, 
 
 
 def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int, beam: int) -> Tensor:
-    """The best of `beam` hypotheses by log probability over length, (R, B, at most `limit`); what follows <end> is padding.
+    """The best of `beam` hypotheses by log probability divided by length, (R, B, at most `limit`). After <end> comes padding.
 
-    Length includes <end>; a hypothesis that has ended keeps its place in the beam as long as no `beam` others are better.
+    The length includes <end>. A hypothesis that has ended stays in the beam until `beam` others are better.
     """
     runs, rows = batch.input_lengths.shape
     several = replace(
@@ -79,12 +79,12 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
     decoded = several.inputs[..., :0]
     ended = torch.zeros_like(several.input_lengths, dtype=torch.bool)
     lengths = torch.zeros_like(several.input_lengths)
-    # At first all hypotheses of an example are the same: only one of them counts.
+    # At first all hypotheses of an example are equal, so only one of them counts.
     scores = torch.full((runs, rows, beam), float("-inf"), device=batch.inputs.device)
     scores[..., 0] = 0.0
     while decoded.shape[2] < limit and not ended.all():
         following = _next_symbols(problem, weights, several, decoded)
-        # What has ended goes on with padding, at no cost.
+        # Hypotheses that have ended continue with padding, at no cost.
         following = following.masked_fill(ended.unsqueeze(-1), float("-inf"))
         following[..., PAD] = torch.where(ended, 0.0, float("-inf"))
         vocabulary = following.shape[-1]
@@ -102,21 +102,21 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
 
 
 def sentences(problem: Problem, member: str) -> SequenceSplit:
-    """A member of a task of sentences.
+    """A member of a task whose examples are sentences.
 
     Raises:
-        TypeError: it is of another kind.
+        TypeError: the member is of another kind.
     """
     split = problem.splits[member]
     if not isinstance(split, SequenceSplit):
-        raise TypeError(f"{member} of {problem.task!r} holds no sentences but {type(split).__name__}")
+        raise TypeError(f"{member} of {problem.task!r} has no sentences, it is a {type(split).__name__}")
     return split
 
 
 def _decoded(
     problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, examples: int | None, beam: int
 ) -> Iterator[tuple[list[int], Tensor]]:
-    """Example numbers of the split, and what each run writes for them."""
+    """Example numbers of the split, and the predictions of every run for them."""
     runs = next(iter(weights.values())).shape[0]
     for rows, batch in split.evaluation_batches(runs, ROWS, examples):
         limit = room(batch.layout.targets[0])
@@ -140,11 +140,11 @@ def predictions(
 
 
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
-    """For each run {(split, metric): value} of what only decoding tells: what the task's "decoding" in task.json asks for.
+    """For each run {(split, metric): value} of the metrics that need decoding, as requested by "decoding" in task.json.
 
-    {"beam": hypotheses, "bleu": whether sentences are text, in subwords or in "words", "brackets": whether they are forms to
-    read as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu (sacrebleu's default, on text put
-    together from its subwords) and "accuracy, brackets repaired", on every split but the training set.
+    {"beam": number of hypotheses, "bleu": whether sentences are text, made of subwords or "words", "brackets": whether to repair
+    brackets as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu (sacrebleu's default, on text that
+    is joined from subwords) and "accuracy, brackets repaired", on every split except the training set.
     """
     results: list[dict[tuple[str, str], float]] = [{} for _ in range(next(iter(weights.values())).shape[0])]
     asked = problem.about.get("decoding")
@@ -162,15 +162,15 @@ def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str,
 
 
 def join_subwords(sentence: str) -> str:
-    """Text of subwords between spaces, of which those that begin a word begin with the mark."""
+    """Join subwords separated by spaces into text. A subword that starts a word starts with the mark."""
     return sentence.replace(" ", "").replace(WORD_MARK, " ").strip()
 
 
 def _bleu(rows: list[tuple[str, str, str]], words: bool = False) -> float:
     """Corpus BLEU in percent (Papineni et al. 2002; Post 2018) of rows (input, target, prediction).
 
-    The data are tokenized already, so sacrebleu tokenizes no further. words: what stands between spaces is a word, not a subword,
-    and all targets of an input are references of each of its rows.
+    The data are already tokenized, so sacrebleu does not tokenize them. words: symbols between spaces are words instead of
+    subwords, and all targets of an input are references for each of its rows.
     """
     from sacrebleu.metrics import BLEU
 

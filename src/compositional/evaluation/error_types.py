@@ -1,4 +1,4 @@
-"""What is wrong with a predicted sequence, in words."""
+"""The type of error of a predicted sequence, in words."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ ERROR_TYPES = ("right", "empty", "cut short", "goes on", "repeats", "other order
 
 
 def error_type(target: str, prediction: str) -> str:
-    """The first of ERROR_TYPES that describes the prediction (symbols between spaces):
+    """The first of ERROR_TYPES that describes a prediction, whose symbols are separated by spaces.
 
-    right; empty; cut short (a beginning of the target); goes on (begins with the whole target); repeats (longer than the target,
-    ending in one phrase at least three times over); other order (the target's symbols, each as often); wrong symbols (right
-    length); wrong length (all others).
+    right; empty; cut short (a beginning of the target); goes on (starts with the complete target); repeats (longer than the
+    target, and ends with one phrase at least three times in a row); other order (the same symbols with the same counts); wrong
+    symbols (right length); wrong length (all others).
     """
     wanted, found = target.split(), prediction.split()
     if found == wanted:

@@ -1,8 +1,8 @@
 """Whether networks represent SCAN's commands by their parts: `compositional.measures.homomorphism` on trained networks.
 
-Rules are a conjunction of two phrases ("and", "after") and a modifier of one ("twice", "thrice"). A phrase is represented by the
-mean over positions of what the network shows when it reads the phrase alone. Operators are fitted on phrases of training
-commands and judged on those that only test commands have.
+The rules are conjunctions of two phrases ("and", "after") and modifiers of one phrase ("twice", "thrice"). A phrase is
+represented by the mean over positions of what the network shows when it reads only this phrase. Operators are fitted to phrases
+of training commands and evaluated on phrases that occur only in test commands.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from compositional.training.problem import Problem
 
 CONJUNCTIONS = ("and", "after")
 MODIFIERS = ("twice", "thrice")
-PHRASES = 200  # of a rule, seen and held out each, evenly spaced in alphabetical order
-FEWEST = 5  # seen, and held out, for a rule to count
+PHRASES = 200  # per rule, for seen and for held-out ones, evenly spaced in alphabetical order
+FEWEST = 5  # seen phrases, and held-out ones, that a rule needs to be measured
 Whole = tuple[str, ...]  # a phrase and its parts
 Show = Callable[[Problem, dict[str, Tensor], stimuli.Stimuli], dict[str, np.ndarray]]
 
 
 def derivations(command: str) -> Iterator[tuple[str, Whole]]:
-    """Every (rule, (whole, *parts)) of a command: "walk twice and run" is a whole of "and", its "walk twice" one of "twice"."""
+    """Every (rule, (whole, *parts)) in a command: "walk twice and run" is a whole of "and", its "walk twice" one of "twice"."""
     words = command.split()
     halves = [command]
     if rule := next((word for word in words if word in CONJUNCTIONS), None):
@@ -54,7 +54,7 @@ def _some(wholes: set[Whole]) -> list[Whole]:
 
 
 def _chosen(problem: Problem) -> dict[str, tuple[list[Whole], list[Whole]]]:
-    """Wholes that training shows, and others of the test set, by rule; of rules that have enough of both."""
+    """By rule: wholes that occur in training, and others that occur only in the test set; only rules with enough of both."""
     members = [problem.splits[name] for name in ("train", "test")]
     shown, others = (_wholes(member.input_sentences()) for member in members if isinstance(member, SequenceSplit))
     held_out = {rule: wholes - shown[rule] for rule, wholes in others.items()}
@@ -66,13 +66,14 @@ def _chosen(problem: Problem) -> dict[str, tuple[list[Whole], list[Whole]]]:
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[dict[str, float]]:
-    """For every run, by name, the held-out error of every rule and its mean over rules, in every representation but those of
-    words; beside it the error in distribution, and the held-out one of the mean of the parts, for which nothing is fitted.
+    """The held-out error of every rule and its mean over rules, for every run and every representation except word embeddings.
 
-    Empty for tasks whose inputs are not SCAN's commands, and where no rule has wholes that only the test set has.
+    Two errors for comparison: the error in distribution, and the held-out error of predicting the mean of the parts, which needs
+    no fit. Empty for tasks whose inputs are not SCAN's commands, and if no rule has wholes that occur only in the test set.
 
     Args:
-        weights: (R, ...) by name. show: every representation of every item of the stimuli, (R, items, D) by name.
+        weights: (R, ...) by name.
+        show: returns every representation of every item of the stimuli, (R, items, D) by name.
     """
     runs = next(iter(weights.values())).shape[0]
     chosen = _chosen(problem) if stimuli.phrases(problem, runs) else {}
@@ -80,7 +81,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[di
         return [{} for _ in range(runs)]
     phrases = sorted({phrase for both in chosen.values() for wholes in both for whole in wholes for phrase in whole})
     places = {phrase: place for place, phrase in enumerate(phrases)}
-    # By rule: the places of every whole and of its parts, the seen ones first, and how many these are.
+    # By rule: the places of every whole and of its parts, with the seen ones first, and the number of seen ones.
     rules = {
         rule: (np.array([[places[phrase] for phrase in whole] for whole in (*seen, *held_out)]), len(seen))
         for rule, (seen, held_out) in chosen.items()

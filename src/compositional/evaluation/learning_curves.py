@@ -1,5 +1,5 @@
-"""What is recorded along training: the metrics of evaluation, what a model shows of itself (`observe`) and, on request, influence
-of components and single outputs."""
+"""The values recorded during training: the metrics of evaluation, what a model shows of itself (`observe`) and, if requested, the
+influence of components and single outputs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from compositional.kinds import Batch, Described, Influenced, Margined, Split
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
 
-Batches = Sequence[tuple[Tensor, Batch]]  # as from `Split.evaluation_batches`
+Batches = Sequence[tuple[Tensor, Batch]]  # as returned by `Split.evaluation_batches`
 
 
 def _influence(problem: Problem, weights: dict[str, Tensor], batches: Batches) -> Iterator[tuple[str, list]]:
-    """Pairs (metric, value of every run): means over the examples of what the batches' `influence` gives."""
+    """Pairs (metric, values of all runs): means of the batches' `influence` over the examples."""
 
     def forward(batch: Batch, tap: Callable) -> Tensor:
         return problem.model.forward(problem.model_parameters, weights, batch, tap)
@@ -32,7 +32,7 @@ def _influence(problem: Problem, weights: dict[str, Tensor], batches: Batches) -
 
 
 def _outputs(problem: Problem, weights: dict[str, Tensor], split: Split, batches: Batches) -> Iterator[tuple[str, list]]:
-    """Pairs (metric, value of every run): one a single example, named by the split's `describe`."""
+    """Pairs (metric, values of all runs): one per example, named by the split's `describe`."""
     for rows, batch in batches:
         with torch.no_grad():
             outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
@@ -47,7 +47,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int) -> list
     results = metrics.measure(problem, weights, examples)
     settings = problem.settings
     if settings["influence_examples"] or settings["record_outputs"]:
-        # Gradients of inputs are wanted, not of weights.
+        # Only gradients with respect to inputs are needed, not weights.
         weights = metrics.calibrated(problem, {name: weight.detach() for name, weight in weights.items()})
     with torch.no_grad():
         observed = problem.model.observe(problem.model_parameters, weights, problem.about)

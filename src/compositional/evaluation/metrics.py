@@ -1,4 +1,4 @@
-"""Metrics of trained runs, computed for a whole pack at once."""
+"""Metrics of trained runs, computed for a complete pack at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CALIBRATION_EXAMPLES = 512
 
 
 def calibrated(problem: Problem, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights, and what else a model needs for evaluation and learns from training examples (`calibrate`, if it has that)."""
+    """The weights, plus the values that a model needs for evaluation and computes from training examples (`calibrate`)."""
     if problem.model.calibrate is None:
         return weights
     runs = next(iter(weights.values())).shape[0]
@@ -23,13 +23,13 @@ def calibrated(problem: Problem, weights: dict[str, Tensor]) -> dict[str, Tensor
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None = None) -> list[dict[tuple[str, str], float]]:
-    """Mean loss of every run on every split (or on `examples` of each), and what else its kind of task reports, as accuracy.
+    """Mean loss of every run on every split (or on `examples` of each), and the metrics of its kind of task, such as accuracy.
 
     Args:
         weights: (R, ...) by name.
 
     Returns:
-        For each run {(split, metric): value}; loss is summed over positions, mean over examples.
+        For each run {(split, metric): value}. The loss is summed over positions and averaged over examples.
     """
     runs = next(iter(weights.values())).shape[0]
     weights = calibrated(problem, weights)
@@ -61,10 +61,10 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None =
 
 
 def _by_category(right: Tensor, categories: np.ndarray) -> list[dict[str, float]]:
-    """Each run's accuracy (R, n) in every category, and in every group "a" of categories "a/b"; "a/b; c/d" are two categories."""
+    """Accuracies of runs (R, n) by category, and by group "a" of categories "a/b"; "a/b; c/d" stands for two categories."""
     of = {text: {name for part in text.split("; ") for name in (part, part.split("/")[0])} for text in set(categories)}
     chosen = {name: torch.tensor([name in of[text] for text in categories]) for name in sorted(set().union(*of.values()))}
-    # A group that every example belongs to is no category.
+    # A group that contains every example is not a category.
     return [
         {name: row[where].double().mean().item() for name, where in chosen.items() if "/" in name or not where.all()}
         for row in right

@@ -1,6 +1,7 @@
-"""How published systems were read on GeoQuery in FunQL (SUBS, SpanSub): the best checkpoint on the test set, brackets repaired.
+"""How accuracy was published for GeoQuery in FunQL (SUBS, SpanSub): for the best checkpoint on the test set, brackets repaired.
 
-Neither is ours, which is the exact match of the last step: choosing on the test set flatters, and repairing corrects the output.
+Our own accuracy is the exact match of the last step. Choosing a checkpoint on the test set overestimates accuracy, and repairing
+brackets corrects the output.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 
 def repaired(form: str) -> str:
-    """A form with missing closing brackets appended, or surplus ones cut off at its end, as far as there are any."""
+    """A form with its missing closing brackets appended, or with surplus closing brackets removed from its end."""
     symbols = form.split()
     missing = symbols.count("(") - symbols.count(")")
     while missing < 0 and symbols and symbols[-1] == ")":
@@ -20,7 +21,7 @@ def repaired(form: str) -> str:
 
 
 def best_recorded(history: Path) -> tuple[str, float]:
-    """The largest test accuracy along training, named with how many points it was chosen from; none is before the first step."""
+    """The largest test accuracy during training, named after the number of points it was chosen from; step 0 does not count."""
     with history.open(newline="", encoding="utf-8") as stream:
         rows = [
             row for row in csv.DictReader(stream) if (row["split"], row["metric"]) == ("test", "accuracy") and int(row["step"])

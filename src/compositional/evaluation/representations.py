@@ -1,4 +1,4 @@
-"""What trained networks represent: their activations on a probe, measured by `compositionality`, and what swaps do to outputs."""
+"""What trained networks represent: activations on a probe, measured by `compositionality`, and the effect of swaps on outputs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from compositional.measures import compositionality
 from compositional.measures.compositionality import Measure
 from compositional.training.problem import Problem
 
-SWAPPED_EXAMPLES = 200  # sequences, which are decoded twice
+SWAPPED_EXAMPLES = 200  # sequences; each is decoded twice
 SWAPPED_IMAGES = 1024
-WORDS = 100  # that embeddings are kept of, for pictures
-COMPARED_WORDS = 2000  # the most frequent ones, among which distances are measured
-Swap = tuple[str, str, dict[str, str], dict[str, str]]  # an input, its output, which words and which symbols change places
+WORDS = 100  # number of words whose embeddings are kept for figures
+COMPARED_WORDS = 2000  # the number of frequent words among which distances are measured
+Swap = tuple[str, str, dict[str, str], dict[str, str]]  # input, output, which words and which symbols are exchanged
 Type = list[tuple[str, str]]  # input words that may be exchanged, each with its output symbol (compositional.language.lexicon)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Of one run.
+    """The findings about one run.
 
     measures: {(split, metric): value}. activations: by representation, (items, D) on the probe. vectors: by representation, items
-    with their vectors, for pictures: words for word embeddings, the probe's items for the rest.
+    with their vectors, for figures: words for word embeddings, the probe's items for all others.
     """
 
     measures: dict[tuple[str, str], float]
@@ -44,13 +44,13 @@ class Findings:
 
 
 def on_stimuli(problem: Problem, weights: dict[str, Tensor], probe: stimuli.Stimuli) -> dict[str, np.ndarray]:
-    """Every representation of every item of the probe, (R, items, D); of sequences the mean over an input's positions."""
+    """Every representation of every item of the probe, (R, items, D); for sequences the mean over an input's positions."""
     parts: dict[str, list[np.ndarray]] = {}
     places = np.concatenate([rows for rows, _ in probe.batches])
     for rows, batch in probe.batches:
         for name, shown in activations.shown(problem, weights, batch)[1].items():
             parts.setdefault(name, []).append(activations.by_example(*shown)[:, : len(rows)].double().cpu().numpy())
-    # Back in the probe's own order.
+    # Restore the order of the probe.
     return {name: np.concatenate(own, 1)[:, np.argsort(places)] for name, own in parts.items()}
 
 
@@ -69,7 +69,7 @@ def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str])
 
 
 def factor_means(probe: stimuli.Stimuli, representations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Of the representations (items, D): one row a combination where there are factors, else one per item.
+    """Average representations (items, D) over each combination of factors; without factors, keep one row per item.
 
     Returns:
         Representations (m, D), factors (m, F) or None, and condensed distances of the inputs, (m (m - 1) / 2,).
@@ -101,13 +101,13 @@ def _geometry(probe: stimuli.Stimuli, name: str, rows: np.ndarray) -> dict[str, 
 
 
 def swap(sentence: str, words: dict[str, str]) -> str:
-    """The sentence with its words replaced as the dictionary says."""
+    """The sentence with its words replaced according to the dictionary."""
     return " ".join(words.get(word, word) for word in sentence.split())
 
 
 def _swaps(problem: Problem, types: list[Type]) -> list[Swap]:
-    """Test pairs (input, output) that have an exchangeable word, with the exchange of one of them for a like one: in words, in
-    symbols. The same for every run."""
+    """Test pairs (input, output) with an exchangeable word, and the exchange of one such word with another of its type: in words,
+    in symbols. They are the same for every run."""
     split = decoding.sentences(problem, "test")
     source = randomness.generator(randomness.derive("swap_consistency"))
     chosen = []
@@ -127,14 +127,14 @@ def _swaps(problem: Problem, types: list[Type]) -> list[Swap]:
 
 
 def _decoded(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit) -> list[list[str]]:
-    """Greedy predictions of every run, in the order of the split's construction."""
+    """Greedy predictions of every run, in the original order of the split's examples."""
     asked = replace(problem, splits=problem.splits | {"swapped": split})
     places = np.argsort(split.order)
     return [[rows[place][2] for place in places] for rows in decoding.predictions(asked, weights, "swapped", len(split))]
 
 
 def _agreement(expected: list[str], given: list[str]) -> Measure:
-    """Share of places with equal entries; shuffled: with those of another place."""
+    """Share of places with equal entries. Shuffled: each entry is compared with that of another place."""
     source = np.random.default_rng(0)
     pairs = np.array(expected, dtype=object), np.array(given, dtype=object)
     shuffled = [np.mean(pairs[0] == pairs[1][source.permutation(len(given))]) for _ in range(compositionality.SHUFFLES)]
@@ -142,12 +142,12 @@ def _agreement(expected: list[str], given: list[str]) -> Measure:
 
 
 def swap_consistency(problem: Problem, weights: dict[str, Tensor], types: list[Type]) -> list[Measure]:
-    """Share of test inputs x with argmax f(pi x) = pi argmax f(x), a result a run; empty if nothing can be swapped.
+    """Share of test inputs x with argmax f(pi x) = pi argmax f(x), one result per run; empty if nothing can be swapped.
 
-    Sequences: pi exchanges a word of the input and its symbol for one of its type (`types`, from the training pairs alone);
-    argmax is greedy decoding. Images: pi replaces the redundant right half by that of another image and leaves the class
-    alone. Shuffled: f(pi x) is compared with another input's pi argmax f(x), which tells a network that follows the swap from
-    one that always says the same.
+    Sequences: pi exchanges a word of the input, and its symbol, with another of its type (`types`, from the training pairs
+    alone); argmax is greedy decoding. Images: pi replaces the redundant right half by that of another image and keeps the class.
+    Shuffled: f(pi x) is compared with pi argmax f(x) of another input. This distinguishes a network that follows the swap from
+    one that always gives the same output.
     """
     test = problem.splits["test"]
     if isinstance(test, SequenceSplit):
@@ -188,7 +188,7 @@ def _ignores_partner(problem: Problem, weights: dict[str, Tensor], test: ImageSp
 
 
 def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[Findings]:
-    """Everything above for every run; weights (R, ...) by name, `folder` holds the split.
+    """All of these measures for every run; weights (R, ...) by name; `folder` holds the split.
 
     Raises:
         ValueError: the task is of a kind without a probe, or the model shows no representation.
@@ -201,7 +201,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         raise ValueError(f"model {problem.model_name!r} shows no representation to measure")
     types: list[Type] = []
     words: dict[str, np.ndarray] = {}
-    listed: list[str] = []  # those that may be exchanged first
+    listed: list[str] = []  # words, those that may be exchanged first
     if isinstance(train := problem.splits["train"], SequenceSplit):
         sentences = train.input_sentences()
         types = lexicon.infer(sentences, train.output_sentences())

@@ -1,4 +1,4 @@
-"""How much representations change from symbol to symbol: what `smoothness` penalizes, measured in runs without it, too."""
+"""How much representations change from symbol to symbol: the quantity that `smoothness` penalizes, measured in all runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from compositional.training.problem import Problem
 
 
 def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
-    """For each run {("train", "change of <representation>"): value}, of every representation that has positions.
+    """For each run {("train", "change of <representation>"): value}, for every representation that has positions.
 
-    The value is the mean over width and steps of the squared difference between neighboring positions, of all training examples.
-    Empty for tasks of other kinds than sequence regression.
+    The value is the squared difference between neighboring positions, averaged over width, steps and all training examples.
+    Empty for kinds of tasks other than sequence regression.
 
     Args:
         weights: (R, ...) by name.

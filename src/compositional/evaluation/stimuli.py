@@ -1,8 +1,8 @@
-"""Which examples a task's representations are measured on, and what these are made of.
+"""The probe of a task: the examples on which representations are measured, and their factors.
 
-SCAN, whatever the split: the 72 commands verb x manner x direction x count ("jump opposite left twice"), every combination
-once. Pairs of images: a few examples of every pair of classes, from the evaluation members. Other tasks: examples of the
-test set, without factors; their inputs are compared by edit distance (sequences) or pixel by pixel (images).
+SCAN, for every split: the 72 commands verb x manner x direction x count ("jump opposite left twice"), every combination once.
+Pairs of images: a few examples of every pair of classes, from the evaluation members. Other tasks: examples of the test set,
+without factors; their inputs are compared by edit distance (sequences) or pixel by pixel (images).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MANNERS = ("", "opposite", "around")
 class Stimuli:
     """Items to show to a network.
 
-    items: what a person calls them. batches: pairs (places of the batch's rows among the items, batch). factors: (n, F) or None;
-    names: of the factors. distances: condensed distances of the inputs; empty where there are factors, which give them.
+    items: readable names. batches: pairs (places of the batch's rows among the items, batch). factors: (n, F) or None; names: of
+    the factors. distances: condensed distances of the inputs; empty if there are factors, from which the distances follow.
     """
 
     items: list[str]
@@ -41,9 +41,9 @@ class Stimuli:
     distances: np.ndarray
 
     def labels(self) -> list[str]:
-        """What the rows of `factor_means` are called, each its own name: the items, each combination of factors once."""
+        """Unique names of the rows of `factor_means`: of the items or, if there are factors, of the combinations."""
         if self.factors is None:
-            # Sentences of a test set can repeat.
+            # Sentences of a test set may repeat.
             before = [self.items[:place].count(item) for place, item in enumerate(self.items)]
             return [f"{item} ({count + 1})" if count else item for item, count in zip(self.items, before, strict=True)]
         _, first = np.unique(self.factors, axis=0, return_index=True)
@@ -51,8 +51,8 @@ class Stimuli:
 
 
 def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -> Stimuli | None:
-    """Every combination of the values as a SCAN command of one phrase: the first value, and words after it. Nothing for tasks
-    whose inputs are none, or contain more than commands."""
+    """Every combination of the values as a SCAN command with one phrase: the first value, followed by the others. None for tasks
+    whose inputs are not SCAN's commands, or that contain other words."""
     train = problem.splits["train"]
     if problem.about.get("dataset") != "scan" or not isinstance(train, SequenceSplit):
         return None
@@ -66,14 +66,14 @@ def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -
 
 
 def of_commands(train: SequenceSplit, runs: int, commands: list[str]) -> list[tuple[np.ndarray, Batch]]:
-    """Batches of SCAN's commands, as in `Stimuli`, in the words of a training set."""
+    """Batches of SCAN's commands, as in `Stimuli`, with the vocabulary of a training set."""
     actions = dict(scan.commands())
     split = SequenceSplit(commands, [actions[command] for command in commands], train.source, train.target, train.device)
     return [(split.order[rows.numpy()], batch) for rows, batch in split.evaluation_batches(runs, len(commands))]
 
 
 def spaced(count: int, most: int) -> np.ndarray:
-    """Places of at most so many of `count` items, evenly spaced."""
+    """Places of at most `most` of `count` items, evenly spaced."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
@@ -90,7 +90,7 @@ def words_of(sentences: Iterable[str]) -> Iterator[str]:
 
 
 def _pairs(problem: Problem, folder: Path, runs: int) -> Stimuli | None:
-    """Up to PER_COMBINATION examples of every pair of classes; nothing if a pair occurs in no evaluation member."""
+    """Up to PER_COMBINATION examples of every pair of classes; None if a pair is missing in the evaluation members."""
     from datasets import DatasetDict
 
     members = {name: split for name in ("validation", "test") if isinstance(split := problem.splits.get(name), LabelledSplit)}
@@ -135,13 +135,13 @@ def _examples(problem: Problem, runs: int) -> Stimuli:
         return Stimuli(items, batches, None, (), np.array(distances, dtype=float))
     labelled = [batch for _, batch in batches if isinstance(batch, Labelled)]
     if len(labelled) < len(batches):
-        raise ValueError(f"representations are measured of sentences and of labelled examples, {problem.task!r} has neither")
+        raise ValueError(f"representations are measured for sentences and labelled examples, {problem.task!r} has neither")
     pixels = np.concatenate([getattr(batch, batch.content)[0].flatten(1).cpu().numpy() for batch in labelled])
     return Stimuli([f"test {row}" for row in rows_of], batches, None, (), pdist(pixels))
 
 
 def of(problem: Problem, folder: Path, runs: int) -> Stimuli:
-    """The probe of a task, its batches for `runs` networks at once; `folder` holds the split.
+    """The probe of a task, with batches for `runs` networks at a time; `folder` holds the split.
 
     Raises:
         ValueError: its examples are neither sentences nor labelled.

@@ -1,9 +1,9 @@
-"""Conjunction-wise additivity and salience, of numbers alone: what combinations of items are made of, and what follows.
+"""Conjunction-wise additivity and salience, as functions of arrays: how outputs and representations depend on combinations.
 
 A kernel model on a compositionally structured representation can only add up values of conjunctions (sets of components with
-their items) that it has seen in training: Lippl and Stachenfeld (ICLR 2025), theorem 4.1. The additivity index says how far
-this holds of outputs; salience says how much of a representation's geometry each set of components makes up. `conjunctions`
-measures networks by both.
+their items) that occurred in training: Lippl and Stachenfeld (ICLR 2025), theorem 4.1. The additivity index measures how well
+outputs have this form. Salience measures the share of a representation's geometry that each set of components determines.
+`evaluation.conjunctions` applies both to networks.
 
 Everywhere items is (Z, C): Z combinations of C components, whose names are `names`.
 """
@@ -19,7 +19,7 @@ from compositional.measures import kernels
 
 
 def patterns(names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """All sets of components as index into a kernel (2, ..., 2): "none", "first", "second", "first+second", ..."""
+    """All sets of components by name, as index into a kernel (2, ..., 2): "none", "first", "second", "first+second", ..."""
     count = len(names)
     found = {}
     for size in range(count + 1):
@@ -34,13 +34,13 @@ def by_pattern(values: np.ndarray, names: Sequence[str]) -> dict[str, float]:
 
 
 def features(items: np.ndarray, trained: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Indicators of all conjunctions of order 1 to C that some trained combination has.
+    """Indicators of all conjunctions of 1 to C components that occur in some trained combination.
 
     Args:
         items: (Z, C). trained: (Z,) of bool.
 
     Returns:
-        (Z, F) of 0 and 1, and the F conjunctions' names, as in "context=0 feature1=3".
+        (Z, F) of 0 and 1, and the names of the F conjunctions, such as "context=0 feature1=3".
     """
     columns, labels = [], []
     for pattern in list(patterns(names).values())[1:]:
@@ -52,10 +52,10 @@ def features(items: np.ndarray, trained: np.ndarray, names: Sequence[str]) -> tu
 
 
 def describe(items: np.ndarray, outputs: np.ndarray, trained: np.ndarray, names: Sequence[str]) -> dict[str, float]:
-    """Additivity index and, of a single output, the values of all trained conjunctions.
+    """Additivity index and, if there is a single output, the values of all trained conjunctions.
 
-    The index is R^2 of the best conjunction-wise additive fit to the outputs of all combinations, trained or not; values are its
-    coefficients, of least norm (in the original: ridge regression with a penalty of 1e-10, which comes to the same).
+    The index is R^2 of the best conjunction-wise additive fit to the outputs of all combinations, trained or not. The values are
+    the coefficients with the smallest norm (the original uses ridge regression with a penalty of 1e-10, which is equivalent).
 
     Args:
         items: (Z, C). outputs: (Z, D), mean outputs of each combination. trained: (Z,) of bool.
@@ -72,18 +72,19 @@ def describe(items: np.ndarray, outputs: np.ndarray, trained: np.ndarray, names:
 
 
 def geometry(items: np.ndarray, products: np.ndarray, names: Sequence[str]) -> dict[str, float]:
-    """Salience of every set of components in a representation, and how uniform the similarities behind it are.
+    """Salience of every set of components in a representation, and how uniform the underlying similarities are.
 
-    The kernel's entry for a set of components is the mean inner product over pairs of inputs that agree exactly in these.
+    The kernel's entry for a set of components is the mean inner product over pairs of inputs that agree in exactly these.
 
     Args:
-        items: (Z, C). products: inner products (Z, Z) of the combinations' representations, on the diagonal of two different
-            examples where there are several.
+        items: (Z, C).
+        products: inner products (Z, Z) of the combinations' representations. The diagonal holds products of two different
+            examples of a combination, if there are several.
 
     Returns:
         "salience of ...", "similarity of ..." (0 for inputs that share nothing, 1 for identical ones) and "similarity_spread
-        of ..." (its standard deviation over pairs). Empty if the combinations lack one of the kinds of pairs, or if the
-        representation does not tell inputs apart at all.
+        of ..." (its standard deviation over pairs). Empty if one of the kinds of pairs does not occur, or if the representation
+        does not distinguish inputs at all.
     """
     count = len(names)
     agree = kernels.overlap(items, items)

@@ -1,9 +1,9 @@
-"""How compositional a representation is: numbers from a matrix of representations and what its rows are made of.
+"""How compositional a representation is: measures of a matrix of representations, given what its rows are made of.
 
 Everywhere `representations` is (n, D), one row per item; `factors` is (n, F) of integers, the value of each of F factors (a
-command's verb, direction, ...; a picture's left and right digit). Every measure comes with what it is under shuffling: the
-same computation after the rows of the representations were permuted at random, so that the same vectors belong to other
-items. That keeps the vectors' geometry and destroys all relation to structure. (`relative_distance` draws other items instead.)
+command's verb, direction, ...; a picture's left and right digit). Every measure comes with its shuffled value: the same
+computation after the rows of the representations are permuted at random, so that the same vectors belong to other items. This
+keeps the geometry of the vectors and destroys every relation to structure. (`relative_distance` draws other items instead.)
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SHUFFLES = 100
 
 @dataclass(frozen=True)
 class Measure:
-    """A value, and what shuffling gives (S,)."""
+    """A value, and its values under shuffling (S,)."""
 
     value: float
     shuffled: np.ndarray
 
     @staticmethod
     def mean(measures: Sequence[Measure]) -> Measure:
-        """The mean of several, under each shuffle too."""
+        """The mean of several measures; shuffled values are averaged per shuffle."""
         return Measure(float(np.mean([one.value for one in measures])), np.mean([one.shuffled for one in measures], axis=0))
 
     def rows(self, name: str) -> dict[str, float]:
-        """The value, and mean and 2.5 % and 97.5 % quantile of the shuffles, by name."""
+        """The value, and the mean and the 2.5 % and 97.5 % quantiles of the shuffles, by name."""
         low, high = np.quantile(self.shuffled, [0.025, 0.975])
         mean = float(np.mean(self.shuffled))
         null = {"shuffled": mean, "2.5 %": float(low), "97.5 %": float(high)}
@@ -42,8 +42,8 @@ class Measure:
 
 
 def _against_shuffles(compute: Callable[[np.ndarray], float], count: int, shuffles: int) -> Measure:
-    """compute: the value where item i has the representation of item order[i], from order (count,)."""
-    # The same permutations for every network, so that these are compared under the same null.
+    """compute: the value if item i has the representation of item order[i], given order (count,)."""
+    # All networks use the same permutations, so that they are compared under the same null distribution.
     source = np.random.default_rng(0)
     return Measure(compute(np.arange(count)), np.array([compute(source.permutation(count)) for _ in range(shuffles)]))
 
@@ -57,19 +57,19 @@ def means(representations: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray,
 
 
 def factor_distances(factors: np.ndarray) -> np.ndarray:
-    """In how many factors two items differ, for every pair of items: condensed, (n (n - 1) / 2,)."""
+    """The number of factors in which two items differ, for every pair of items: condensed, (n (n - 1) / 2,)."""
     return pdist(factors, "hamming") * factors.shape[1]
 
 
 def topographic_similarity(representations: np.ndarray, distances: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
-    """Whether items that are alike have representations that are alike: Brighton and Kirby (Artificial Life, 2006).
+    """Whether similar items have similar representations: Brighton and Kirby (Artificial Life, 2006).
 
     Spearman's correlation, over pairs of items, between the distance of the inputs and the Euclidean distance of the
-    representations. 1: same order; 0: unrelated (shuffled: 0 in the mean, which makes it a Mantel test). 0 too if all
-    representations, or all inputs, are equally far apart, for there is no order to keep.
+    representations. 1: same order; 0: unrelated (the shuffled values have mean 0, which makes it a Mantel test). Also 0 if all
+    representations, or all inputs, are equally far apart, because then there is no order.
 
     Args:
-        distances: of the inputs, condensed (n (n - 1) / 2,), as from `factor_distances`.
+        distances: of the inputs, condensed (n (n - 1) / 2,), as returned by `factor_distances`.
     """
     if len(set(distances)) < 2:
         return Measure(0.0, np.zeros(shuffles))
@@ -78,7 +78,7 @@ def topographic_similarity(representations: np.ndarray, distances: np.ndarray, s
     rows = representations / scale if scale > 0 else representations
 
     def compute(order: np.ndarray) -> float:
-        # Rounded, so that distances equal but for the last bits are ties.
+        # Rounded, so that distances that differ only in the last bits are ties.
         own = np.round(pdist(rows[order]), 10)
         return 0.0 if np.ptp(own) == 0 else float(spearmanr(distances, own).statistic)
 
@@ -86,15 +86,15 @@ def topographic_similarity(representations: np.ndarray, distances: np.ndarray, s
 
 
 def tree_reconstruction_error(representations: np.ndarray, factors: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
-    """How far the representations are from a sum of parts: TRE, Andreas (ICLR 2019), equation 2.
+    """The deviation of representations from a sum of parts: TRE, Andreas (ICLR 2019), equation 2.
 
-    Composition is addition and the distance squared Euclidean, so the best parts are a least-squares fit of one vector a
-    factor's value (and a common one), found exactly. The error, the mean over items, depends on the scale of the vectors;
-    here it is divided by its mean over derivations shuffled among the items. 0: every representation is exactly a sum of its
-    factors' vectors; 1: no better than with any other items' factors. 1 too if all representations are equal.
+    Composition is addition and the distance is squared Euclidean. The best parts are then an exact least-squares fit of one
+    vector per value of each factor (and a common one). The error, a mean over items, depends on the scale of the vectors, so it
+    is divided by its mean over derivations shuffled among the items. 0: every representation is exactly the sum of its factors'
+    vectors; 1: no better than with the factors of other items. Also 1 if all representations are equal.
     """
     design = OneHotEncoder(sparse_output=False).fit_transform(factors)
-    span, strengths, _ = np.linalg.svd(design, full_matrices=False)  # holds the constant, too: each factor's columns add up to 1
+    span, strengths, _ = np.linalg.svd(design, full_matrices=False)  # contains constants: the columns of a factor sum to 1
     span = span[:, strengths > 1e-9 * strengths[0]]
 
     centered = representations - representations.mean(0)
@@ -111,16 +111,17 @@ def tree_reconstruction_error(representations: np.ndarray, factors: np.ndarray, 
 
 
 def parallelism_score(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles: int = SHUFFLES) -> Measure:
-    """Whether a factor moves the representation in one direction whatever the others are: Bernardi et al. (Cell, 2020).
+    """Whether a factor changes the representation in the same direction for all values of the others: Bernardi et al. (Cell,
+    2020).
 
-    For two values a, b of the factor every combination of the other factors (a context) gives a coding vector r(a, context) -
-    r(b, context); the score is the mean cosine between coding vectors of different contexts, over all pairs of contexts and
-    then of values. With named factors the pairing of contexts is given, as in Ito et al. (NeurIPS 2022), and not searched for.
-    1: parallel; 0: unrelated. A coding vector of length zero counts as unrelated to all others.
+    For two values a, b of the factor, every combination of the other factors (a context) gives a coding vector r(a, context) -
+    r(b, context). The score is the mean cosine between coding vectors of different contexts, over all pairs of contexts and then
+    of values. Because the factors are named, the pairing of contexts is given, as in Ito et al. (NeurIPS 2022), and not searched
+    for. 1: parallel; 0: unrelated. A coding vector of length zero counts as unrelated to all others.
 
     Args:
-        factors: every combination must occur; items of one combination are averaged.
-        factor: which column.
+        factors: every combination must occur; the items of a combination are averaged.
+        factor: the number of its column.
 
     Raises:
         ValueError: combinations are missing.
@@ -131,7 +132,7 @@ def parallelism_score(representations: np.ndarray, factors: np.ndarray, factor: 
         raise ValueError(f"parallelism_score: {len(cells)} of {np.prod(sizes)} combinations of factors occur, all must")
 
     def compute(order: np.ndarray) -> float:
-        # `means` sorts combinations, so a reshape has an axis a factor.
+        # `means` sorts the combinations, so reshaping gives one axis per factor.
         grid = np.moveaxis(rows[order].reshape(*sizes, -1), factor, 0).reshape(sizes[factor], -1, rows.shape[1])
         scores = []
         for one, other in combinations(range(sizes[factor]), 2):
@@ -146,11 +147,11 @@ def parallelism_score(representations: np.ndarray, factors: np.ndarray, factor: 
 
 
 def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles: int = 20) -> Measure:
-    """Cross-condition generalization performance: can a linear decoder of one factor be used in conditions it never saw?
+    """Cross-condition generalization performance: does a linear decoder of one factor work in conditions not used to train it?
 
     Bernardi et al. (Cell, 2020). A linear classifier (ridge, penalty 1 at unit variance) of the factor's values is trained on the
-    items with all but one value of another factor and tested on those with the value left out: accuracy, the mean over
-    other factors and values left out. Shuffled, it is at chance, 1 / values.
+    items with all values but one of another factor, and tested on the items with the value left out. The result is the mean
+    accuracy over other factors and values left out. Shuffled, it is at chance, 1 / number of values.
     """
     centered = representations - representations.mean(0)
     scale = np.sqrt(np.square(centered).mean())
@@ -168,7 +169,7 @@ def ccgp(representations: np.ndarray, factors: np.ndarray, factor: int, shuffles
         rows, scores = scaled[order], []
         for test in tests:
             mean, offset = rows[~test].mean(0), targets[~test].mean(0)
-            # What RidgeClassifier does, without its checks, which take most of the time of fits as small as these.
+            # The same as RidgeClassifier, without its checks, which would take most of the time of such small fits.
             weight = ridge_regression(
                 rows[~test] - mean, targets[~test] - offset, alpha=1.0, solver="cholesky", check_input=False
             )
@@ -192,11 +193,11 @@ def _independence(first: np.ndarray, second: np.ndarray) -> float:
 def linear_cka(first: np.ndarray, second: np.ndarray, shuffles: int = SHUFFLES) -> Measure:
     """Similarity of two networks' representations of the same items: centered kernel alignment, Kornblith et al. (ICML 2019).
 
-    With linear kernels and unbiased estimates (Nguyen, Raghu, Kornblith, ICLR 2021), so that two random representations give 0 in
-    the mean however wide they are. 1: equal up to rotation, scale and shift. 0 if one of them is constant.
+    Kernels are linear and estimates unbiased (Nguyen, Raghu, Kornblith, ICLR 2021), so two random representations of any width
+    have mean similarity 0. 1: equal up to rotation, scale and shift. 0 if one of them is constant.
 
     Args:
-        first, second: (n, D1) and (n, D2), n of at least 4.
+        first, second: (n, D1) and (n, D2), with n of at least 4.
     """
     first, second = ((rows - rows.mean(0)) for rows in (first, second))
     first, second = (rows / scale if (scale := np.abs(rows).max()) > 0 else rows for rows in (first, second))
@@ -212,14 +213,14 @@ def linear_cka(first: np.ndarray, second: np.ndarray, shuffles: int = SHUFFLES) 
 
 
 def relative_distance(distances: np.ndarray, item: int, kind: Sequence[int], shuffles: int = SHUFFLES) -> Measure:
-    """How far an item lies from the others of its kind: its mean distance to them over the mean distance between any two items.
+    """The mean distance of an item to the others of its kind, divided by the mean distance between any two items.
 
-    0: it coincides with its kind, as an embedding that says only of what kind a word is; 1: as far as anything. Shuffled: its
-    distance to as many other items drawn at random.
+    0: the item coincides with its kind, like an embedding that encodes only the kind of a word; 1: as far away as any item.
+    Shuffled: its distance to equally many other items drawn at random.
 
     Args:
         distances: (n, n) between all items, such as the embeddings of all words.
-        kind: the places of the item's kind, itself included, such as those of the verbs; at least two.
+        kind: the places of the items of its kind, including itself, such as those of the verbs; at least two.
     """
     source = np.random.default_rng(0)
     usual = distances.sum() / (len(distances) * (len(distances) - 1))

@@ -1,7 +1,7 @@
-"""Compositionally structured kernels: theory of Lippl and Stachenfeld (ICLR 2025, arXiv 2405.16391).
+"""Compositionally structured kernels: the theory of Lippl and Stachenfeld (ICLR 2025, arXiv 2405.16391).
 
 An input is a tuple of C items. A kernel is compositionally structured if the similarity of two inputs depends only on which
-components agree. Such a kernel is an array (..., 2, ..., 2) with an axis per component: index 1 on axis c means that component c
+components agree. Such a kernel is an array (..., 2, ..., 2) with one axis per component: index 1 on axis c means that component c
 agrees, so [0, ..., 0] belongs to distinct inputs and [1, ..., 1] to identical ones.
 """
 
@@ -14,18 +14,18 @@ import numpy as np
 
 ACTIVATIONS = ("relu", "leaky_relu", "step", "rectified_quadratic", "gaussian")
 LEAK = 0.1
-_ROUNDING = 1e-8  # a salience of 0 may come out as negative as that
+_ROUNDING = 1e-8  # rounding errors can make a salience of 0 this negative
 
 
 def equivariant(similarities: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Kernels in which it only matters how many components agree: (..., C + 1) by number -> (..., 2, ..., 2) with C axes."""
+    """Kernels that depend only on the number of components that agree: (..., C + 1) -> (..., 2, ..., 2) with C axes."""
     values = np.asarray(similarities, dtype=np.float64)
     components = values.shape[-1] - 1
     return values[..., np.indices((2,) * components).sum(0)]
 
 
 def salience(similarity: np.ndarray, components: int) -> np.ndarray:
-    """Weight of each conjunction in a feature map of all conjunctions that gives this kernel (section 3 of the paper).
+    """Weight of each conjunction in the feature map of all conjunctions that has this kernel (section 3 of the paper).
 
     Möbius inversion over sets of components: S(A) = kappa(A) - sum of S(B) over proper subsets B of A. For equivariant
     kernels this is the paper's S_c = kappa_c - sum_{j < c} binom(c, j) S_j. Normalized by kappa(all) - kappa(none).
@@ -49,7 +49,7 @@ def salience(similarity: np.ndarray, components: int) -> np.ndarray:
 
 
 def is_positive_semidefinite(similarity: np.ndarray, components: int) -> np.ndarray:
-    """Whether no inputs, of however many items, give a Gram matrix with a negative eigenvalue: no salience is negative. (...)."""
+    """Whether every Gram matrix, for any inputs and number of items, is positive semidefinite: no salience is negative. (...)."""
     return np.all(salience(similarity, components) >= -_ROUNDING, axis=tuple(range(-components, 0)))
 
 
@@ -67,11 +67,11 @@ def gram(similarity: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndar
 def next_layer(cosine: np.ndarray, activation: str) -> np.ndarray:
     """Kernel of an infinitely wide random layer on inputs of equal norm, from their cosine similarity, up to a factor.
 
-    ReLU and step: Cho and Saul, NeurIPS 2009 (order 1 and 0); leaky ReLU with leak a is a relu + (1 - a) relu of it; rectified
-    quadratic: order 2 there; Gaussian, here with unit variance: Williams, NIPS 1996 (error function units replaced by Gaussians).
+    ReLU and step: Cho and Saul, NeurIPS 2009 (order 1 and 0). Leaky ReLU with leak a is a relu + (1 - a) relu of it. Rectified
+    quadratic: order 2 there. Gaussian, here with unit variance: Williams, NIPS 1996 (with Gaussians instead of error functions).
 
     Raises:
-        ValueError: the activation is none of ACTIVATIONS.
+        ValueError: the activation is not one of ACTIVATIONS.
     """
     x = np.clip(cosine, -1, 1)
     angle = np.arccos(x)
@@ -91,10 +91,10 @@ def next_layer(cosine: np.ndarray, activation: str) -> np.ndarray:
 
 
 def network_kernels(shares: Sequence[float], activation: str, layers: int) -> np.ndarray:
-    """Kernels of the layers of a randomly weighted network of infinite width, one-hot components in (section 3.1).
+    """Kernels of the layers of an infinitely wide network with random weights and one-hot components as input (section 3.1).
 
     Args:
-        shares: of each component in the squared norm of the input; 1 / C each if all are alike. They sum to 1.
+        shares: of each component in the squared norm of the input; 1 / C each if all are equal. They sum to 1.
 
     Returns:
         (layers + 1, 2, ..., 2); the first is the input's. Each is divided by the similarity of identical inputs.
@@ -108,16 +108,16 @@ def network_kernels(shares: Sequence[float], activation: str, layers: int) -> np
 
 
 def addition_slope(single_salience: float | np.ndarray, trained: int | np.ndarray) -> float | np.ndarray:
-    """Slope of an item's learned value against its true one in symbolic addition (the paper's equation for figure 3a).
+    """Slope of an item's learned value against its true value in symbolic addition (the paper's equation for figure 3a).
 
-    m = p s / (1 + (p - 2) s), s the salience of one component and p the number of trained items a component. Full
-    compositional generalization, m = 1, needs s = 1/2: the rest leaks into the memorization of whole inputs.
+    m = p s / (1 + (p - 2) s), where s is the salience of one component and p the number of trained items per component. Full
+    compositional generalization, m = 1, needs s = 1/2; any other salience goes into memorizing complete inputs.
     """
     return trained * single_salience / (1 + (trained - 2) * single_salience)
 
 
 def invariance_margin(single_salience: float | np.ndarray) -> float | np.ndarray:
-    """Output times label on unseen inputs of `tasks.invariance`, for kernel interpolation without bias: k / (1 - k)."""
+    """Output times label on unseen inputs of `tasks.invariance`, for kernel interpolation without a bias: k / (1 - k)."""
     return single_salience / (1 - single_salience)
 
 

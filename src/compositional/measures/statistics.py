@@ -1,8 +1,8 @@
 """Statistics of few runs on several tasks, after Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep Reinforcement
 Learning at the Edge of the Statistical Precipice" (NeurIPS 2021).
 
-Everywhere scores is a list with one array (runs,) per task. Intervals are percentile intervals of a bootstrap that draws the runs
-of every task anew and keeps the tasks (stratified).
+Everywhere `scores` is a list with one array (runs,) per task. Intervals are percentile intervals of a stratified bootstrap, which
+resamples the runs of every task and keeps the tasks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ RESAMPLES = 2000
 
 
 def interquartile_mean(*scores: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Mean of the middle half of all runs of all tasks: a quarter (rounded down) is cut off at either end."""
+    """Mean of the middle half of all runs of all tasks: a quarter (rounded down) is cut off at each end."""
     return stats.trim_mean(np.concatenate(scores, axis), 0.25, axis)
 
 
 def probability_of_improvement(*scores: np.ndarray, axis: int = -1) -> np.ndarray:
-    """How probable it is that a run of the first method is better than one of the second on a task, mean over tasks.
+    """The probability that a run of the first method is better than a run of the second on the same task, averaged over tasks.
 
-    Ties count half: of every task it is the Mann-Whitney U of its runs over their number of pairs.
+    Ties count half: for every task it is the Mann-Whitney U statistic divided by the number of pairs of runs.
 
     Args:
         scores: (..., runs) for every task of the first method, then for every task of the second, in the same order.
@@ -41,7 +41,7 @@ def probability_of_improvement(*scores: np.ndarray, axis: int = -1) -> np.ndarra
 
 
 def bootstrapped(statistic: Callable[..., np.ndarray], scores: Sequence[np.ndarray]) -> tuple[float, float, float]:
-    """A statistic with its 95 % interval (value, low, high); without one (nan) where a task has a single run."""
+    """A statistic with its 95 % interval (value, low, high); the interval is nan if a task has only one run."""
     value = float(statistic(*scores))
     if min(map(len, scores)) < 2:
         return value, np.nan, np.nan

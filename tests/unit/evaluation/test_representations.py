@@ -187,7 +187,7 @@ def test_images_without_components_are_compared_pixel_by_pixel():
 
 def test_no_probe_where_nothing_is_labelled(scan_problem):
     split = TensorSplit([2, 2], np.ones(2), "cpu", entries=np.array([0, 3]))
-    with pytest.raises(ValueError, match="sentences and of labelled examples, 'test' has neither"):
+    with pytest.raises(ValueError, match="sentences and labelled examples, 'test' has neither"):
         stimuli._examples(replace(scan_problem, splits={"train": split, "test": split}), 1)
 
 
