@@ -58,7 +58,7 @@ def test_what_is_made_is_built(project):
     [
         (("modle", "mine"), "KIND=modle: there is no such kind of plug-in; did you mean 'model'? Allowed: dataset, "),
         (("model", "cnn"), "NAME=cnn: src/compositional/models/cnn.py already exists; taken are "),
-        (("kind", "shared"), "NAME=shared: src/compositional/kinds/shared.py is there already"),
+        (("kind", "shared"), "NAME=shared: src/compositional/kinds/shared.py already exists"),
         (("model", "MyModel"), "NAME='MyModel': a letter, then letters, digits and _, all lower case"),
         (("task", "../x"), "NAME='../x': a letter, then letters, digits and _, all lower case"),
         (("task", "mine\n"), "NAME='mine\\n': a letter"),
