@@ -1,4 +1,4 @@
-"""Chains of numbers and operators, written without spaces as in "3+4*2", and what they evaluate to. No download."""
+"""Chains of numbers and operators, written without spaces as in "3+4*2", and their values. No download."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COMMUTATIVE = {"+", "*"}
 
 @dataclass(frozen=True)
 class Expression:
-    """Numbers with operators between them, one fewer."""
+    """Numbers with an operator between each two."""
 
     numbers: tuple[int, ...]
     operators: str
@@ -21,7 +21,7 @@ class Expression:
 
     @property
     def value(self) -> float:
-        """`*` and `/` before `+` and `-`, and otherwise from left to right."""
+        """The value: `*` and `/` before `+` and `-`, otherwise from left to right."""
         terms = [float(self.numbers[0])]
         for operator, number in zip(self.operators, self.numbers[1:], strict=True):
             if operator == "*":
@@ -34,10 +34,10 @@ class Expression:
 
     @property
     def steps(self) -> set[tuple[int, str, int]]:
-        """Every operator with the numbers on both sides of it."""
+        """Every operator with the numbers on its two sides."""
         return set(zip(self.numbers, self.operators, self.numbers[1:], strict=False))
 
     @property
     def mirrored(self) -> Expression:
-        """Read from its end: of the same value where all operators are commutative."""
+        """The expression in reverse order; it has the same value if all operators are commutative."""
         return Expression(self.numbers[::-1], self.operators[::-1])

@@ -1,7 +1,7 @@
 """CIFAR-10 (Krizhevsky 2009), the binary version: five files of training images and the first 1,000 of the test images.
 
 Only the first part of the test set is needed, so a mirror without the rest works, too. A task that needs more test images
-holds out a part of the 50,000.
+holds out some of the 50,000 training images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HUB = "uoft-cs/cifar10"
 REVISION = "0b2714987fa478483af9968de7c934580d0bb9a2"
 _RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 
-# sha256 of the uncompressed files. The md5 of the training files, checked once, are the published ones.
+# sha256 of the uncompressed files. The md5 sums of the training files were once compared with the published ones.
 FILES = {
     "data_batch_1.bin": {
         "sha256": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
@@ -58,13 +58,13 @@ FILES = {
 
 
 def extract(name: str, payload: bytes) -> bytes:
-    """One canonical file from the archive that the address gives."""
+    """One canonical file from the archive at its address."""
     whole = name.replace("_first1000", "")
     with tarfile.open(fileobj=io.BytesIO(payload)) as archive:
         stream = archive.extractfile(f"cifar-10-batches-bin/{whole}")
         if stream is None:
             raise ValueError(f"cifar-10-batches-bin/{whole} is no file of the archive")
-        content = stream.read(10_000 * _RECORD + 1)  # no more, whatever the archive says
+        content = stream.read(10_000 * _RECORD + 1)  # read no more, whatever size the archive states
     return content if whole == name else content[: 1000 * _RECORD]
 
 

@@ -13,7 +13,7 @@ LICENSE = {
     "redistribution": True,
 }
 FILES = {
-    # The license requires that its text goes with every copy.
+    # The license requires that every copy contains its text.
     "LICENSE": {
         "sha256": "fad4a0b4259dd9f0fd6ce2b472541493bac2fb6e6f5fafee9fab7ec8f31aee4d",
         "bytes": 1067,
@@ -27,7 +27,7 @@ FILES = {
         "url": "https://raw.githubusercontent.com/najoungkim/COGS/165a7b669eade971fa47bf568a2e51925360fed8/data/train.tsv",
         "when": {"exposure_examples": 1},
     },
-    # No sha256 is published: identified by git's hash of the file at this commit.
+    # No sha256 is published, so the file is identified by its git hash at this commit.
     "train_100.tsv": {
         "git_blob": "aada7b25ed6157e8a1f517d95059ba2dec88d3f4",
         "mirror": "cogs/train_100.tsv",

@@ -1,7 +1,7 @@
 """English sentences that begin with a pronoun and "to be", with French translations, and one new word, "daxy".
 
-The translation test of Lake and Baroni (ICML 2018) in the files of Russin, Jo, O'Reilly and Bengio (2019): lower case, without
-accents, with spaces between words and marks.
+This is the translation test of Lake and Baroni (ICML 2018) in the files of Russin, Jo, O'Reilly and Bengio (2019): lower case,
+without accents, with spaces between words and punctuation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LICENSE = {
     "redistribution": True,
 }
 FILES = {
-    # The license requires that its text goes with every copy.
+    # The license requires that every copy contains its text.
     "LICENSE": {
         "sha256": "77c62bbea49066b7eb697f589d01acd9b3d51c1ea349a70df7bca8a6afb1f8d8",
         "bytes": 1_065,
@@ -42,7 +42,7 @@ FILES = {
     },
 }
 WORD = "daxy"
-SHOWN = ("i am daxy .", "je suis daxiste .")  # what the file train.daxy has 1,000 times beside the file train
+SHOWN = ("i am daxy .", "je suis daxiste .")  # the file train.daxy is the file train plus 1,000 copies of this pair
 
 
 def load(path: Path) -> list[tuple[str, str]]:

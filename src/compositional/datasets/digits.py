@@ -1,4 +1,4 @@
-"""The handwritten digits that scikit-learn ships: 1,797 grey images of 8 x 8 (UCI, Alpaydin and Kaynak 1998)."""
+"""The handwritten digits that scikit-learn includes: 1,797 gray images of 8 x 8 pixels (UCI, Alpaydin and Kaynak 1998)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _fill(text: str, values: dict[str, str]) -> str:
 
 
 def category(form: str) -> str:
-    """What a logical form asks for, its first predicate, and what kinds of places it names: "asks/population; names/state"."""
+    """What a logical form asks for (its first predicate) and the kinds of places it names: "asks/population; names/state"."""
     asked = re.findall(r"_(\w+)", form)[0]
     kinds = sorted(set(re.findall(r"_(\w+)id \(", form)))
     return "; ".join([f"asks/{asked}", *(f"names/{kind}" for kind in kinds or ["none"])])
@@ -33,9 +33,9 @@ def load(raw: Path, split: str, fill: bool) -> dict[str, list[tuple[str, str]]]:
     """Pairs (question, logical form) by member.
 
     Args:
-        split: "question" (new questions, most of them for known forms) or "query" (by template of the logical form: no template
-            occurs in two members).
-        fill: names of places instead of the variables var0 and var1.
+        split: "question" (new questions, most of them with known forms) or "query" (no template of a logical form occurs in two
+            members).
+        fill: whether names of places replace the variables var0 and var1.
     """
     rows: dict[str, list] = {name: [] for name in _MEMBERS.values()}
     for template in json.loads((raw / "geography-logic.txt").read_text(encoding="utf-8")):

@@ -1,8 +1,8 @@
 """GeoQuery in FunQL (Kate, Wong and Mooney, AAAI 2005), with the splits of Yang, Zhang and Yang, "SUBS" (NAACL 2022).
 
-Most published numbers on GeoQuery are of these files: those of SUBS, of SpanSub (Li, Wei and Lian, ACL 2023), and of what they
-compare with. Questions (src) and forms (tgt) stand line by line, with spaces between words. The query split is "comp" there, the
-question split "iid". The repository names no license.
+Most published numbers on GeoQuery are for these files: those of SUBS, of SpanSub (Li, Wei and Lian, ACL 2023), and of the methods
+with which they compare. Questions (src) and forms (tgt) are in parallel files, one per line, with spaces between words. The query
+split is called "comp" there, the question split "iid". The repository names no license.
 """
 
 from __future__ import annotations
@@ -112,18 +112,18 @@ _MEMBERS = {"train": "train", "validation": "val", "test": "test"}
 
 
 def category(form: str) -> str:
-    """What a form asks for, its first function inside answer, and kinds of places that it names: "asks/len; names/river"."""
+    """What a form asks for (its first function inside answer) and the kinds of places it names: "asks/len; names/river"."""
     functions = re.findall(r"_(\S+) \(", form)
     kinds = sorted({name.removesuffix("id") for name in functions if name.endswith("id")})
     return "; ".join([f"asks/{functions[1]}", *(f"names/{kind}" for kind in kinds or ["none"])])
 
 
 def load(raw: Path, split: str, commas: str) -> dict[str, list[tuple[str, str]]]:
-    """Pairs (question, form) by member. Functions begin with an underscore, so that none is a word of a question.
+    """Pairs (question, form) by member. Functions start with an underscore, so that none of them is a word of a question.
 
     Args:
         split: "query" (no form of the test set is in training) or "question".
-        commas: "split", or "glued" to the last word of a name as in the files, which no question has so.
+        commas: "split" from the names, or "glued" to the last word of a name, as in the files; no question contains such a word.
     """
     found = {}
     for name, file in _MEMBERS.items():

@@ -1,4 +1,4 @@
-"""IWSLT'15 English-Vietnamese (Luong and Manning 2015): 133,317 pairs of sentences of talks, tokenized, one per line.
+"""IWSLT'15 English-Vietnamese (Luong and Manning 2015): 133,317 pairs of tokenized sentences from talks, one per line.
 
 The checksums are those that the Hugging Face library `datasets` recorded for its `mt_eng_vietnamese`.
 """
@@ -50,13 +50,13 @@ def load(raw: Path, source: str, target: str) -> dict[str, list[tuple[str, str]]
     """
     found = {}
     for name, file in _MEMBERS.items():
-        # Some sentences hold other line separators of Unicode: a line ends at "\n" alone.
+        # Some sentences contain Unicode's other line separators, but only "\n" ends a line.
         sides = [
             (raw / f"{file}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n") for language in (source, target)
         ]
         if len(sides[0]) != len(sides[1]):
             raise ValueError(f"iwslt: {file}.{source} has {len(sides[0])} lines, {file}.{target} has {len(sides[1])}")
-        # Subwords are kept between spaces: no other white space may be in them, or BLEU's references would lose it.
+        # Subwords are separated by spaces. Other white space must not be in them, because BLEU's references would lose it.
         plain = ([" ".join(text.split()) for text in side] for side in sides)
         found[name] = [(left, right) for left, right in zip(*plain, strict=True) if left and right]
     return found

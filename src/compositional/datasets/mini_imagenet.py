@@ -1,7 +1,7 @@
-"""mini-ImageNet (Vinyals et al., NeurIPS 2016) as `timm/mini-imagenet` on the Hugging Face hub: 100 classes, colored images.
+"""mini-ImageNet (Vinyals et al., NeurIPS 2016) as `timm/mini-imagenet` on the Hugging Face hub: 100 classes, color images.
 
-The canonical file of a member holds "images" (n, 3, 84, 84) uint8, shrunk to a shorter side of 84 and cut to the middle, and
-"labels" (n,) int64. No checksum of it is published: it must stay what was fetched first.
+The canonical file of a member holds "images" (n, 3, 84, 84) uint8, resized to a shorter side of 84 and center-cropped, and
+"labels" (n,) int64. Its checksum is not published, so it must stay equal to the file that was fetched first.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FILES = {
 
 
 def shrink(image) -> np.ndarray:
-    """A picture (PIL) as (3, SIDE, SIDE) uint8."""
+    """A PIL image, resized and cropped: (3, SIDE, SIDE) uint8."""
     from PIL import ImageOps
 
     return np.asarray(ImageOps.fit(image.convert("RGB"), (SIDE, SIDE))).transpose(2, 0, 1)
 
 
 def pack(rows) -> bytes:
-    """The canonical file of rows {"image": a picture, "label": its class}."""
+    """The canonical file for rows {"image": a PIL image, "label": its class}."""
     labels = np.asarray([row["label"] for row in rows], dtype=np.int64)
     images = np.empty((len(labels), 3, SIDE, SIDE), dtype=np.uint8)
     for index, row in enumerate(rows):
@@ -50,7 +50,7 @@ def load(raw: Path, member: str) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 3, SIDE, SIDE) uint8 and labels (n,) of a member.
 
     Raises:
-        ValueError: the file is not of this form.
+        ValueError: the file does not have this form.
     """
     path = raw / f"{member}.npz"
     with np.load(path, allow_pickle=False) as stored:

@@ -1,4 +1,4 @@
-"""MNIST (LeCun, Bottou, Bengio, Haffner 1998): the four canonical idx files, from any source the same bytes."""
+"""MNIST (LeCun, Bottou, Bengio, Haffner 1998): the four canonical idx files, with the same bytes from every source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 HUB = "ylecun/mnist"
 REVISION = "77f3279092a1c1579b2250db8eafed0ad422088c"
 
-# sha256 of the uncompressed files. Their md5, checked once, are the published ones.
+# sha256 of the uncompressed files. Their md5 sums were once compared with the published ones.
 FILES = {
     "train-images-idx3-ubyte": {
         "sha256": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",

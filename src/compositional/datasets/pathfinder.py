@@ -1,8 +1,8 @@
 """Pathfinder: are two marks joined by a path of dashes? After Linsley, Kim, Veerabadran, Windolf, Serre (NeurIPS 2018).
 
-An image shows two contours of dashes ("paddles"), shorter contours that distract, and two discs: one at the first tip of one
-contour, one at the last tip of the same contour (label 1) or of the other one (label 0). An image is a function of its geometry
-and number alone, so any part of a data set can be made anywhere, in any order.
+An image shows two contours of dashes ("paddles"), shorter distracting contours, and two discs: one at the first tip of one
+contour, one at the last tip of the same contour (label 1) or of the other one (label 0). An image depends only on its geometry
+and number, so any part of a data set can be made anywhere, in any order.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from PIL import Image, ImageDraw
 from compositional import randomness
 
 FILES: dict = {}
-SCALE = 2  # drawn so many times larger, then reduced (Lanczos)
+SCALE = 2  # images are drawn larger by this factor, then reduced (Lanczos)
 _EXTENSION_TRIALS, _SEED_TRIALS, _DISTRACTOR_TRIALS = 3, 3, 5
-_PLACEMENT_TRIALS = 300  # so many misses in a row: less than about 1 % of the area is free
-_TOUCHING = 2  # pixels that two margins may share
+_PLACEMENT_TRIALS = 300  # after this many misses in a row, less than about 1 % of the area is free
+_TOUCHING = 2  # number of pixels that two margins may share
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Lengths in pixels of an image of `side` x `side`.
+    """The geometry of images of `side` x `side` pixels; lengths are in pixels.
 
-    path_length: paddles of each of the two contours. continuity: how straight contours continue. seed_distance: between the first
-    tips of the two contours, which keep twice that from the border. border: where nothing is drawn. distractor_paddles: in
-    all, in contours of path_length / 3.
+    path_length: paddles in each of the two contours. continuity: straightness of contours. seed_distance: distance between the
+    first tips of the two contours, whose distance from the border is at least twice that. border: width of the empty border.
+    distractor_paddles: number of paddles in all distracting contours, which have path_length / 3 each.
     """
 
     path_length: int
@@ -45,11 +45,11 @@ class Geometry:
 
     @property
     def distractors(self) -> tuple[int, int]:
-        """How many contours distract, and of how many paddles each."""
+        """The number of distracting contours, and of paddles in each."""
         return math.ceil(self.distractor_paddles / (self.path_length / 3)), max(1, self.path_length // 3)
 
     def key(self, number: int) -> int:
-        """The key of an image's random numbers."""
+        """The key of the random numbers of image `number`."""
         return randomness.derive("pathfinder", json.dumps(self.__dict__, sort_keys=True), number)
 
 
@@ -57,7 +57,7 @@ class Geometry:
 class Sample:
     """An image (side, side) uint8; its label; the contours, arrays (paddles, 2, 2) of tail and head as (x, y); both marks (x, y).
 
-    The first two contours are those that the question is about.
+    The question is about the first two contours.
     """
 
     image: np.ndarray
@@ -67,7 +67,7 @@ class Sample:
 
 
 class _Canvas:
-    """Which pixels are taken: how many paddles, widened by the margin, cover each of them; the border counts as one."""
+    """Which pixels are taken: how many paddles, widened by the margin, cover each pixel; the border counts as a paddle."""
 
     def __init__(self, geometry: Geometry) -> None:
         self.geometry = geometry
@@ -78,7 +78,7 @@ class _Canvas:
         self.taken[inner, inner] = 0
 
     def footprint(self, paddle: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray] | None:
-        """The pixels within reach of a paddle: where they are, and which; None if they leave the image."""
+        """The pixels that a paddle with its margin covers: a window and a mask in it; None if they leave the image."""
         low = np.floor(paddle.min(0) - self.reach).astype(int)
         high = np.ceil(paddle.max(0) + self.reach).astype(int) + 1
         if low.min() < 0 or high.max() > self.geometry.side:
@@ -106,7 +106,7 @@ def _paddle(tail: np.ndarray, angle: float, length: float) -> np.ndarray:
 
 
 class _Contour:
-    """A contour that grows on a canvas. While it grows, its last paddle may be touched by its next one."""
+    """A contour that grows on a canvas. While it grows, the next paddle may touch the last one."""
 
     def __init__(self, canvas: _Canvas, first: np.ndarray) -> None:
         self.canvas, self.paddles = canvas, [first]
@@ -117,7 +117,7 @@ class _Contour:
             self.canvas.add(paddle, -1)
 
     def extend(self, source: np.random.Generator) -> bool:
-        """Add a paddle; False at a dead end."""
+        """Add a paddle. Returns False at a dead end."""
         geometry, canvas = self.canvas.geometry, self.canvas
         last = self.paddles[-1]
         direction = (last[1] - last[0]) / geometry.paddle_length
@@ -156,7 +156,7 @@ def _angle(source: np.random.Generator) -> float:
 
 
 def _two_contours(canvas: _Canvas, source: np.random.Generator) -> list[_Contour] | None:
-    """The contours that the question is about, grown in turns; None at a dead end."""
+    """The two contours that the question is about, grown alternately; None at a dead end."""
     geometry = canvas.geometry
     least, most = 2 * geometry.seed_distance, geometry.side - 2 * geometry.seed_distance
     contours: list[_Contour] = []
@@ -178,7 +178,7 @@ def _two_contours(canvas: _Canvas, source: np.random.Generator) -> list[_Contour
 
 
 def _distract(canvas: _Canvas, source: np.random.Generator) -> list[_Contour]:
-    """Contours anywhere. If one finds no room in several trials, its last, shorter form is kept."""
+    """Distracting contours anywhere. If one finds no room in several trials, its last, shorter form is kept."""
     geometry = canvas.geometry
     number, length = geometry.distractors
     found: list[_Contour] = []

@@ -1,10 +1,10 @@
-"""Matrices in the manner of Raven's progressive matrices, generated: nine panels of shapes, every row by the same rules.
+"""Generated matrices like Raven's progressive matrices: nine panels of shapes, with the same rules in every row.
 
 The distribution is that of RAVEN (Zhang et al., "RAVEN: A Dataset for Relational and Analogical Visual rEasoning", CVPR 2019)
-as narrowed by Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340): six layouts, sizes constant, angles in
-quarter turns. A matrix has one or two components (such as an outer and an inner shape); each has a rule for its configuration
-(number or positions of its shapes), for shape, size and color. Drawn from a counter-based generator: a matrix depends on its
-seed and number alone.
+as restricted by Whitehouse, "Symbolic Synthesis of Neural Networks" (arXiv 2303.03340): six layouts, constant sizes, angles in
+quarter turns. A matrix has one or two components (such as an outer and an inner shape). Each component has rules for its
+configuration (number or positions of its shapes), shape, size and color. The generator of random numbers is counter-based, so a
+matrix depends only on its seed and number.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from PIL import Image, ImageDraw
 from compositional import randomness
 
 FILES: dict = {}
-SHAPES = {"triangle": 3, "square": 4, "pentagon": 5, "hexagon": 6, "circle": 0}  # corners
+SHAPES = {"triangle": 3, "square": 4, "pentagon": 5, "hexagon": 6, "circle": 0}  # number of corners
 SIZES = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 COLORS = (255, 224, 196, 168, 140, 112, 84, 56, 28, 0)
 ANGLES = (-90, 0, 90, 180)
 BACKGROUNDS = (28, 56, 84, 112, 140, 168, 196, 224)
 RULES = ("constant", "progression", "arithmetic", "distribute_three")
-UNIFORM_SHARE = 0.25  # of components whose shapes share their angle
+UNIFORM_SHARE = 0.25  # share of components whose shapes all have the same angle
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a component's shapes may stand in the unit square: centers (x, y), the side of the box around each."""
+    """Slots for a component's shapes in the unit square: their centers (x, y), and the side of the box around each."""
 
     slots: tuple[tuple[float, float], ...]
     box: float
@@ -52,14 +52,14 @@ TYPES: dict[str, tuple[float, tuple[Layout, ...]]] = {
         0.15,
         (Layout(((0.5, 0.25),), 0.5, smallest=3), Layout(((0.5, 0.75),), 0.5, smallest=3)),
     ),
-    # The outer shape is always white, so that the inner one is seen.
+    # The outer shape is always white, so that the inner one is visible.
     "shape_in_shape": (0.15, (Layout(_CENTER, 1.0, smallest=5, darkest=0), Layout(_CENTER, 0.33, smallest=5))),
 }
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What holds along every row for one attribute; `step` is the progression's step or the sign of the arithmetic."""
+    """The rule for one attribute in every row; `step` is the progression's step or the sign of the arithmetic."""
 
     name: str
     attribute: str  # configuration (if constant), number, position, shape, size, color
@@ -114,12 +114,12 @@ def _draw_rules(source: np.random.Generator) -> tuple[Rule, ...]:
 
 
 def first_column(rule: Rule, low: int, high: int) -> tuple[int, int] | None:
-    """Bounds of the first column's value under which the rule stays within low..high; None if there is no such value.
+    """Bounds of the value in the first column for which the rule stays within low..high; None if there is no such value.
 
-    Numbers count from 1, other values from 0. For positions the bounded value is the number of shapes.
+    Numbers count from 1, other values from 0. For positions, the bounds are for the number of shapes.
     """
     if rule.name == "progression":
-        if rule.attribute == "position":  # that many steps do not return to the start
+        if rule.attribute == "position":  # with so few shapes, two steps do not return to the start
             high -= 2 * abs(rule.step)
         else:
             low, high = low - min(0, 2 * rule.step), high - max(0, 2 * rule.step)
@@ -143,14 +143,14 @@ def first_column(rule: Rule, low: int, high: int) -> tuple[int, int] | None:
 def _ordinal_rows(
     source: np.random.Generator, rule: Rule, low: int, high: int, bounds: tuple[int, int]
 ) -> list[tuple[int, int, int]]:
-    """Values of the three rows of an attribute with ordered values in low..high; `bounds` as from `first_column`."""
+    """The values in three rows for an attribute with ordered values in low..high; `bounds` from `first_column`."""
     if rule.name == "distribute_three":
         return _latin_rows(source, [int(value) for value in low + source.choice(high - low + 1, size=3, replace=False)])
     rows: list[tuple[int, int, int]] = []
     for _ in range(3):
         first = int(source.integers(bounds[0], bounds[1] + 1))
         if rule.name == "arithmetic":
-            # Adding nothing in two rows would hide the rule: at most one of the first two rows may do so.
+            # Adding nothing in two rows would hide the rule, so at most one of the first two rows may do so.
             hidden = len(rows) == 1 and rows[0][1] == 0
             options: list[int] = []
             while not options:
@@ -166,7 +166,7 @@ def _ordinal_rows(
 
 
 def _latin_rows(source: np.random.Generator, values: list) -> list[tuple]:
-    """Three values in each row and column once: one of the two cyclic orders."""
+    """Three values, each once per row and column, in one of the two cyclic orders."""
     order = (0, 1, 2) if source.random() < 0.5 else (0, 2, 1)
     return [tuple(values[(start + column) % 3] for column in range(3)) for start in order]
 
@@ -178,7 +178,7 @@ def _some(source: np.random.Generator, slots: int, count: int) -> frozenset[int]
 def _position_rows(
     source: np.random.Generator, rule: Rule, slots: int, bounds: tuple[int, int]
 ) -> list[tuple[frozenset[int], frozenset[int], frozenset[int]]]:
-    """Occupied slots of the three rows, for a constant configuration or a rule on positions; `bounds` of their number."""
+    """Occupied slots in three rows, for a constant configuration or a rule for positions; `bounds` are for their number."""
 
     def number() -> int:
         return int(source.integers(bounds[0], bounds[1] + 1))
@@ -195,14 +195,14 @@ def _position_rows(
                 if not (first >= second if rule.step > 0 else first <= second):
                     break
             rows.append((first, second, first | second if rule.step > 0 else first - second))
-        else:  # constant: a progression by 0
+        else:  # constant, which is a progression by 0
             second, third = (frozenset((slot + column * rule.step) % slots for slot in first) for column in (1, 2))
             rows.append((first, second, third))
     return rows
 
 
 def _component(source: np.random.Generator, rules: tuple[Rule, ...], layout: Layout) -> tuple | None:
-    """Rows of panels of one component; None if the rules do not fit its bounds."""
+    """Rows of panels of one component; None if the rules do not fit its layout."""
     configuration, shape, size, color = rules
     slots = len(layout.slots)
     limits = {
@@ -250,14 +250,14 @@ def generate(seed: int, number: int) -> Matrix:
 
 
 def _outline(corners: int, radius: float, angle: float) -> list[tuple[float, float]]:
-    """Corners of a regular polygon around the origin, one at the top; of a square, a side at the top."""
+    """Corners of a regular polygon around the origin: one is at the top, but a square has a side at the top."""
     start = math.radians(angle - 90) + (math.pi / 4 if corners == 4 else 0)
     turns = [start + 2 * math.pi * corner / corners for corner in range(corners)]
     return [(radius * math.cos(turn), radius * math.sin(turn)) for turn in turns]
 
 
 def render(matrix: Matrix, size: int) -> np.ndarray:
-    """The matrix as a gray image (size, size), uint8: panels of size // 3 pixels, lines of one pixel."""
+    """The matrix as a gray image (size, size) uint8: panels of size // 3 pixels, lines of one pixel."""
     image = Image.new("L", (size, size), matrix.background)
     draw = ImageDraw.Draw(image)
     side = size // 3

@@ -1,4 +1,4 @@
-"""SCAN (Lake and Baroni, ICML 2018): every command of its grammar with its actions, generated, no download."""
+"""SCAN (Lake and Baroni, ICML 2018): every command of its grammar with its actions. Generated, no download."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPEATS = {"": 1, "twice": 2, "thrice": 3}
 
 
 def _phrases() -> dict[str, list[str]]:
-    """Commands without "twice", "and", ...: an action, or an action (or "turn") in a direction, each with its actions."""
+    """Commands without "twice", "and", ...: a verb, or a verb (or "turn") with a direction; each with its actions."""
     phrases = {verb: [action] for verb, action in ACTIONS.items()}
     for verb, direction in product((*ACTIONS, "turn"), TURNS):
         turn = [TURNS[direction]]
@@ -47,9 +47,9 @@ def add_primitive(primitive: str, repetitions: int) -> tuple[list[tuple[str, str
 
 
 def category(command: str, actions: str) -> str:
-    """What a command is made of and how long its actions are, for accuracy by category: "manner/around; count/twice; ...".
+    """The parts of a command and the length of its actions, for accuracy by category: "manner/around; count/twice; ...".
 
-    Of two phrases, the one counts that comes later in the orders plain, direction, opposite, around and once, twice, thrice.
+    Of two phrases, the one later in the orders plain, direction, opposite, around and once, twice, thrice counts.
     """
     words = set(command.split())
     conjunction = next((word for word in ("and", "after") if word in words), "none")

@@ -1,4 +1,4 @@
-"""Symbols: combinations of items without any data behind them. No download."""
+"""Symbols: combinations of items, which need no data. No download."""
 
 from __future__ import annotations
 

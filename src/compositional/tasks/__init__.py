@@ -1,17 +1,21 @@
-"""What is learned: a dataset, split so that the test set combines parts in a way never seen in training. A task is a module with
-what `Task` says.
+"""Tasks: datasets, split so that the test set combines parts in a way never seen in training.
 
-`build` returns its members (a DatasetDict: "train", "test" and others) and what it says of itself, for task.json.
-What it must say of itself: "in_distribution", the member that shows how well training went, which is the first that there is of
-IN_DISTRIBUTION; and "disjoint", which members may have nothing in common with training: a list of
-{"columns": [those compared], "members": [those that are compared with "train"]}, with "by_design", a reason, where they do have
-something in common (`stages.split.audit`). What it may say: "references", values that need no network, by metric;
-"decoding" (`decoding.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind needs besides:
+A task is a module that defines what `Task` lists.
 
-    sequence         columns input and output, words between spaces: `sentence_pairs.task` makes both return values from pairs
-    image            columns image, of the feature Array2D (height, width) or Array3D (channels, height, width), and label;
+`build` returns the task's members (a DatasetDict: "train", "test" and others) and the content of task.json.
+
+task.json must contain "in_distribution", the member that shows how well training went: the first of IN_DISTRIBUTION that the task
+has. It must also contain "disjoint", which states that members must have nothing in common with training: a list of
+{"columns": [columns to compare], "members": [members to compare with "train"]}; if they do have something in common on purpose,
+"by_design" gives the reason (`stages.split.audit`).
+
+task.json may contain "references", values that need no network, by metric; "decoding" (`decoding.scores`); "primitives"
+(`kinds.sequence.Batch.influence`); and what its kind requires in addition:
+
+    sequence         columns input and output, words separated by spaces: `sentence_pairs.task` makes the return values from pairs
+    image            columns image, with the feature Array2D (height, width) or Array3D (channels, height, width), and label;
                      "classes", "component_width" (None: no redundant component)
-    the others       as their modules in `kinds` say
+    other kinds      see their modules in `kinds`
 """
 
 from __future__ import annotations
@@ -20,24 +24,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-# Members of a task that may stand for what was learned: the first that there is.
+# Members on which accuracy shows how well training went, by preference: the first that a task has is used.
 IN_DISTRIBUTION = ("in_distribution", "validation", "train")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a module here defines; what has a default, where it needs that."""
+    """The contract of a module in this folder. Names with a default are optional."""
 
-    # What a batch is: a module of `kinds`, such as "sequence" or "image".
+    # Its kind, which defines its batches: a module of `kinds`, such as "sequence" or "image".
     KIND: str
-    # The module in `datasets/` that lists its raw files, one without files if nothing is downloaded.
+    # The module in `datasets/` that lists its raw files; if nothing is downloaded, one without files.
     DATASET: str
-    # Its options, as JSON schema, each with default and description.
+    # Its options as JSON schema, each with a default and a description.
     PARAMETERS: dict[str, dict[str, Any]]
-    # build(raw, parameters): its members, a DatasetDict, and what it says of itself; `raw` is the folder of its raw files.
+    # build(raw, parameters): its members, a DatasetDict, and the content of task.json; `raw` is the folder of its raw files.
     build: Callable[..., tuple[Any, dict[str, Any]]]
-    # `build` takes `processes`, too: how many it may use.
+    # Whether `build` also takes `processes`, the number of processes that it may use.
     PARALLEL: bool = False
-    # Which earlier runs it is made of, by the names of the options that say so: `build` takes their `splits` and `metrics`, too
-    # (`tasks/raven_evolved.py`).
+    # For a task built from earlier runs: the names of the options that determine these runs. `build` then also takes their
+    # `splits` and `metrics` (`tasks/raven_evolved.py`).
     BUILT_FROM: dict[str, str] | None = None

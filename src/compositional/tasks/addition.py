@@ -14,10 +14,10 @@ PARAMETERS = designs.ADDITION
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train and test; `sets` of them if the training set is dispersed. Reads no file.
+    """Members train and test, with `sets` training sets if the training set is dispersed. Reads no file.
 
     Raises:
-        ValueError: several sets of a training set that is not random.
+        ValueError: `sets` is above 1 and the training set is not dispersed.
     """
     count = parameters["sets"]
     if count > 1 and parameters["trained_items"]:

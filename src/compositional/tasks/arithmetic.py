@@ -1,7 +1,7 @@
-"""What an arithmetic expression evaluates to, read symbol by symbol: the task of an earlier attempt at this project's proposal.
+"""The value of an arithmetic expression, read symbol by symbol: the task of an earlier attempt at this project's proposal.
 
 "Compositional Regularization: Unexpected Obstacles in Enhancing Neural Network Generalization" (ICBINB workshop, ICLR 2025) draws
-training and test expressions independently, so that training has nearly all test expressions (`held_out: none`). The other
+training and test expressions independently, so that training contains nearly all test expressions (`held_out: none`). The other
 settings of `held_out` keep test expressions out of training, and the published test set becomes the member "in_distribution".
 """
 
@@ -27,49 +27,49 @@ PARAMETERS = {
         "minItems": 1,
         "items": {"enum": ["+", "-", "*", "/"]},
         "default": ["+", "*"],
-        "description": "operators, of which each is drawn equally often; quotients are not rounded",
+        "description": "operators, all drawn with equal probability; quotients are not rounded",
     },
     "chain": {
         "type": "integer",
         "minimum": 1,
         "maximum": 4,
         "default": 1,
-        "description": "the most operators of a training expression; each number up to it is drawn equally often",
+        "description": "maximum number of operators of a training expression; numbers from 1 are drawn with equal probability",
     },
     "held_out": {
         "enum": ["none", "pairs", "unordered_pairs", "recombination", "length"],
         "default": "none",
-        "description": "none: test expressions are drawn as training expressions are, as published; pairs: some operands with "
-        "their operator occur in no training expression; unordered_pairs: nor do they in the other order; recombination: in "
-        "training some first operands occur with every operator but the last; length: test expressions have more operators, up "
-        "to 4",
+        "description": "none: test expressions are drawn like training expressions, as published; pairs: some pairs of operands "
+        "do not occur with their operator in training; unordered_pairs: these pairs do not occur in the reverse order either; "
+        "recombination: in training some first operands occur with every operator but the last one; length: test expressions "
+        "have more operators, up to 4",
     },
     "held_out_share": {
         "type": "number",
         "exclusiveMinimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.2,
-        "description": "of pairs or, with recombination, of first operands",
+        "description": "share that is held out: of pairs or, with recombination, of first operands",
     },
     "train_examples": {"type": "integer", "minimum": 1, "default": 1000, "description": "training expressions"},
     "test_examples": {
         "type": "integer",
         "minimum": 1,
         "default": 200,
-        "description": "expressions of either evaluation set; held-out expressions of one operator are all tested, once",
+        "description": "expressions of each evaluation set; held-out expressions of one operator are all tested, each once",
     },
     "draw": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of everything random in the task"},
 }
-LONGEST = 4  # operators of a test expression
+LONGEST = 4  # maximum number of operators of a test expression
 _NAMES = {"+": "sum", "-": "difference", "*": "product", "/": "quotient"}
 _BY_DESIGN = "drawn independently of the training set, as published"
 
 
 def _withheld(parameters: dict, numbers: range) -> set[tuple[int, str, int]]:
-    """Operands with their operator, (first, operator, second), that no training expression may have.
+    """Operands with their operator, (first, operator, second), that may not occur in training expressions.
 
     Raises:
-        ValueError: a recombination of a single operator.
+        ValueError: `held_out` is recombination and there is only one operator.
     """
     operators, kind = parameters["operators"], parameters["held_out"]
     if kind in ("none", "length"):
@@ -93,7 +93,7 @@ def _withheld(parameters: dict, numbers: range) -> set[tuple[int, str, int]]:
 
 
 def _columns(expressions: Sequence[Expression], parameters: dict, categories: bool) -> Dataset:
-    """A member: its inputs and targets; `form`, its operators; and where the order of operands does not matter, `equivalent`."""
+    """A member with the columns input, target and form (the operators), and equivalent if all operators are commutative."""
     columns: dict[str, list] = {
         "input": list(map(str, expressions)),
         "target": [expression.value for expression in expressions],
@@ -110,7 +110,7 @@ def _columns(expressions: Sequence[Expression], parameters: dict, categories: bo
 
 
 def _shares(tested: list[Expression], trained: list[Expression]) -> dict[str, float]:
-    """What training has of the test set that is drawn as published, counted in examples and in distinct inputs, for captions."""
+    """Shares of the published test set that are in training, counted in examples and in distinct inputs, for captions."""
     known, distinct = set(trained), set(tested)
     return {
         "examples in training": sum(expression in known for expression in tested) / len(tested),
@@ -120,10 +120,10 @@ def _shares(tested: list[Expression], trained: list[Expression]) -> dict[str, fl
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train, test and, where these have nothing in common, in_distribution, drawn as train is. Reads no file.
+    """Members train, test and, unless `held_out` is none, in_distribution, which is drawn like train. Reads no file.
 
     Raises:
-        ValueError: smallest is above largest, or nothing longer than the training expressions can be tested.
+        ValueError: `smallest` is above `largest`, or with `held_out: length` no test expression can be longer than in training.
     """
     smallest, largest, chain, kind = (parameters[key] for key in ("smallest", "largest", "chain", "held_out"))
     if smallest > largest:

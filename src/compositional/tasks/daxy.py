@@ -1,8 +1,8 @@
 """Translation with one new word: training shows "daxy" in one sentence only, the test set in eight others.
 
-Every other word of the eight is in training, in the same places. Sentences without the new word say how well the network
-translates at all. An English sentence can have several translations: exact match asks for the one that is given ("tu es daxiste",
-where "vous etes daxiste" would be right, too), BLEU takes all of a member.
+All other words of the eight sentences occur in training in the same positions. Sentences without the new word show how well the
+network translates in general. An English sentence can have several translations. Exact match requires the given one ("tu es
+daxiste", although "vous etes daxiste" would be right, too); BLEU uses all translations that a member has.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 1,
         "default": 1000,
-        "description": "how often training has the sentence with the new word; 1,000 as published, a tenth of it",
+        "description": "how often training has the sentence with the new word; 1,000 as published, a tenth of training",
     },
     "contexts": {
         "type": "integer",
         "minimum": 0,
         "maximum": 7,
         "default": 0,
-        "description": "how many of the eight sentences are training sentences instead, from the first on, each as often",
+        "description": "how many of the eight test sentences, from the first on, are training sentences instead, each as often",
     },
 }
 
 
 def _context(english: str) -> str:
-    """What stands before the new word: "context/he_is_not"."""
+    """The words before the new word, as a category: "context/he_is_not"."""
     return f"context/{english.partition(daxy.WORD)[0].strip().replace(' ', '_')}"
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """9,999 training pairs and the copies; 1,183 in distribution; the 8 of the test set, without those that training shows.
+    """9,999 training pairs plus the copies; 1,183 in-distribution pairs; the 8 test pairs except those shown in training.
 
-    The published file of ordinary test sentences begins with the eight: they are taken out of it.
+    The published file of ordinary test sentences begins with the eight sentences, which are removed from it.
     """
     eight = daxy.load(raw / "test.daxy")
     shown = [daxy.SHOWN, *eight[: parameters["contexts"]]]

@@ -16,6 +16,6 @@ PARAMETERS = composite_images.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members of `tasks.shared.composite_images.build`; all 1,797 digits are one pool. Reads no file."""
+    """Members of `tasks.shared.composite_images.build`, made of all 1,797 digits. Reads no file."""
     images, labels = (np.concatenate(parts) for parts in zip(*digits.load(raw).values(), strict=True))
     return composite_images.build(images, labels, [0.3053], [0.3760], parameters)

@@ -1,4 +1,4 @@
-"""All combinations of some components, without a test set: what a theory of representations alone needs."""
+"""All combinations of some components, without a test set, for the theory of representations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""GeoQuery: questions into logical forms; in the query split no template of a form occurs both in training and in the test set.
+"""GeoQuery: questions to logical forms. In the query split, no template of a form occurs both in training and in the test set.
 
-The question split is its control: new questions, most of them for logical forms that training has seen.
+The question split is the control: its test questions are new, but most of their logical forms occur in training.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ PARAMETERS = {
     "entities": {
         "enum": ["words", "variables"],
         "default": "words",
-        "description": "names of places as they are, or replaced by var0 and var1 in question and logical form",
+        "description": "whether names of places stay or are replaced by var0 and var1, in questions and logical forms",
     },
     "train_on_validation": {
         "type": "boolean",
         "default": False,
-        "description": "validation pairs are training pairs, as in the published comparisons (Andreas 2020)",
+        "description": "whether validation pairs are used for training, as in the published comparisons (Andreas 2020)",
     },
 }
 _BY_DESIGN = "without the names of places, some questions fall together"
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Training, validation and test: 543, 148 and 186 pairs by query, 549, 49 and 279 by question.
+    """Training, validation and test: 543, 148 and 186 pairs in the query split, 549, 49 and 279 in the question split.
 
-    By query the validation set recombines, too, and is called so. Trained on it, the published way, there are 691 and 598
-    training pairs.
+    In the query split the validation set requires recombination, too, and is therefore named `compositional`. If validation pairs
+    are used for training, as published, there are 691 and 598 training pairs.
     """
     members = geoquery.load(raw, parameters["split"], parameters["entities"] == "words")
     if parameters["train_on_validation"]:
@@ -44,7 +44,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         disjoint[0]["by_design"] = _BY_DESIGN
     if parameters["split"] == "query":
         disjoint.append({"columns": ["output"], "members": ["test"]})
-    # Validation pairs are like training's in the question split alone: the name says what accuracy on them stands for.
+    # Only in the question split are validation pairs like training pairs. The member's name shows what accuracy on it measures.
     if "validation" in members and parameters["split"] == "query":
         members["validation_recombinations"] = members.pop("validation")
     return sentence_pairs.task(

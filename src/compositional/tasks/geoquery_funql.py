@@ -1,7 +1,8 @@
-"""GeoQuery in FunQL: questions into forms without variables; in the query split no form of the test set is in training.
+"""GeoQuery in FunQL: questions to forms without variables. In the query split, no form of the test set is in training.
 
-The data of most published numbers, which are read in another way than ours (`evaluation.readings`); so metrics have that, too. In
-the query split validation pairs are like training's, not like the test set's. The task `geoquery` has Prolog's forms.
+Most published numbers are for these data, but read outputs in another way than we do (`evaluation.readings`). Metrics therefore
+include that reading, too. In the query split, validation pairs are like training pairs, not like test pairs. The task `geoquery`
+has logical forms in Prolog.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ PARAMETERS = {
     "commas": {
         "enum": ["split", "glued"],
         "default": "split",
-        "description": "commas after names of cities: symbols of their own, or part of the one before, as in the files",
+        "description": "commas after names of cities: separate symbols, or part of the symbol before, as in the files",
     },
 }
 _BY_DESIGN = "published so: 3 pairs of the test set and 82 of its forms are in training"
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Training, validation and test: 519, 54 and 253 pairs by query, 513, 57 and 256 by question."""
+    """Training, validation and test: 519, 54 and 253 pairs in the query split, 513, 57 and 256 in the question split."""
     by_query = parameters["split"] == "query"
     disjoint = {"columns": ["input"], "members": ["test"]} | ({} if by_query else {"by_design": _BY_DESIGN})
     return sentence_pairs.task(

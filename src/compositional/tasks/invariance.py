@@ -1,4 +1,4 @@
-"""Invariance: the sign of the first of two items, where training shows only one second item."""
+"""Invariance: the sign of the first of two items; training shows only one second item."""
 
 from __future__ import annotations
 

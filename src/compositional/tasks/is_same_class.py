@@ -1,7 +1,7 @@
 """Do two CIFAR-10 images on a canvas show the same class? See tasks.shared.same_class.
 
 The paper draws training pairs from the 50,000 training images and test pairs from the 10,000 test images. Here the last 10,000 of
-the training images are held out for the test pairs, since not every source has the whole test set.
+the training images are held out for the test pairs, because not every source has the complete test set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KIND = "image"
 DATASET = "cifar10"
 PARAMETERS = same_class.PARAMETERS
 HELD_OUT = 10_000
-_MOMENTS = ([0.491, 0.482, 0.446], [0.247, 0.243, 0.261])  # of CIFAR-10's red, green and blue, as in the paper's code
+_MOMENTS = ([0.491, 0.482, 0.446], [0.247, 0.243, 0.261])  # of red, green and blue in CIFAR-10, as in the paper's code
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:

@@ -1,7 +1,9 @@
-"""IWSLT'15: translation of talks between English and Vietnamese, in subwords; scored by BLEU. tst2012 validates, tst2013 tests.
+"""IWSLT'15: translation of talks between English and Vietnamese in subwords, scored by BLEU.
 
-The vocabulary rule: byte-pair encoding (Sennrich, Haddow, Birch, ACL 2016) of both languages together, learned from the training
-sentences with the library `tokenizers`. Nothing is held out on purpose, so the test set stands for ordinary generalization.
+The validation set is tst2012, the test set tst2013.
+
+The vocabulary is a byte-pair encoding (Sennrich, Haddow, Birch, ACL 2016) of both languages together, learned from the training
+sentences with the library `tokenizers`. Nothing is held out on purpose, so the test set measures ordinary generalization.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 1,
         "default": 100,
-        "description": "most subwords of either side of a training pair; longer pairs are left out of training",
+        "description": "maximum number of subwords of each side of a training pair; longer pairs are left out of training",
     },
     "beam": {"type": "integer", "minimum": 1, "default": 5, "description": "hypotheses kept in decoding; 1 is greedy"},
 }
@@ -31,7 +33,7 @@ _BY_DESIGN = "short sentences such as thanks recur in talks"
 
 
 def _learn(texts: list[str], size: int):
-    """A byte-pair encoding of the texts whose subwords begin with a mark where a word begins."""
+    """A byte-pair encoding of the texts; a subword at the beginning of a word starts with a mark."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE(unk_token=_UNKNOWN))
@@ -41,7 +43,7 @@ def _learn(texts: list[str], size: int):
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """133,317 training pairs (less the longest), 1,553 for validation, 1,268 for the test; subwords stand between spaces."""
+    """133,317 training pairs (minus the longest), 1,553 validation and 1,268 test pairs; subwords are separated by spaces."""
     source, target = (parameters["source"], "vi" if parameters["source"] == "en" else "en")
     pairs = iwslt.load(raw, source, target)
     tokenizer = _learn([text for pair in pairs["train"] for text in pair], parameters["subwords"])

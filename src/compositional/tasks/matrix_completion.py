@@ -1,4 +1,4 @@
-"""A matrix of low rank is to be recovered from some of its entries. See tasks.shared.low_rank_recovery."""
+"""Recovery of a matrix of low rank from some of its entries. See tasks.shared.low_rank_recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A matrix of low rank is to be recovered from random projections. See tasks.shared.low_rank_recovery."""
+"""Recovery of a matrix of low rank from random projections. See tasks.shared.low_rank_recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mini-ImageNet classification, the proposal's image baseline: 100 classes, a random part of the images in its quick form."""
+"""mini-ImageNet classification, the proposal's image baseline: 100 classes; by default a random part of the images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARAMETERS = {
     "test_images": {"type": ["integer", "null"], "minimum": 1, "default": 500, "description": "test images; null: all"},
 }
 CLASSES = 100
-_MOMENTS = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])  # of ImageNet's red, green and blue
+_MOMENTS = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])  # of red, green and blue in ImageNet
 _BY_DESIGN = "whatever pictures the published members have in common"
 
 

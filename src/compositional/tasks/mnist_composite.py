@@ -15,5 +15,5 @@ PARAMETERS = composite_images.PARAMETERS
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members of `tasks.shared.composite_images.build`, of the training file's images, as in the original."""
+    """Members of `tasks.shared.composite_images.build`, made of the images of the training file, as in the original."""
     return composite_images.build(*mnist.load(raw)["train"], [0.1307], [0.3081], parameters)

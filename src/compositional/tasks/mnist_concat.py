@@ -1,4 +1,4 @@
-"""Two images of mnist side by side; the label is the left digit. See tasks.shared.side_by_side for the settings."""
+"""Two MNIST images side by side; the label is the left digit. See tasks.shared.side_by_side for the settings."""
 
 from __future__ import annotations
 

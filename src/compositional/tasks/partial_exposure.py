@@ -1,4 +1,4 @@
-"""Partial exposure: the sign of the first of two items, where training shows all combinations but one."""
+"""Partial exposure: the sign of the first of two items; training shows all combinations but one."""
 
 from __future__ import annotations
 

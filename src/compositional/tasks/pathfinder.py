@@ -1,8 +1,8 @@
-"""Are two marks joined by a path of dashes? The longer the path, the farther apart what must be put together.
+"""Are two marks joined by a path of dashes? The longer the path, the more distant the parts that must be integrated.
 
-Images are generated in chunks, in parallel, each chunk a file that is whole or absent: a killed build resumes where it stood.
-Every image is read by a tracer that knows nothing of its making (tasks.shared.pathfinder_solver); a data set is refused if it
-agrees with less than 99 % of the labels.
+Images are generated in parallel in chunks. The file of a chunk is complete or absent, so a killed build resumes where it stopped.
+A tracer that does not know how images were made (tasks.shared.pathfinder_solver) answers every image. If it agrees with less than
+99 % of the labels, the data set is refused.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ PARAMETERS = {
     "path_length": {"type": "integer", "minimum": 2, "default": 9, "description": "dashes of each of the two long contours"},
     "train_images": {"type": "integer", "minimum": 1, "default": 10000, "description": "training images"},
     "test_images": {"type": "integer", "minimum": 1, "default": 10000, "description": "test images"},
-    "side": {"type": "integer", "minimum": 1, "default": 300, "description": "side of an image as it is drawn, pixels"},
-    "stored_side": {"type": "integer", "minimum": 1, "default": 150, "description": "side that it is reduced to (bilinear)"},
+    "side": {"type": "integer", "minimum": 1, "default": 300, "description": "side of an image when drawn, in pixels"},
+    "stored_side": {"type": "integer", "minimum": 1, "default": 150, "description": "side after reduction (bilinear)"},
     "paddle_length": {
         "type": "integer",
         "minimum": 1,
         "default": 5,
-        "description": "of a dash, pixels of `side`, as all lengths",
+        "description": "length of a dash; like all lengths, in pixels of the drawn image",
     },
-    "paddle_thickness": {"type": "integer", "minimum": 1, "default": 2, "description": "of a dash"},
+    "paddle_thickness": {"type": "integer", "minimum": 1, "default": 2, "description": "thickness of a dash"},
     "margin": {"type": "integer", "minimum": 1, "default": 3, "description": "half of the gap between dashes"},
     "continuity": {
         "type": "number",
         "exclusiveMinimum": 0,
         "default": 1.8,
-        "description": "the larger, the straighter contours are",
+        "description": "straightness of contours: the larger, the straighter",
     },
     "seed_distance": {
         "type": "integer",
         "minimum": 1,
         "default": 27,
-        "description": "between the first tips of the long contours",
+        "description": "distance between the first tips of the long contours",
     },
     "border": {"type": "integer", "minimum": 1, "default": 22, "description": "width of the empty border"},
-    "marker_radius": {"type": "integer", "minimum": 2, "default": 3, "description": "of the two discs"},
+    "marker_radius": {"type": "integer", "minimum": 2, "default": 3, "description": "radius of the two discs"},
     "distractor_paddles": {
         "type": "integer",
         "minimum": 0,
         "default": 30,
-        "description": "dashes in distracting contours (about: these have path_length / 3 dashes, rounded down)",
+        "description": "approximate number of dashes in distracting contours, each of which has path_length / 3, rounded down",
     },
 }
 CHUNK = 250
-LEAST_AGREEMENT = 0.99  # of the tracer with the labels; it is misled where contours nearly touch
+LEAST_AGREEMENT = 0.99  # of the tracer with the labels; it errs if contours nearly touch
 
 
 def _geometry(parameters: dict) -> pathfinder.Geometry:
@@ -68,7 +68,7 @@ def _geometry(parameters: dict) -> pathfinder.Geometry:
 
 
 def _make_chunk(folder: Path, geometry: pathfinder.Geometry, stored_side: int, size: int, start: int) -> Path:
-    """`size` images, from number `start` on, as a file; nothing to do if it is there."""
+    """The file of `size` images from number `start` on, which is made unless it exists."""
     path = folder / f"{start:07d}.npz"
     if path.exists():
         return path
@@ -86,10 +86,10 @@ def _make_chunk(folder: Path, geometry: pathfinder.Geometry, stored_side: int, s
 
 
 def _verify(labels: np.ndarray, traced: np.ndarray, path_length: int) -> dict:
-    """What the tracer says of the labels.
+    """A report on the tracer's agreement with the labels.
 
     Raises:
-        ValueError: it agrees with too few of them, or one label is too frequent for fair coins.
+        ValueError: the tracer agrees with too few labels, or the labels are not balanced.
     """
     answers, dashes = traced.T
     report = {
@@ -111,13 +111,13 @@ def build(raw: Path, parameters: dict, processes: int = 1) -> tuple[DatasetDict,
     """Members train and test: columns image (stored_side, stored_side), label (1: joined) and number.
 
     Args:
-        raw: a folder for chunks of finished images.
-        processes: how many generate at once; the images do not depend on it.
+        raw: a folder for finished chunks of images.
+        processes: how many processes generate images; the images do not depend on it.
     """
     geometry, side = _geometry(parameters), parameters["stored_side"]
     counts = {"train": parameters["train_images"], "test": parameters["test_images"]}
     total = sum(counts.values())
-    # Chunks of other geometry, or made by other code, are not taken for these.
+    # The folder's name changes with the geometry and the code, so that other chunks are not reused.
     identity = files.digest([geometry.__dict__, side, CHUNK, fingerprint(Path(__file__))])
     folder = raw / f"length{geometry.path_length}_{identity[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def build(raw: Path, parameters: dict, processes: int = 1) -> tuple[DatasetDict,
     if processes == 1:
         paths = list(map(make, starts))
     else:
-        # Other ways to start processes would run the workflow's script again.
+        # Other start methods would run the workflow's script again.
         with ProcessPoolExecutor(processes, get_context("fork")) as pool:
             paths = list(pool.map(make, starts))
     chunks = [np.load(path) for path in paths]

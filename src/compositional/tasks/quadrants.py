@@ -1,6 +1,6 @@
 """The toy problem: predict Y_1 from (X_1, X_2), both drawn by quadrant; the test quadrant is never seen in training.
 
-X_1 alone determines Y_1 by its sign; X_2 is redundant, since (Y_1, Y_2) = (1, 1) does not occur in training (setting A).
+The sign of X_1 alone determines Y_1. X_2 is redundant: in training, (Y_1, Y_2) = (1, 1) does not occur (setting A).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ PARAMETERS = {
     "setting": {
         "enum": ["A", "B"],
         "default": "A",
-        "description": "A: training never shows the quadrant (1, 1); B: all four quadrants, so that X_2 says nothing on Y_1",
+        "description": "A: training never shows the quadrant (1, 1); B: it shows all four, so that X_2 says nothing about Y_1",
     },
     "train_points": {"type": "integer", "minimum": 1, "default": 10000, "description": "training (and validation) points"},
     "test_side": {
         "type": "integer",
         "minimum": 1,
         "default": 100,
-        "description": "the test quadrant is covered by a lattice of this number of points squared: accuracy is a share of area",
+        "description": "points per side of the lattice that covers the test quadrant, so that accuracy is a share of its area",
     },
     "grid_side": {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "the whole square is covered by a grid of this number of points squared, for decision boundaries; 0: none",
+        "description": "points per side of the grid over the complete square, for decision boundaries; 0: no grid",
     },
 }
 _TEST = (1, 1)
@@ -53,7 +53,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         members[name] = quadrants.sample(source, seen, parameters["train_points"])
     middles = (np.arange(parameters["test_side"]) + 0.5) / parameters["test_side"]
     lattice = np.array(list(product(middles, repeat=2)))
-    # In random order: the first of them, on which curves are measured, cover the quadrant as well.
+    # In random order, so that the first points, on which curves are measured, also cover the quadrant.
     members["test"] = randomness.generator(randomness.derive("quadrants", "test")).permutation(lattice)
     if parameters["grid_side"]:
         members["grid"] = np.array(list(product(np.linspace(-1, 1, parameters["grid_side"]), repeat=2)))

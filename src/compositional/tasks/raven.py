@@ -1,4 +1,4 @@
-"""Puzzles in the manner of Raven's matrices; the label says which rules hold, for example whether a color rule is constant."""
+"""Puzzles like Raven's matrices. The label states which rules hold, for example whether the rule for colors is "constant"."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 1,
         "default": 1200,
-        "description": "puzzles that nothing is selected on",
+        "description": "puzzles for validation; nothing is selected on them",
     },
-    "image_size": {"type": "integer", "minimum": 48, "default": 128, "description": "pixels a side"},
-    "puzzle_seed": {"type": "integer", "minimum": 0, "default": 0, "description": "which puzzles; the same for every run"},
+    "image_size": {"type": "integer", "minimum": 48, "default": 128, "description": "side of an image in pixels"},
+    "puzzle_seed": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the puzzles, the same for every run"},
 }
 
 
@@ -40,7 +40,7 @@ def _classes(target: str) -> list[str]:
 
 
 def label(matrix: raven.Matrix, target: str) -> int:
-    """A matrix's class, see PARAMETERS."""
+    """The class of a matrix; PARAMETERS describes the targets."""
     if target == "matrix_type":
         return list(raven.TYPES).index(matrix.type)
     if target.endswith("_rule"):
@@ -54,7 +54,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Members train and validation: columns image (PNG), label, matrix_type and rules. Reads no file.
 
     Raises:
-        ValueError: no training puzzle, or all of them, have the target, so that there is nothing to learn.
+        ValueError: all training puzzles have the same class, so there is nothing to learn.
     """
     target, size = parameters["target"], parameters["image_size"]
     features = Features({"image": Image(), "label": Value("int64"), "matrix_type": Value("string"), "rules": Value("string")})
@@ -89,7 +89,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
 
 
 def references(member: Dataset, binary: bool) -> dict[str, float]:
-    """Accuracies that need no network: the majority class, and for binary targets whether the matrix is a shape in a shape."""
+    """Accuracies that need no network: of the majority class and, for binary targets, of "the matrix is a shape in a shape"."""
     labels = np.array(member["label"])
     found = {"majority class": float(np.bincount(labels).max() / len(labels))}
     if binary:

@@ -1,7 +1,7 @@
-"""Puzzles together with a population of programs: one generation of one loop of evolution. Run number i trains program i.
+"""Puzzles together with a population of programs: one generation of one loop of evolution. Run i trains program i.
 
-The first generation is found by search alone. Every other one is built from the runs of the generation before: the better half
-of its programs by training accuracy, compressed, and new ones found by a search that the kept ones guide.
+Search alone finds the first generation. Every later one is built from the runs of the previous generation: it keeps the better
+half of the programs by training accuracy and compresses them, and adds new ones from a search that the kept programs guide.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from compositional.synthesis.programs import Library
 
 KIND = "puzzle"
 DATASET = "raven"
-# The parameters that say what a generation is built from: a task with the puzzles and, from the second value of `along` on,
-# the runs of the task before it in its series.
+# The parameters that determine from what a generation is built: a task with the puzzles and, from the second value of `along` on,
+# the runs of the previous task in its series.
 BUILT_FROM = {"task": "puzzles", "along": "generation", "model": "network", "seeds": "population"}
 PARAMETERS = {
-    "puzzles": {"type": "string", "default": "raven", "description": "the task that the puzzles are taken from"},
-    "loop": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the loop: its networks are its own"},
-    "generation": {"type": "integer", "minimum": 1, "default": 1, "description": "1 is the first"},
-    "network": {"type": "string", "default": "graph_structured", "description": "the model that programs are trained as"},
+    "puzzles": {"type": "string", "default": "raven", "description": "the task with the puzzles"},
+    "loop": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the loop; each loop has its own networks"},
+    "generation": {"type": "integer", "minimum": 1, "default": 1, "description": "number of the generation; 1 is the first"},
+    "network": {"type": "string", "default": "graph_structured", "description": "the model that trains the programs"},
     "population": {
         "type": "integer",
         "minimum": 2,
         "default": 50,
-        "description": "programs of a generation, all of different graphs",
+        "description": "programs of a generation; all have different graphs",
     },
     "kept": {
         "type": "number",
         "exclusiveMinimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of the programs that lives on, the best by training accuracy (ties: by training loss)",
+        "description": "share of the programs that survives: the best by training accuracy (ties: by training loss)",
     },
     "programs": {
         "type": "integer",
@@ -56,26 +56,26 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 2,
         "default": 32,
-        "description": "larger graphs are left out; at most the model's",
+        "description": "graphs with more nodes are left out; at most the model's `max_nodes`",
     },
-    "max_edges": {"type": "integer", "minimum": 1, "default": 64, "description": "the same for edges"},
+    "max_edges": {"type": "integer", "minimum": 1, "default": 64, "description": "as `max_nodes`, for edges"},
     "pseudocount": {"type": "number", "exclusiveMinimum": 0, "default": 0.001, "description": "of re-estimation"},
     "max_range": {
         "type": "number",
         "minimum": 0,
         "default": 0.5,
-        "description": "range to which the re-estimated log probabilities are squeezed; 0: uniform",
+        "description": "range to which the re-estimated log probabilities are compressed; 0: uniform",
     },
-    "inventions": {"type": "integer", "minimum": 0, "default": 3, "description": "most new ones in one compression"},
-    "max_arity": {"type": "integer", "minimum": 0, "default": 2, "description": "most arguments of an invention"},
+    "inventions": {"type": "integer", "minimum": 0, "default": 3, "description": "maximum of new inventions per compression"},
+    "max_arity": {"type": "integer", "minimum": 0, "default": 2, "description": "maximum number of arguments of an invention"},
 }
 
 
 def rank(metrics: Sequence[Path]) -> list[int]:
-    """Seeds of runs from the best to the worst by training accuracy, ties by training loss; diverged ones last.
+    """Seeds of runs from best to worst by training accuracy, ties by training loss; diverged runs are last.
 
     Raises:
-        ValueError: a file holds no training accuracy.
+        ValueError: a file has no training accuracy.
     """
     keys = []
     for path in metrics:
@@ -84,17 +84,17 @@ def rank(metrics: Sequence[Path]) -> list[int]:
         if not {"accuracy", "loss"} <= values.keys():
             raise ValueError(f"{path} holds no accuracy and loss of the training set; remove it and run again")
         seed = Run.of_folder(path.parent).seed
-        # The numbers of a diverged run are none.
+        # The numbers of a diverged run are meaningless.
         keys.append((1, 0.0, 0.0, seed) if values.get("diverged") else (0, -values["accuracy"], values["loss"], seed))
     return [seed for *_, seed in sorted(keys)]
 
 
 def build(raw: Path, parameters: dict, splits: Sequence[Path], metrics: Sequence[Path]) -> tuple[DatasetDict, dict]:
-    """The puzzles of `splits[0]`, and a description that holds the population and the library.
+    """The puzzles of `splits[0]`, and a description that includes the population and the library.
 
     Args:
-        splits: folders of the task with the puzzles and, after the first generation, of the generation before.
-        metrics: metrics.csv of all runs of the generation before.
+        splits: folders of the task with the puzzles and, after the first generation, of the previous generation.
+        metrics: metrics.csv of all runs of the previous generation.
     """
     members = DatasetDict.load_from_disk(str(splits[0]))
     puzzles = json.loads((splits[0] / "task.json").read_text())

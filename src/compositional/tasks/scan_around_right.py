@@ -1,6 +1,6 @@
-"""SCAN, template split "around right": training never joins "around" and "right", the test set always does.
+"""SCAN, template split "around right": training never combines "around" and "right", the test set always does.
 
-Loula, Baroni, Lake, "Rearranging the Familiar", BlackboxNLP 2018: the test set holds every action around right; commands with
+Loula, Baroni, Lake, "Rearranging the Familiar", BlackboxNLP 2018: the test set contains every action around right; commands with
 "turn around right" are in neither set. Training shows "around left" and every other use of "right".
 """
 

@@ -1,8 +1,8 @@
-"""SCAN, "add primitive, jump", with a few composed commands of jump in training: how many is a regularizer worth?
+"""SCAN, "add primitive, jump", with a few composed commands of jump in training: how many of these is a regularizer worth?
 
-As the files `add_prim_split/with_additional_examples` of SCAN (Lake and Baroni, ICML 2018), by their rule, with draws of our own:
-theirs are not nested and test on what their own training lacks. Here the commands of a draw are an order of all composed
-commands, of which every dose takes the first, and all doses of a draw are tested on the same commands.
+The rule is that of SCAN's files `add_prim_split/with_additional_examples` (Lake and Baroni, ICML 2018), but the draws are ours:
+the published training sets are not nested, and each has its own test set. Here a draw is an order of all composed commands. Each
+dose takes the first ones, and all doses of a draw are tested on the same commands.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ PARAMETERS = {
         "minimum": 0,
         "maximum": 32,
         "default": 0,
-        "description": "composed commands of jump in training, beside jump alone",
+        "description": "composed commands of jump in training, in addition to jump alone",
     },
-    "draw": {"type": "integer", "minimum": 0, "default": 0, "description": "which ones: each draw is an order of all of them"},
+    "draw": {"type": "integer", "minimum": 0, "default": 0, "description": "which order of all composed commands is used"},
     "weight": {
         "enum": ["tenth", "once"],
         "default": "tenth",
         "description": "tenth: jump alone and every composed command equally often, together a tenth of the rows, as published; "
-        "once: a composed command once, jump alone a tenth of the rows",
+        "once: each composed command once, and jump alone in a tenth of the rows",
     },
 }
-_LARGEST = 32  # number of commands: what PARAMETERS allow
+_LARGEST = 32  # the largest number of commands that PARAMETERS allow
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """About 14,670 training pairs, and 7,674 for the test: all composed commands of jump but the first 32 of the draw.
+    """About 14,670 training and 7,674 test pairs: all composed commands of jump but the first 32 of the draw.
 
-    Among its references is the entropy of the verb in composed training commands, in bits (of at most 2). Reads no file.
+    The references include the entropy of the verb in composed training commands, in bits (at most 2). Reads no file.
     """
     others, composed = scan.add_primitive("jump", 0)
     order = randomness.generator(randomness.derive("scan_exposure", parameters["draw"])).permutation(len(composed))

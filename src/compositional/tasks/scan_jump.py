@@ -1,9 +1,9 @@
 """SCAN, split "add primitive, jump": training shows "jump" only alone, the test set in every other command.
 
-To choose settings without the test set, a second verb can be held out as "jump" is (`validation_verb`).
+To choose settings without the test set, a second verb can be held out in the same way (`validation_verb`).
 
-Setting B of Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), takes from the primitive all that
-it says about the command it stands in. Main text and appendix word this differently (`reading`).
+In setting B of Li et al., "Gradient Descent Resists Compositionality" (ICLR 2021 submission), the primitive carries no
+information about the command in which it occurs. The paper's main text and appendix describe this differently (`reading`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "words, and as many symbols, that occur nowhere, for `recombination` with `exchange: virtual` (needs 6)",
+        "description": "words, and as many symbols, that occur nowhere; `recombination` with `exchange: virtual` needs 6",
     },
     "setting": {
         "enum": ["A", "B"],
@@ -42,27 +42,29 @@ PARAMETERS = {
     "reading": {
         "enum": ["main_text", "appendix"],
         "default": "main_text",
-        "description": "of setting B: every action word drawn from all four; or each jump replaced by one of the other three",
+        "description": "for setting B. main_text: every action word is drawn from all four; appendix: each jump is replaced by "
+        "one of the other three",
     },
     "validation_verb": {
         "enum": [None, "walk", "look", "run"],
         "default": None,
-        "description": "another verb shown only alone: the commands that hold it and not jump are the member `compositional`",
+        "description": "another verb shown only alone; the commands that contain it and not jump are the member `compositional`",
     },
     "held_out": {
         "type": "number",
         "minimum": 0,
         "maximum": 0.5,
         "default": 0.0,
-        "description": "share of the other commands that training lacks: the member `in_distribution`",
+        "description": "share of the other commands that is held out of training: the member `in_distribution`",
     },
 }
 
-LONE_SHARE = 0.1  # of training, for each verb shown only alone: 1,467 of the 14,670 lines of tasks_train_addprim_jump.txt
+# Share of training of each verb shown only alone: 1,467 of the 14,670 lines of tasks_train_addprim_jump.txt.
+LONE_SHARE = 0.1
 _BY_DESIGN = "setting B draws the action words of training commands at random, so that they may be test commands"
 _ACTIONS_OF = dict(scan.commands())
-# What may stand in a word's place, and how many copies of a command hold all its draws equally often: a command has at
-# most two action words.
+# What may replace a word, and how many copies of a command contain all its draws equally often: a command has at most two action
+# words.
 _DRAWS: dict[str, tuple[dict[str, tuple[str, ...]], int]] = {
     "main_text": (dict.fromkeys(scan.ACTIONS, tuple(scan.ACTIONS)), 16),
     "appendix": ({"jump": ("walk", "look", "run")}, 3),
@@ -70,14 +72,14 @@ _DRAWS: dict[str, tuple[dict[str, tuple[str, ...]], int]] = {
 
 
 def _drawn(command: str, reading: str) -> list[tuple[str, str]]:
-    """Equally likely variants of one training command in setting B with their actions, the same number for every command."""
+    """Equally likely variants of a training command in setting B, with their actions; the number is the same for all commands."""
     choices, copies = _DRAWS[reading]
     variants = [" ".join(words) for words in product(*(choices.get(word, (word,)) for word in command.split()))]
     return [(variant, _ACTIONS_OF[variant]) for variant in variants] * (copies // len(variants))
 
 
 def _members(parameters: dict) -> dict[str, list[tuple[str, str]]]:
-    """Pairs by member. Every verb that training shows only alone has LONE_SHARE of it."""
+    """Pairs by member. Each verb that training shows only alone makes up LONE_SHARE of training."""
     verb = parameters["validation_verb"]
     lone = [name for name in ("jump", verb) if name]
     composed = {name: [pair for pair in scan.commands() if name in pair[0].split() and pair[0] != name] for name in lone}
@@ -95,13 +97,13 @@ def _members(parameters: dict) -> dict[str, list[tuple[str, str]]]:
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """The published split (14,670 training and 7,706 test pairs) or setting B of it, as columns input and output. Reads no file.
+    """The published split (14,670 training and 7,706 test pairs) or its setting B, with columns input and output. Reads no file.
 
-    Setting B holds every draw of every training command, each equally often: sampling it uniformly is sampling a command of
-    the published file and then its action words.
+    Setting B contains every draw of every training command equally often: sampling it uniformly is the same as sampling a command
+    of the published file and then its action words.
 
     Raises:
-        ValueError: members for choosing settings are asked for in setting B, whose training commands have any verb.
+        ValueError: `validation_verb` or `held_out` is set in setting B, whose training commands may contain any verb.
     """
     members = _members(parameters)
     disjoint: dict[str, Any] = {"columns": ["input"], "members": [name for name in members if name != "train"]}
@@ -115,7 +117,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     if verb := parameters["validation_verb"]:
 
         def categorize(command: str, actions: str) -> str:
-            """SCAN's categories, and whether the validation verb is new in the command, too."""
+            """SCAN's categories, and whether the command also contains the validation verb."""
             return f"{scan.category(command, actions)}; {verb}/{'with' if verb in command.split() else 'without'}"
 
     about = {"primitives": scan.ACTIONS, "virtual_words": lexicon.virtual_words(parameters["virtual_words"])}

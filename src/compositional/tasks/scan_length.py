@@ -1,4 +1,4 @@
-"""SCAN, length split: training shows commands of few actions, the test set those of more (Lake and Baroni, ICML 2018)."""
+"""SCAN, length split: training shows commands with few actions, the test set those with more (Lake and Baroni, ICML 2018)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARAMETERS = {
         "minimum": 1,
         "maximum": 47,
         "default": 22,
-        "description": "most actions of a training command; 22 is the published split, some papers move it to 26",
+        "description": "maximum number of actions of a training command; 22 is the published split, some papers use 26",
     },
 }
 

@@ -1,7 +1,7 @@
-"""SCAN, simple split: training and test commands drawn at random, so nothing has to be recombined: the control of all others.
+"""SCAN, simple split: training and test commands are drawn at random, so nothing has to be recombined. A control for all others.
 
-The published files hold one random draw of 16,728 and 4,182 commands (Lake and Baroni, ICML 2018), which nothing but the files
-determines. Here the sizes are the published ones and the draw is ours.
+The published files contain a random draw of 16,728 and 4,182 commands (Lake and Baroni, ICML 2018) that cannot be generated
+again. Here the sizes are the published ones and the draw is ours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SCAN, split "add primitive, turn left": training shows "turn left" only alone, the test set in every other command.
 
-Lake and Baroni, ICML 2018. All other uses of "left" are trained, so plain models solve it: a control for `scan_jump`.
+Lake and Baroni, ICML 2018. Training shows all other uses of "left", so plain models solve the task: a control for `scan_jump`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KIND = "sequence"
 DATASET = "scan"
 PARAMETERS: dict = {}
 
-REPETITIONS = 2189  # of "turn left" alone, in the published tasks_train_addprim_turn_left.txt
+REPETITIONS = 2189  # lines with "turn left" alone in the published tasks_train_addprim_turn_left.txt
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:

@@ -1,4 +1,4 @@
-"""Transitive equivalence: whether two items are of one class, to be inferred through third items. See tasks.shared.designs."""
+"""Transitive equivalence: whether two items have the same class, inferred through third items. See tasks.shared.designs."""
 
 from __future__ import annotations
 

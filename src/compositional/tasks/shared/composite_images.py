@@ -1,7 +1,7 @@
-"""Tasks whose examples are made of several images, each in channels of its own, at a distance: batches in `kinds.composite`.
+"""Tasks whose examples consist of several images, each in its own channels, at a distance. `kinds.composite` makes the batches.
 
-Lippl and Stachenfeld (ICLR 2025), appendix on image tasks: an item of a component is a class of images. A task keeps the images
-once, and an example as the numbers of its images.
+Lippl and Stachenfeld (ICLR 2025), appendix on image tasks: an item of a component is a class of images. A task stores each image
+once; an example is a tuple of indices of images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ PARAMETERS = {
     "problem": {
         "enum": ["addition", "context_dependence", "transitive_equivalence"],
         "default": "addition",
-        "description": "which combinations train, and what the target is; options as of the symbolic task of this name",
+        "description": "which combinations are trained, and what the target is; the options are those of the symbolic task with "
+        "this name",
     },
     "trained_items": {
         "type": "array",
@@ -26,39 +27,39 @@ PARAMETERS = {
         "description": "of addition",
     },
     "shuffle": {"type": "integer", "minimum": 0, "default": 1, "description": "of addition"},
-    "level": {"enum": [1, 2, 3], "default": 3, "description": "of context dependence"},
-    "class_size": {"type": "integer", "minimum": 2, "default": 5, "description": "of transitive equivalence"},
-    "trained_per_class": {"type": "integer", "minimum": 1, "default": 1, "description": "of transitive equivalence"},
+    "level": {"enum": [1, 2, 3], "default": 3, "description": "for context_dependence: its level"},
+    "class_size": {"type": "integer", "minimum": 2, "default": 5, "description": "for transitive_equivalence"},
+    "trained_per_class": {"type": "integer", "minimum": 1, "default": 1, "description": "for transitive_equivalence"},
     "distance": {"type": "integer", "minimum": 0, "default": 0, "description": "pixels from one component to the next"},
     "samples": {
         "type": "integer",
         "minimum": 1,
         "default": 20000,
-        "description": "training examples; every combination that trains gets the same number, rounded down",
+        "description": "training examples; every trained combination gets the same number, rounded down",
     },
     "pool": {
         "type": "integer",
         "minimum": 1,
         "default": 200,
-        "description": "images of each class that training examples are made of; the others are for evaluation",
+        "description": "images of each class that are used for training; the others are for evaluation",
     },
     "evaluation_samples": {
         "type": "integer",
         "minimum": 1,
         "default": 100,
-        "description": "evaluation examples of each combination, of images never trained on",
+        "description": "evaluation examples of each combination, made of images that are not used for training",
     },
     "draw": {
         "type": "integer",
         "minimum": 0,
         "default": 0,
-        "description": "seed of everything random in the task: which class stands for which item, and which images are taken",
+        "description": "seed of everything random in the task: which class stands for which item, and which images are used",
     },
     "augment": {
         "type": "boolean",
         "default": False,
-        "description": "in training, shift every component at random (up to 4 pixels, zeros beyond the edge) and mirror half "
-        "of them",
+        "description": "whether training shifts every component at random (up to 4 pixels, with zeros beyond the edge) and "
+        "mirrors half of them",
     },
 }
 
@@ -70,16 +71,17 @@ def _design(parameters: dict) -> designs.Design:
 def build(
     images: np.ndarray, labels: np.ndarray, mean: list[float], std: list[float], parameters: dict
 ) -> tuple[DatasetDict, dict]:
-    """Members train, validation (trained combinations, new images), test (new combinations, new images), and the images.
+    """Members train, validation (trained combinations, new images), test (new combinations, new images), and images.
 
-    Item i of component c is the class permutation_c(i) of the first classes; a permutation per component.
+    Item i of component c is the class permutation_c(i) of the first classes; each component has its own permutation.
 
     Args:
-        images: (n, height, width) or (n, channels, height, width), uint8; labels: (n,).
-        mean, std: a number per channel, of pixels in [0, 1].
+        images: (n, height, width) or (n, channels, height, width), uint8.
+        labels: (n,).
+        mean, std: one number per channel, for pixels in [0, 1].
 
     Returns:
-        Columns items, images (numbers of rows of the member images) and target; member images with one column.
+        Members with the columns items, images (row numbers in the member images) and target; the member images has one column.
 
     Raises:
         ValueError: a class has no images left for evaluation, or there are fewer samples than combinations.

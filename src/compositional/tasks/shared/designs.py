@@ -1,4 +1,4 @@
-"""What the tasks of the kernel theory have in common, whether their items are symbols or images: which combinations train.
+"""The designs of the kernel theory's tasks: which combinations of items are trained, whether items are symbols or images.
 
 Lippl and Stachenfeld, "When does compositional structure yield compositional generalization? A kernel theory" (ICLR 2025).
 """
@@ -23,8 +23,8 @@ ADDITION = {
         "uniqueItems": True,
         "items": {"type": "integer", "minimum": 0, "maximum": 8},
         "default": [4],
-        "description": "items (0 to 8, of values -4 to 4) that occur with all others in training; [4] extrapolation, [0] "
-        "asymmetric extrapolation, [0, 8] interpolation, [2, 6] both; empty: the dispersed set",
+        "description": "items (0 to 8, with values -4 to 4) that occur with all others in training; [4]: extrapolation, [0]: "
+        "asymmetric extrapolation, [0, 8]: interpolation, [2, 6]: both; empty: the dispersed set",
     },
     "shuffle": {
         "type": "integer",
@@ -36,15 +36,15 @@ ADDITION = {
         "type": "integer",
         "minimum": 1,
         "default": 1,
-        "description": "number of dispersed training sets, of seeds shuffle, shuffle + 1, ...; kernel machines fit each on "
-        "its own",
+        "description": "number of dispersed training sets, with the seeds shuffle, shuffle + 1, ...; kernel machines fit each "
+        "one separately",
     },
 }
 CONTEXT_DEPENDENCE = {
     "level": {
         "enum": [1, 2, 3],
         "default": 3,
-        "description": "CD-1, CD-2 or CD-3: values of either feature that are left out together (1, 4 or 9 combinations a "
+        "description": "CD-1, CD-2 or CD-3: how many values of each feature are left out together (1, 4 or 9 combinations per "
         "context)",
     },
 }
@@ -61,7 +61,7 @@ TRANSITIVE_EQUIVALENCE = {
 
 @dataclass(frozen=True)
 class Design:
-    """All combinations of a task, (Z, C) items with (Z,) targets, and which of them train, (Z,)."""
+    """All combinations of a task: items (Z, C), targets (Z,), and which of them are trained, (Z,)."""
 
     components: tuple[str, ...]
     combinations: np.ndarray
@@ -75,7 +75,7 @@ class Design:
         return tuple(int(size) for size in self.combinations.max(0) + 1)
 
     def about(self) -> dict:
-        """The part of task.json that says what the combinations are made of."""
+        """The part of task.json that describes the combinations."""
         return {"components": list(self.components), "sizes": list(self.sizes), "target": self.target}
 
 
@@ -89,13 +89,13 @@ def _design(
 
 
 def dispersed(shuffle: int) -> np.ndarray:
-    """The 9 x 9 training matrix of the dispersed set: two neighboring ones per row, cyclic, the rows in random order."""
+    """The 9 x 9 training matrix of the dispersed set: each row has two neighboring ones, cyclically; rows are in random order."""
     matrix = np.eye(len(VALUES), dtype=bool)
     return np.random.default_rng(shuffle).permutation(matrix | np.roll(matrix, 1, axis=1))
 
 
 def addition(parameters: dict) -> Design:
-    """Symbolic addition (section 4.1): the sum of two values; options as in ADDITION."""
+    """Symbolic addition (section 4.1): the sum of two values; its options are ADDITION."""
     trained = set(parameters["trained_items"])
     matrix = dispersed(parameters["shuffle"])
 
@@ -118,7 +118,7 @@ def context_dependence(parameters: dict) -> Design:
 
 
 def transitive_equivalence(parameters: dict) -> Design:
-    """Transitive equivalence (section 4.3): whether two items are of one class, to be inferred through trained third items.
+    """Transitive equivalence (section 4.3): whether two items have the same class, inferred through trained third items.
 
     Raises:
         ValueError: every item of a class occurs with all others in training.
@@ -138,28 +138,29 @@ def transitive_equivalence(parameters: dict) -> Design:
 
 
 def invariance() -> Design:
-    """The sign of the first item, where training shows only one second item (appendix)."""
+    """The sign of the first item; training shows only one second item (appendix)."""
     return _design(("first", "second"), (2, 2), "sign", lambda first, second: 2 * first - 1, lambda first, second: second == 0)
 
 
 def partial_exposure() -> Design:
-    """The sign of the first item, where training shows all combinations but one (appendix)."""
+    """The sign of the first item; training shows all combinations but one (appendix)."""
     return _design(
         ("first", "second"), (2, 2), "sign", lambda first, second: 2 * first - 1, lambda first, second: (first, second) != (1, 1)
     )
 
 
 def factorial(components: int, items: int) -> Design:
-    """All combinations, all trained, labelled by their parity: for the theory of representations, which asks for no split."""
+    """All combinations, all trained, labelled by their parity: for the theory of representations, which needs no split."""
     names = [f"component{index + 1}" for index in range(components)]
     return _design(names, [items] * components, "sign", lambda *own: 1 - 2 * (sum(own) % 2), lambda *own: True)
 
 
 def build(designs: Sequence[Design]) -> tuple[DatasetDict, dict]:
-    """Members train and test of a symbolic task; several designs are several training sets of one problem, told apart by `set`.
+    """Members train and test of a symbolic task. Several designs are several training sets of a problem, numbered by `set`.
 
     Returns:
-        Columns items (C numbers), target and set, in the order of the combinations.
+        Members with the columns items (C numbers), target and set, in the order of the combinations, and the content of
+        task.json.
     """
     members = {}
     for name, wanted in (("train", True), ("test", False)):

@@ -1,7 +1,7 @@
-"""Tasks of recovering a matrix or tensor from few measurements: single entries (completion), or random projections (sensing).
+"""Tasks of recovering a matrix or tensor from few measurements: single entries (completion) or random projections (sensing).
 
-Razin, Maman, Cohen (ICML 2022), appendix on the experiments. There is no noise. Members: train, test (measurements that are held
-out) and target (every entry), whose relative error is the normalized reconstruction error.
+Razin, Maman, Cohen (ICML 2022), appendix on the experiments. There is no noise. The members are train, test (held-out
+measurements) and target (every entry). The relative error on target is the normalized reconstruction error.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SHARED = {
         "type": "number",
         "exclusiveMinimum": 0,
         "default": 64,
-        "description": "Frobenius norm that the target is scaled to",
+        "description": "Frobenius norm to which the target is scaled",
     },
-    "train_measurements": {"type": "integer", "minimum": 1, "default": 2048, "description": "to train on"},
+    "train_measurements": {"type": "integer", "minimum": 1, "default": 2048, "description": "measurements for training"},
     "test_measurements": {"type": "integer", "minimum": 1, "default": 2048, "description": "held out"},
     "number": {"type": "integer", "minimum": 0, "default": 0, "description": "which target and measurements are drawn"},
 }
@@ -85,10 +85,10 @@ def _members(target: np.ndarray, train: dict, test: dict, features: Features) ->
 
 
 def completion(target: np.ndarray, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Measurements are distinct entries, in random order: columns entry (its number, last mode fastest) and value.
+    """Measurements are distinct entries in random order: columns entry (its index, last mode fastest) and value.
 
     Raises:
-        ValueError: more entries are asked for than there are.
+        ValueError: there are fewer entries than measurements.
     """
     train, test = parameters["train_measurements"], parameters["test_measurements"]
     if train + test > target.size:
@@ -101,8 +101,10 @@ def completion(target: np.ndarray, parameters: dict) -> tuple[DatasetDict, dict]
 
 
 def sensing(target: np.ndarray, parameters: dict) -> tuple[DatasetDict, dict]:
-    """Measurements <A, target> with random A: of a matrix, A has normal entries of variance 1 / size; of a tensor, A is an outer
-    product of normal vectors with the same variance of its entries. Columns probe (A, or its vectors as rows) and value.
+    """Measurements <A, target> with random A: columns probe (A, or its vectors as rows) and value.
+
+    For a matrix, A has normal entries of variance 1 / size. For a tensor, A is an outer product of normal vectors whose entries
+    have the same variance.
     """
     source = randomness.generator(randomness.derive("sensing", target.ndim, parameters["number"]))
     shape = target.shape if target.ndim == 2 else (target.ndim, target.shape[0])
@@ -117,7 +119,7 @@ def sensing(target: np.ndarray, parameters: dict) -> tuple[DatasetDict, dict]:
 
 
 def measure(target: np.ndarray, probes: np.ndarray) -> np.ndarray:
-    """<A, target> for probes (n, rows, columns) of a matrix, or (n, order, dimension) of a tensor: (n,)."""
+    """<A, target>, (n,), for probes (n, rows, columns) of a matrix, or (n, order, dimension) of a tensor."""
     if target.ndim == 2:
         return np.einsum("nij,ij->n", probes, target)
     values = np.tensordot(probes[:, 0].astype(np.float64), target, 1)

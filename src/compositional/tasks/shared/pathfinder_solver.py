@@ -1,7 +1,7 @@
-"""Answers Pathfinder's question from the picture alone, without the generator's knowledge: a check on what was generated.
+"""Answers Pathfinder's question from the image alone, without the generator's knowledge: a check of the generated images.
 
-Dashes are found as connected pixels, discs by what survives an erosion; from one disc, dash is followed by the dash that
-continues it: the straight lines through both meet half way between their tips.
+Dashes are found as connected pixels, discs as the pixels that survive an erosion. Starting at one disc, the solver moves from a
+dash to the one that continues it: the straight lines through both meet halfway between their tips.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from compositional.datasets.pathfinder import Geometry
 
 _BRIGHT = 110  # of 255
 _MEETING = 2.6  # pixels between the points where two dashes would meet
-_STRAIGHT = 0.5  # least cosine of the turn between two dashes
+_STRAIGHT = 0.5  # minimum cosine of the angle between two consecutive dashes
 
 
 def _disc(radius: int) -> np.ndarray:
@@ -34,7 +34,7 @@ def _dashes(image: np.ndarray, marks: np.ndarray, geometry: Geometry) -> np.ndar
     away = np.stack([np.hypot(x - mark[0], y - mark[1]) for mark in marks])
     found = []
     for mark, distance in zip(marks, away, strict=True):
-        # All of the dash that sticks out of the disc.
+        # The part of the dash that sticks out of the disc.
         ring = (distance > geometry.marker_radius + 0.7) & (distance < geometry.paddle_length + 0.7)
         weight = image * ring
         stub = np.array([(x * weight).sum(), (y * weight).sum()]) / max(weight.sum(), 1) - mark
@@ -58,7 +58,7 @@ def _dashes(image: np.ndarray, marks: np.ndarray, geometry: Geometry) -> np.ndar
 
 
 def _follow(dashes: np.ndarray, start: int, goal: int, geometry: Geometry) -> int | None:
-    """Number of dashes from one disc's to the other's; None if the path ends elsewhere."""
+    """Number of dashes on the path from one disc to the other; None if the path ends elsewhere."""
     left = [index for index in range(len(dashes)) if index != start]
     tail, head = dashes[start]
     count = 1
@@ -67,7 +67,7 @@ def _follow(dashes: np.ndarray, start: int, goal: int, geometry: Geometry) -> in
         meeting = head + geometry.margin * direction
         best = None
         for index in left:
-            # The dash at the other disc can only be entered at its free tip.
+            # The path can enter the dash at the other disc only at its free tip.
             for ends in (dashes[index], dashes[index][::-1])[1 if index == goal else 0 :]:
                 other = (ends[1] - ends[0]) / np.hypot(*(ends[1] - ends[0]))
                 miss = np.hypot(*(ends[0] - geometry.margin * other - meeting))
@@ -86,7 +86,7 @@ def _follow(dashes: np.ndarray, start: int, goal: int, geometry: Geometry) -> in
 def trace(image: np.ndarray, geometry: Geometry) -> tuple[int | None, int]:
     """Whether a path joins the two discs of an image (side, side): (1, 0, or None if undecided; number of its dashes or 0).
 
-    Undecided are images in which following from either disc gives different answers, or there are not two discs.
+    An image is undecided if there are not two discs, or if the paths from the two discs give different answers.
     """
     marks = _marks(image, geometry)
     if len(marks) != 2:

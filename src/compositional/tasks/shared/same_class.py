@@ -1,7 +1,7 @@
-"""IsSameClass: two images on an empty canvas, do they show the same class? The distance between them is what makes it hard.
+"""IsSameClass: do two images on an empty canvas show the same class? The distance between them makes the task hard.
 
 Razin, Maman, Cohen, "Implicit Regularization in Hierarchical Tensor Factorization and Deep Convolutional Neural Networks" (ICML
-2022), section 7 and appendix. A split holds the pairs; the canvas is laid out when batches are made (compositional.kinds.image).
+2022), section 7 and appendix. A split stores the pairs; the canvas is made together with the batches (`kinds.image`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARAMETERS = {
 
 
 def _member(images: np.ndarray, labels: np.ndarray, pairs: int, key: int) -> Dataset:
-    """Pairs of the same class with probability one half; both images uniform in their class, so they may be the same one."""
+    """Pairs, with the same class with probability one half. Both images are uniform in their class and may be the same image."""
     source = randomness.generator(key)
     classes = np.unique(labels)
     by_class = [np.flatnonzero(labels == value) for value in classes]

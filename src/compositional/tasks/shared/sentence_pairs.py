@@ -1,7 +1,7 @@
-"""What sequence tasks are built from: pairs of sentences whose words (or subwords, or symbols) stand between spaces.
+"""What sequence tasks are built from: pairs of sentences whose words (or subwords, or symbols) are separated by spaces.
 
-A sequence task is one module: a loader (a dataset's `load`, or its grammar), a split (which pairs train, which test) and, in how
-it writes its sentences, its vocabulary rule: what stands between spaces is a word, and a task's words are all that occur.
+A sequence task is a module with a loader (a dataset's `load`, or its grammar) and a split (which pairs are for training and which
+for the test). Its vocabulary consists of all words that occur in its sentences.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def task(
     categorize: Callable[[str, str], str] | None = None,
     **about: Any,
 ) -> tuple[DatasetDict, dict]:
-    """What a sequence task's `build` returns.
+    """The return values of a sequence task's `build`.
 
     Args:
-        members: rows (input, output) or (input, output, category) by member; "train" and "test", the recombinations, must be
-            there. Final metrics give the accuracy of every category; "a/b" counts for the category "a" too, and "a/b; c/d"
-            for all of both.
-        in_distribution: the member whose accuracy stands for what was learned.
-        categorize: gives the category of a pair of the test set, where rows have none.
-        about: more entries of task.json; "virtual_words" join the vocabularies of both sides. By default no input of the test
-            set may occur in training; `disjoint` overrides it.
+        members: rows (input, output) or (input, output, category) by member; "train" and "test", the recombinations, are
+            required. Final metrics include the accuracy of every category. A row of category "a/b" also counts for category "a",
+            and "a/b; c/d" counts for "a/b", "a", "c/d" and "c".
+        in_distribution: the member whose accuracy shows how well training went.
+        categorize: returns the category of a pair of the test set, if rows have none.
+        about: further entries of task.json. "virtual_words" are added to the vocabularies of both sides. By default no input of
+            the test set may occur in training; `disjoint` overrides this.
     """
     if categorize is not None:
         members = {**members, "test": [(*row, categorize(*row)) for row in members["test"]]}

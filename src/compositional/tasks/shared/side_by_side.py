@@ -1,4 +1,4 @@
-"""Pairs of images side by side, labelled by the left one: the right one is redundant (or not informative at all).
+"""Pairs of images side by side, labelled by the left image. The right one is redundant (or not informative at all).
 
 Li, Zhao, Hestness, Church, Elhoseiny, "Gradient Descent Resists Compositionality" (ICLR 2021 submission), section 4 and
 appendix A.
@@ -25,23 +25,24 @@ PARAMETERS = {
     "evaluation_images": {
         "enum": ["shared", "separate"],
         "default": "shared",
-        "description": "separate: of the images that training lacks, the test set has one half and the other members the other",
+        "description": "shared: all evaluation members use the same images; separate: the test set has one half of the images "
+        "that training lacks, and the other members have the other half",
     },
     "validation_pairs": {
         "type": "integer",
         "minimum": 0,
         "maximum": 5,
         "default": 0,
-        "description": "combinations (1, 2), (3, 4), ... that leave training: the member `compositional`; "
-        "setting A, separate images",
+        "description": "how many of the combinations (1, 2), (3, 4), ... are held out of training as the member `compositional`; "
+        "needs setting A and separate images",
     },
     "validation_offset": {
         "type": ["integer", "null"],
         "minimum": 2,
         "maximum": 9,
         "default": None,
-        "description": "right digits, this much above the left one, that are the member `compositional` and not in the test set; "
-        "setting A, separate images",
+        "description": "pairs whose right digit exceeds the left one by this number are the member `compositional`, not in the "
+        "test set; needs setting A and separate images",
     },
 }
 
@@ -51,8 +52,8 @@ _SEEN, _UNSEEN, _ANY = (0, 1), tuple(range(2, CLASSES)), tuple(range(CLASSES))
 
 @dataclass(frozen=True)
 class _Member:
-    """What a member is made of: a source's images, all (half: None) or every second one of each class; offsets, but for some
-    combinations (left, right)."""
+    """The plan of a member: the source of its images, of which it uses all (half: None) or every second one of each class; the
+    offsets of its pairs; and excluded combinations (left, right)."""
 
     source: str
     offsets: tuple[int, ...]
@@ -93,7 +94,7 @@ def _members(parameters: dict) -> dict[str, _Member]:
     """The plan of every member.
 
     Raises:
-        ValueError: options that exclude each other.
+        ValueError: options exclude each other.
     """
     seen = _SEEN if parameters["setting"] == "A" else _ANY
     offset, held = parameters["validation_offset"], parameters["validation_pairs"]
@@ -122,8 +123,8 @@ def _members(parameters: dict) -> dict[str, _Member]:
 
 
 def build(sources: dict[str, tuple[np.ndarray, np.ndarray]], parameters: dict) -> tuple[DatasetDict, dict]:
-    """Members train, validation (pairs as in training, images never seen), test (combinations never seen) and, where asked for,
-    compositional (other combinations never seen, to choose settings on).
+    """Members train, validation (pairs as in training, new images), test (new combinations) and, if an option requires it,
+    compositional (other new combinations, for choosing settings).
 
     Args:
         sources: members "train" and "test" of (images (n, height, width) uint8, labels (n,)).
