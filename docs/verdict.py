@@ -1,9 +1,8 @@
-"""Draw the verdict from existing tables: python docs/verdict.py (`make verdict`).
+"""Draws the verdict from tables that exist: python docs/verdict.py (`make verdict`).
 
-Does a compositional term help on combinations never seen? The picture has one row per task and one column per term. It shows the
-gain over the plain model, paired by seed, with its 95 % interval (Student's t). Nothing is trained: tables are read from
-results/tables or, if missing there, from reference/, which the picture marks. If a task has members for choosing lambda, lambda
-is chosen on them.
+Does a compositional term help on combinations never seen? The picture has tasks by terms. Each cell is the gain over the plain
+model, paired by seed, with its 95 % interval (Student's t). Nothing is trained: each table is read from results/tables if it
+exists there, or else from reference/, which the picture marks. If a task has members for choosing lambda, their choice is used.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from compositional.figures.shared.protocols import PLAIN
 from compositional.tables.shared.reading import read_table
 
 ROOT = Path(__file__).parents[1]
-# Folders of tables; today's come before the reference. True: it is the reference.
+# Folders of tables, in the order in which they are searched.
 FOLDERS = {ROOT / "results" / "tables": False, ROOT / "reference": True}
 PICTURE, PAGE = Path(__file__).with_suffix(".png"), Path(__file__).with_suffix(".md")
 
 WORDS, FORMS, IMAGES, EXPRESSIONS = "sentences", "logical forms", "images", "expressions"
 EVERYTHING = (WORDS, FORMS, IMAGES, EXPRESSIONS)
-# Name -> the column's heading, with the number of forward passes per step, and the kinds of examples it is meant for.
+# Name -> the heading of its column, with the forward passes per step, and what it applies to.
 TERMS = {
     "entropy": ("entropy\n1 pass", EVERYTHING),
     "recombination": ("recombination\n2 passes", EVERYTHING),
@@ -43,15 +42,15 @@ TERMS = {
     "weight_decay": ("weight decay\nplain, 1 pass", EVERYTHING),
     "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
 }
-VARIANTS = {"smoothness_embeddings": "smoothness"}  # entries of the configuration that are shown under another name
+VARIANTS = {"smoothness_embeddings": "smoothness"}  # variant in the configuration -> the term that it is shown as
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the runs of a model on the first task that has them, from the first table that has them.
+    """One row: the runs of a model on the first of `tasks` that has any, from the first of `tables` that has any.
 
-    of: what the task's examples are. chosen_on: the task whose compositional validation chooses lambda. metric: the metric that
-    is compared on the test set. missing: why there is no run at all.
+    of: what the task's examples are. chosen_on: the task whose compositional validation chooses lambda. metric: what is compared
+    on the test set. missing: why there are no runs.
     """
 
     label: str
@@ -113,9 +112,9 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """The result of a term on a task.
+    """The gain of a term on a task.
 
-    how: lambda is "chosen" without the test set, the "oracle" of several, or "configured", the only one that was run.
+    how: lambda was "chosen" without the test set, is the "oracle" of several, or is "configured", the only one that was run.
     """
 
     gain: pd.Series
@@ -125,14 +124,14 @@ class Cell:
 
     @property
     def helps(self) -> str:
-        """The verdict according to the interval."""
+        """What the interval says."""
         if not paired.differs(self.gain):
             return "open"
         return "helps" if self.gain.mean() > 0 else "harms"
 
 
 def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | None:
-    """A figure's table from the first folder that has it, and whether that is the reference; None if no folder has it."""
+    """A figure's table from the first folder that has it, and whether that folder is the reference; None: no folder has it."""
     for folder, reference in folders.items():
         if (path := folder / f"{name}.csv").is_file():
             return read_table(path).replace({"regularizer": VARIANTS}), reference
@@ -140,7 +139,7 @@ def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | No
 
 
 def chosen(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> float | None:
-    """The lambda that compositional validation chooses for a term, 0 for plain; None if the row has no such runs."""
+    """The lambda that compositional validation chooses for a term, 0 for plain; None: the row has no such runs."""
     for table, _ in tables.values():
         own = table[(table.task == row.chosen_on) & (table.model == row.model)]
         if term in set(own.regularizer):
@@ -150,7 +149,7 @@ def chosen(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) ->
 
 
 def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> Cell | None:
-    """The result of a term in the row's tables; None if they have none."""
+    """The cell of a term from the row's tables; None: they have no runs with it."""
     wanted = chosen(tables, row, term)
     for task in row.tasks:
         for table, reference in tables.values():
@@ -158,7 +157,7 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
                 (table.task == task) & (table.model == row.model) & (table.split == "test") & (table.metric == row.metric)
             ]
             plain, runs = own[own.regularizer == PLAIN[0]], own[own.regularizer == term]
-            if wanted == 0 and len(plain):  # no lambda is better than the plain model, so no term is used
+            if wanted == 0 and len(plain):  # no lambda is better than the plain model: the term is not used
                 return Cell(pd.Series(0.0, index=plain.seed), 0.0, "chosen", reference)
             strengths = [wanted] if wanted else sorted(set(runs["lambda"]))
             gains = {s: style.gains(runs[runs["lambda"] == s], plain) for s in strengths if len(runs[runs["lambda"] == s])}
@@ -171,7 +170,7 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
 
 
 def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
-    """All results, by the label of a row and the name of a term."""
+    """All cells that have runs, by the label of their row and the name of their term."""
     found = {}
     for row in ROWS:
         tables = {name: known for name in row.tables if (known := read(name, folders)) is not None}
@@ -182,7 +181,7 @@ def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
 
 
 def text(known: Cell) -> str:
-    """The text of a cell, in three lines at most."""
+    """The text of a cell, in at most three lines."""
     if not known.strength:
         return "plain chosen"
     mark = "" if known.how == "chosen" else f"\n{known.how}"
@@ -190,12 +189,12 @@ def text(known: Cell) -> str:
 
 
 def why_empty(row: Row, term: str) -> str:
-    """Why a row has no result for a term."""
+    """Why a row has no runs with a term."""
     return "not run" if row.of in TERMS[term][1] else f"not for {row.of}"
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
-    """The picture: colors by mean gain, bold if the interval excludes 0, dashed frames if the table is from reference/."""
+    """The picture: colors by mean gain, bold where the interval excludes 0, dashed frames where the table is in reference/."""
     shades = plt.get_cmap("RdBu")
     figure, axes = plt.subplots(figsize=(12.4, 0.46 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
@@ -204,7 +203,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
                 continue
             known = found.get((row.label, term))
             mean = known.gain.mean() if known else 0.0
-            # Use square roots, so that small gains are visible next to large ones.
+            # Roots, so that small gains are visible next to large ones.
             face = shades(0.5 + 0.42 * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
             frame = {"edgecolor": "0.3", "linestyle": "--"} if known and known.reference else {"edgecolor": "white"}
             axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
@@ -226,7 +225,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=8)
     axes.set_xlabel(
         "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; bold: "
-        "the interval leaves out 0; dashed: from reference/.\n1 pass or 2: forward passes per step",
+        "the interval excludes 0; dashed: from reference/.\n1 pass or 2 passes: forward passes per step",
         fontsize=8,
     )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
@@ -235,7 +234,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
 
 
 def page(found: dict[tuple[str, str], Cell]) -> str:
-    """The same results as a page: question, counts, and every cell with its seeds and its table."""
+    """The same as a page: explanation, counts, and every cell with its seeds and its table."""
     counts = {
         word: sum(known.helps == word and known.strength > 0 for known in found.values()) for word in ("helps", "harms", "open")
     }
@@ -247,19 +246,20 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         "<!-- Written by `make verdict`: edit docs/verdict.py instead. -->",
         "",
         *textwrap.wrap(
-            "Does a compositional term help on combinations never seen? Every cell is the gain in accuracy over the plain "
+            "Does a compositional term help on combinations never seen? Each cell is the gain in accuracy over the plain "
             "run of the same seed, with the 95 % interval of its mean (Student's t, not corrected for the number of cells). "
-            "Lambda is what compositional validation chooses, where the task has it ([selection](selection.md)). Elsewhere it "
-            "is the *oracle*, the best of several on the test set, which flatters it, or as *configured*, the only one that "
-            "was run, found earlier in an ablation or a paper. Dashed frames: from tables of `reference/`, beside which stand "
-            "the commit and the versions.",
+            "Lambda was *chosen* by compositional validation, without the test set, if the task has such a set "
+            "([selection](selection.md)). Otherwise it is the *oracle*, the best of several on the test set, which flatters the "
+            "term, or *configured*, the only one that was run, taken from an earlier ablation or a paper. Cells with dashed "
+            "frames are from tables in `reference/`, which also has their commits and versions. Two streams: the model "
+            "`primitive_attention`.",
             136,
         ),
         "",
         "![Gains by task and term](verdict.png)",
         "",
-        f"Of {possible} cells that could be filled, {len(found)} are. The interval lies above 0 in {counts['helps']} (helps),",
-        f"below in {counts['harms']} (harms), and holds 0 in {counts['open']} (open); in {plain} the plain model is chosen.",
+        f"Of {possible} possible cells, {len(found)} have runs. The interval is above 0 in {counts['helps']} (helps), below 0 in",
+        f"{counts['harms']} (harms), and includes 0 in {counts['open']} (open). In {plain}, the plain model was chosen.",
         "",
         "| task, model | term | gain | lambda | verdict | seeds | table |",
         "| --- | --- | --- | --- | --- | --- | --- |",

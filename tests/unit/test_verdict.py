@@ -77,8 +77,8 @@ def test_an_oracle_and_a_configured_lambda_are_told_apart(folders):
 def test_the_page_counts_its_cells_and_the_picture_says_why_others_are_empty(folders):
     found = VERDICT["cells"](folders)
     page = VERDICT["page"](found)
-    assert "4 are. The interval lies above 0 in 1 (helps)" in page
-    assert "below in 1 (harms), and holds 0 in 1 (open); in 1 the plain model is chosen." in page
+    assert "4 have runs. The interval is above 0 in 1 (helps), below 0 in\n1 (harms)" in page
+    assert "(harms), and includes 0 in 1 (open). In 1, the plain model was chosen." in page
     assert "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 2 | results |" in page
     figure = VERDICT["draw"](found)
     shown = [text.get_text() for text in figure.axes[0].texts]
