@@ -1,31 +1,31 @@
-# make            set everything up and build the main figure at laptop scale
+# make            install the environment and build the main figure at laptop scale
 # make help       this list
 # make figures    every figure: study, what it shows, data, runs, time on this machine, whether it is built (OPTIONS="--configfile ...")
-# make env        only the environment, .venv; with LOCK=envs/requirements.lock, packages whose sha256 is pinned, too
-# make develop    what tests, documentation and formatting need, too, and the hooks that look at each commit (CONTRIBUTING.md)
-# make test       set everything up and run the tests
-# make test-slurm only those on a real Slurm, which they install (as root, from Debian's packages) and start
-# make test-gpu   only those on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour beside plain PyTorch
-# make archive   results/archive.zip: sources, tables, figures and where they come from, in one file (docs/archive.md)
-# make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and say what agrees
+# make env        only install the environment, .venv; with LOCK=envs/requirements.lock, every package's sha256 is checked
+# make develop    also install the tools for tests, documentation and formatting, and the hooks that check each commit (CONTRIBUTING.md)
+# make test       install the environment and run the tests
+# make test-slurm only the tests on a real Slurm, which they install (as root, from Debian's packages) and start
+# make test-gpu   only the tests on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour and those of plain PyTorch
+# make archive   results/archive.zip: sources, tables, figures and their records in one file (docs/archive.md)
+# make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and report what agrees
 # make pack-runs FIGURES="ablation" FILE=runs.zip   the finished runs behind figures in one file; unpack-runs FILE=... adds them to a store
 # make check-runs FIGURES="ablation" SAMPLE=5   train a random sample of finished runs again and compare bytes
-# make prune     remove finished runs that no configured run uses, after saying which (docs/archive.md)
-# make reference FIGURES="ablation comparison"   build figures' tables (by default the main one's) and keep them in reference/
+# make prune     list finished runs that no configured run uses, ask, and remove them (docs/archive.md)
+# make reference FIGURES="ablation comparison"   build figures' tables (default: the main figure's) and copy them to reference/
 # make report    results/report.html: figures, tables, status of every run, on one page
-# make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1 TORCH=2.14.1   a tiny build and unit tests at an end of the supported ranges
-# make test-newest   a tiny build with the newest of everything: what will break, early
+# make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1 TORCH=2.14.1   a tiny build and unit tests with the oldest or newest supported versions
+# make test-newest   a tiny build with the newest release of every package, to see early what will break
 # make new KIND=model NAME=my_model   a minimal working plug-in to start from (docs/extending.md)
-# make check NAME=my_model   the contract tests of the plug-ins with this in their name
+# make check NAME=my_model   the contract tests of the plug-ins whose names contain this
 # make format     format, lint and check types
-# make lock       the exact pins of what envs/*.in ask for: envs/*.lock (with hashes), *.txt and environment.yaml
-# make verdict  docs/verdict.png and .md: gains by task and term, from the tables that there are
-# make docs       site/index.html: the documentation as a site; writes what it takes from the code, too (options, figures, picture of the floors)
+# make lock       write the exact pins for envs/*.in: envs/*.lock (with hashes), *.txt and environment.yaml
+# make verdict  docs/verdict.png and .md: gains by task and term, from existing tables
+# make docs       site/index.html: the documentation as a site; also writes the pages made from the code (options, figures, picture of the floors)
 
 VENV := .venv
 PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
-# Without hashes any build of these versions will do: PyTorch's for CPUs alone, say. With them, those of the package index.
+# Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
 
 .PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
@@ -41,8 +41,8 @@ figures: env
 
 env: $(VENV)/.complete
 
-# The marker is written last: an interrupted installation starts again. The package itself is installed as it stands here, for
-# notebooks and scripts elsewhere; the workflow finds it beside itself.
+# The marker is written last, so an interrupted installation starts again. The package is installed in editable mode for notebooks and
+# scripts elsewhere; the workflow itself uses src/.
 $(VENV)/.complete: envs/requirements.txt
 	@case "$(CURDIR)" in *[{}]*) echo "Snakemake takes braces in a path for wildcards. Move this folder to a path without braces"; exit 1;; esac
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
@@ -51,7 +51,7 @@ $(VENV)/.complete: envs/requirements.txt
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
-# Tools for the developer beside the user's environment, which stays as it is.
+# Development tools are added to the user's environment without changing its packages.
 $(VENV)/.development: $(VENV)/.complete envs/development.txt
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $(subst requirements,development,$(LOCK))
 	touch $@
@@ -62,11 +62,11 @@ develop: $(VENV)/.development
 archive: env
 	$(RUN) snakemake results/archive.zip
 
-# On a fresh machine: installs the archive's own environment in the new folder. OPTIONS: see workflow/reproduce.py --help
+# This also works on a fresh machine: it installs the archive's own environment. OPTIONS: see workflow/reproduce.py --help
 reproduce:
 	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(if $(RUNS),--runs "$(RUNS)") $(if $(SAMPLE),--sample $(SAMPLE)) $(OPTIONS)
 
-# OPTIONS: such as "--configfile config/paper.yaml", the overlays that the figures were built with.
+# OPTIONS: the overlays that the figures were built with, such as "--configfile config/paper.yaml".
 FIGURES ?= ablation
 FILE ?= results/runs.zip
 pack-runs: env
@@ -89,11 +89,11 @@ reference: env
 report: env
 	$(RUN) snakemake results/report.html
 
-# Three files at a time, on two cores: much of a build, and nearly all of a Slurm, is waiting. In the order of tests/conftest.py.
+# Three test files at a time on two cores, because builds, and even more so Slurm, spend much time waiting. tests/conftest.py sets the order.
 test: $(VENV)/.development
 	$(RUN) python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-# Shows what the jobs cost, too.
+# -s shows what the jobs cost.
 test-slurm: $(VENV)/.development
 	$(RUN) python -m pytest -s tests/workflow/test_slurm.py
 
@@ -103,7 +103,7 @@ test-gpu: $(VENV)/.development
 bench-gpu: env
 	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64 --minutes 9
 
-# The project's own pins with another Python, Snakemake or PyTorch, which bring along what they need. In .ends, a folder of its own.
+# The project's pins with another Python, Snakemake or PyTorch and their own dependencies, installed in the folder .ends.
 SNAKEMAKE ?= 9.14.0
 TORCH ?= $(shell sed -n 's/^torch==//p' envs/requirements.in)
 test-ends:
@@ -138,7 +138,7 @@ docs: $(VENV)/.development
 verdict: env
 	$(RUN) PYTHONPATH=src python docs/verdict.py
 
-# Pins that still fit stay. OPTIONS=--upgrade takes the newest of what the lists leave open.
+# Pins that still fit are kept. OPTIONS=--upgrade takes the newest versions that envs/*.in permit.
 COMPILE := cd envs && ../.lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	$(PYTHON) -m venv --clear .lock
