@@ -1,8 +1,9 @@
-"""Draws the verdict from tables that exist: python docs/verdict.py (`make verdict`).
+"""Draw the verdict from existing tables: python docs/verdict.py (`make verdict`).
 
-Does a compositional term help on combinations never seen? The picture has tasks by terms. Each cell is the gain over the plain
-model, paired by seed, with its 95 % interval (Student's t). Nothing is trained: each table is read from results/tables if it
-exists there, or else from reference/, which the picture marks. If a task has members for choosing lambda, their choice is used.
+Does a compositional term help on combinations never seen? The picture has one row per task and one column per term. It shows the
+gain over the plain model, paired by seed, with its 95 % interval (Student's t). Nothing is trained: tables are read from
+results/tables or, if missing there, from reference/, which the picture marks. If a task has members for choosing lambda, lambda
+is chosen on them.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from compositional.figures.shared.protocols import PLAIN
 from compositional.tables.shared.reading import read_table
 
 ROOT = Path(__file__).parents[1]
-# Folders of tables, in the order in which they are searched.
+# Folders of tables; today's come before the reference. True: it is the reference.
 FOLDERS = {ROOT / "results" / "tables": False, ROOT / "reference": True}
 PICTURE, PAGE = Path(__file__).with_suffix(".png"), Path(__file__).with_suffix(".md")
 
 WORDS, FORMS, IMAGES, EXPRESSIONS = "sentences", "logical forms", "images", "expressions"
 EVERYTHING = (WORDS, FORMS, IMAGES, EXPRESSIONS)
-# Name -> the heading of its column, with the forward passes per step, and what it applies to.
+# Name -> the column's heading, with the number of forward passes per step, and the kinds of examples it is meant for.
 TERMS = {
     "entropy": ("entropy\n1 pass", EVERYTHING),
     "recombination": ("recombination\n2 passes", EVERYTHING),
@@ -42,15 +43,15 @@ TERMS = {
     "weight_decay": ("weight decay\nplain, 1 pass", EVERYTHING),
     "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
 }
-VARIANTS = {"smoothness_embeddings": "smoothness"}  # variant in the configuration -> the term that it is shown as
+VARIANTS = {"smoothness_embeddings": "smoothness"}  # entries of the configuration that are shown under another name
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the runs of a model on the first of `tasks` that has any, from the first of `tables` that has any.
+    """One row: the runs of a model on the first task that has them, from the first table that has them.
 
-    of: what the task's examples are. chosen_on: the task whose compositional validation chooses lambda. metric: what is compared
-    on the test set. missing: why there are no runs.
+    of: what the task's examples are. chosen_on: the task whose compositional validation chooses lambda. metric: the metric that
+    is compared on the test set. missing: why there is no run at all.
     """
 
     label: str
@@ -112,9 +113,9 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """The gain of a term on a task.
+    """The result of a term on a task.
 
-    how: lambda was "chosen" without the test set, is the "oracle" of several, or is "configured", the only one that was run.
+    how: lambda is "chosen" without the test set, the "oracle" of several, or "configured", the only one that was run.
     """
 
     gain: pd.Series
@@ -124,14 +125,14 @@ class Cell:
 
     @property
     def helps(self) -> str:
-        """What the interval says."""
+        """The verdict according to the interval."""
         if not paired.differs(self.gain):
             return "open"
         return "helps" if self.gain.mean() > 0 else "harms"
 
 
 def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | None:
-    """A figure's table from the first folder that has it, and whether that folder is the reference; None: no folder has it."""
+    """A figure's table from the first folder that has it, and whether that is the reference; None if no folder has it."""
     for folder, reference in folders.items():
         if (path := folder / f"{name}.csv").is_file():
             return read_table(path).replace({"regularizer": VARIANTS}), reference
@@ -139,7 +140,7 @@ def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | No
 
 
 def chosen(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> float | None:
-    """The lambda that compositional validation chooses for a term, 0 for plain; None: the row has no such runs."""
+    """The lambda that compositional validation chooses for a term, 0 for plain; None if the row has no such runs."""
     for table, _ in tables.values():
         own = table[(table.task == row.chosen_on) & (table.model == row.model)]
         if term in set(own.regularizer):
@@ -149,7 +150,7 @@ def chosen(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) ->
 
 
 def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> Cell | None:
-    """The cell of a term from the row's tables; None: they have no runs with it."""
+    """The result of a term in the row's tables; None if they have none."""
     wanted = chosen(tables, row, term)
     for task in row.tasks:
         for table, reference in tables.values():
@@ -157,7 +158,7 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
                 (table.task == task) & (table.model == row.model) & (table.split == "test") & (table.metric == row.metric)
             ]
             plain, runs = own[own.regularizer == PLAIN[0]], own[own.regularizer == term]
-            if wanted == 0 and len(plain):  # no lambda is better than the plain model: the term is not used
+            if wanted == 0 and len(plain):  # no lambda is better than the plain model, so no term is used
                 return Cell(pd.Series(0.0, index=plain.seed), 0.0, "chosen", reference)
             strengths = [wanted] if wanted else sorted(set(runs["lambda"]))
             gains = {s: style.gains(runs[runs["lambda"] == s], plain) for s in strengths if len(runs[runs["lambda"] == s])}
@@ -170,7 +171,7 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
 
 
 def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
-    """All cells that have runs, by the label of their row and the name of their term."""
+    """All results, by the label of a row and the name of a term."""
     found = {}
     for row in ROWS:
         tables = {name: known for name in row.tables if (known := read(name, folders)) is not None}
@@ -181,7 +182,7 @@ def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
 
 
 def text(known: Cell) -> str:
-    """The text of a cell, in at most three lines."""
+    """The text of a cell, in three lines at most."""
     if not known.strength:
         return "plain chosen"
     mark = "" if known.how == "chosen" else f"\n{known.how}"
@@ -189,12 +190,12 @@ def text(known: Cell) -> str:
 
 
 def why_empty(row: Row, term: str) -> str:
-    """Why a row has no runs with a term."""
+    """Why a row has no result for a term."""
     return "not run" if row.of in TERMS[term][1] else f"not for {row.of}"
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
-    """The picture: colors by mean gain, bold where the interval excludes 0, dashed frames where the table is in reference/."""
+    """The picture: colors by mean gain, bold if the interval excludes 0, dashed frames if the table is from reference/."""
     shades = plt.get_cmap("RdBu")
     figure, axes = plt.subplots(figsize=(12.4, 0.46 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
@@ -203,7 +204,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
                 continue
             known = found.get((row.label, term))
             mean = known.gain.mean() if known else 0.0
-            # Roots, so that small gains are visible next to large ones.
+            # Use square roots, so that small gains are visible next to large ones.
             face = shades(0.5 + 0.42 * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
             frame = {"edgecolor": "0.3", "linestyle": "--"} if known and known.reference else {"edgecolor": "white"}
             axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
@@ -234,7 +235,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
 
 
 def page(found: dict[tuple[str, str], Cell]) -> str:
-    """The same as a page: explanation, counts, and every cell with its seeds and its table."""
+    """The same results as a page: question, counts, and every cell with its seeds and its table."""
     counts = {
         word: sum(known.helps == word and known.strength > 0 for known in found.values()) for word in ("helps", "harms", "open")
     }
