@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -54,6 +55,7 @@ PARAMETERS = {
     },
 }
 _PUBLISHED = "0.45"
+_PANEL, _LETTER, _LINE = 2.6, 0.06, 0.26  # inches: width of a panel, of a letter of a method's name, height of a line
 
 
 def _complete(rows: pd.DataFrame, methods: list[str]) -> dict[str, list[np.ndarray]]:
@@ -135,6 +137,23 @@ def _summary_panel(axes: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
     axes.set_axisbelow(True)
 
 
+def _panels(count: int, names: list[str], style_: dict[str, Any]) -> tuple[Figure, np.ndarray, list[str]]:
+    """`count` panels that share their lines, as many in a row as the page has room for, and the lines' names to write there."""
+    room = 0.5 + _LETTER * max(map(len, names))
+    width = style_.get("width", room + _PANEL * count)
+    if width < room + _PANEL:  # a column of a paper
+        names = [textwrap.fill(name, 28) for name in names]
+        room = 0.5 + _LETTER * max(len(line) for name in names for line in name.splitlines())
+    across = int(np.clip((width - room) // (_PANEL / 2), 1, count))
+    rows = -(-count // across)
+    lines = sum(1 + 0.6 * name.count("\n") for name in names)
+    size = (_PANEL * across + room, (_LINE * lines + 0.6) * rows + 0.4)
+    figure, panels = plt.subplots(rows, across, figsize=size, sharey=True, squeeze=False, layout="constrained")
+    for axes in panels.flat[count:]:
+        axes.remove()
+    return figure, panels.flat[:count], names
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options as in PARAMETERS."""
     metric = options["metric"]
@@ -155,16 +174,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     shades = style.distinct_colors(rows.regularizer)
     ours_in_words = [words.of_label(method, rows[rows.method == method], options) for method in ours]
     names = [*ours_in_words, *(f"{method} (published)" for method in theirs)]
-    columns = len(tasks) + options["summarize"]
-    figure, panels = plt.subplots(
-        1,
-        columns,
-        figsize=(2.6 * columns + 0.5 + 0.06 * max(map(len, names)), 0.26 * len(names) + 1.0),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for axes, task in zip(panels[0], tasks, strict=False):
+    figure, panels, names = _panels(len(tasks) + options["summarize"], names, options.get("style", {}))
+    for axes, task in zip(panels, tasks, strict=False):
         for place, method in enumerate(ours):
             own = rows[(rows.task == task) & (rows.method == method)]
             if len(own):
@@ -198,7 +209,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if theirs:
             axes.axhline(len(ours) - 0.5, color="0.7", linewidth=0.8)
     if options["summarize"]:
-        _summary_panel(panels[0, -1], rows, ours)
-    panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
-    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
+        _summary_panel(panels[-1], rows, ours)
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
+    page.legend(figure, panels, options, style.RUN, style.INTERVAL)
     return figure, _caption(rows, ours, options, style.swaps_words(rows, table))

@@ -41,22 +41,15 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
     """Save what compositional.figures.<module>.draw(table, options) returns: (figure, caption). Equal tables give equal bytes."""
     integrity.verify(table)
-    with drawn(module, read_table(table), options) as (figure, text), warnings.catch_warnings():
-        warnings.filterwarnings("error", "constrained_layout not applied")
+    with drawn(module, read_table(table), options) as (figure, text):
+        page.check(figure, options.get("style", {}))
         # Time stamps and the library's name would give equal figures different bytes.
         for path, metadata in (
             (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),
             (png, {"Software": None}),
         ):
             with files.replacing(path) as temporary:
-                try:
-                    figure.savefig(temporary, format=path.suffix[1:], metadata=metadata)
-                except UserWarning as warning:
-                    across, up = figure.get_size_inches()
-                    raise ValueError(
-                        f"style: the text of this figure leaves no room for its panels on a page of {across:.3g} x {up:.3g} "
-                        "inches; give `style` a larger width or height or a smaller size, or shorten the words in `labels`"
-                    ) from warning
+                figure.savefig(temporary, format=path.suffix[1:], metadata=metadata)
     with files.replacing(caption) as temporary:
         temporary.write_text(text.strip() + "\n", encoding="utf-8")
 

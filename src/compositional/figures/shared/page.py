@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Iterable
 from itertools import pairwise
@@ -11,10 +12,13 @@ from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from compositional.figures.shared.style import RC, legend_entries
 
 _COLUMNS = 5
+_PANEL = 0.4  # inches: no panel is narrower
+_EDGE = 0.03  # inches: how far a mark on an axis may reach over the edge of the page
 
 # An option of every figure (configuration/figures.py), and of all of them at once.
 PARAMETERS = {
@@ -65,9 +69,44 @@ def fit(figure: Figure, style: dict[str, Any]) -> None:
             warnings.simplefilter("ignore")
             figure.draw_without_rendering()
         for axes in figure.axes:
+            panel = axes.get_window_extent()
+            for text, room in ((axes.title, panel.width), (axes.xaxis.label, panel.width), (axes.yaxis.label, panel.height)):
+                _wrap(text, room)
             boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
             if any(box.overlaps(after) for box, after in pairwise(boxes)):
                 axes.tick_params(axis="x", labelrotation=90)
+
+
+def _wrap(text: Text, room: float) -> None:
+    """Break the lines of a title or a label that are longer than its panel, in pixels, with a little beyond either end."""
+    box, lines = text.get_window_extent(), text.get_text().splitlines()
+    extent = box.height if text.get_rotation() else box.width
+    if extent > 1.15 * room:
+        letters = int(1.15 * room / extent * max(map(len, lines)))
+        text.set_text("\n".join(textwrap.fill(line, max(letters, 1), break_long_words=False) for line in lines))
+
+
+def check(figure: Figure, style: dict[str, Any]) -> None:
+    """Refuse a figure whose page, of the size that `style` gives it, crowds its panels out or cuts a text off.
+
+    Raises:
+        ValueError: there is no room for the panels beside their texts, or a text leaves the page.
+    """
+    width, height = figure.get_size_inches()
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "constrained_layout not applied")
+            figure.draw_without_rendering()
+        drawn = figure.get_tightbbox()
+        narrowest = min(axes.get_window_extent().width for axes in figure.axes) / figure.dpi
+        fits = not _sized(style) or (narrowest > _PANEL and min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) > -_EDGE)
+    except UserWarning:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"style: the text of this figure leaves no room for its panels on a page of {width:.3g} x {height:.3g} inches; give "
+            "`style` a larger width or height or a smaller size, or shorten the words in `labels`"
+        )
 
 
 def legend(figure: Figure, panels: Iterable[Axes], options: dict[str, Any], *marks: str | Artist) -> None:

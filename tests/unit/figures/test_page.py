@@ -1,0 +1,46 @@
+"""The page of a figure: texts fit a column of a paper, or the figure is refused."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pytest
+
+from compositional.figures.shared import page
+
+LONG = "a title of several words that is much longer than its panel"
+
+
+@pytest.fixture
+def panels():
+    with plt.rc_context(page.rc({"width": 3})):
+        figure, axes = plt.subplots(1, 2, figsize=(8, 2), layout="constrained")
+        yield figure, axes
+        plt.close(figure)
+
+
+def test_titles_and_labels_break_where_their_panel_ends(panels):
+    figure, (left, right) = panels
+    left.set(title=LONG, ylabel=LONG)
+    right.set(title="short")
+    page.fit(figure, {"width": 5})
+    assert left.get_title().split() == left.get_ylabel().split() == LONG.split()
+    assert left.get_title().count("\n") >= 1 <= left.get_ylabel().count("\n")
+    assert right.get_title() == "short"
+    page.check(figure, {"width": 5})
+
+
+@pytest.mark.parametrize("width", [0.8, 0.3])
+def test_a_page_without_room_is_refused_with_its_size(panels, width):
+    figure, (left, right) = panels
+    left.set(ylabel="accuracy")
+    page.fit(figure, {"width": width, "height": 2})
+    with pytest.raises(ValueError, match=rf"leaves no room for its panels on a page of {width} x 2 inches; give `style` a larger"):
+        page.check(figure, {"width": width, "height": 2})
+
+
+def test_a_text_that_leaves_the_page_is_refused_where_the_page_has_a_size(panels):
+    figure, (left, _) = panels
+    figure.text(0.9, 0.5, "over the edge of the page")  # not a part of the layout
+    page.check(figure, {})  # the page is cropped to what is drawn
+    with pytest.raises(ValueError, match="leaves no room"):
+        page.check(figure, {"height": 2})
