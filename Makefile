@@ -19,6 +19,7 @@
 # make check NAME=my_model   the contract tests of the plug-ins whose names contain this
 # make format     format, lint and check types
 # make lock       write the exact pins for envs/*.in: envs/*.lock (with hashes), *.txt and environment.yaml
+# make thumbnails   docs/thumbnails: a small picture of every figure that is built here or has a table in reference/
 # make verdict  docs/verdict.png and .md: gains by task and term, from existing tables
 # make docs       site/index.html: the documentation as a site; also writes the pages made from the code (options, figures, picture of the floors)
 
@@ -28,7 +29,7 @@ RUN := . $(VENV)/bin/activate &&
 # Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
 
-.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs verdict lock
+.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs thumbnails verdict lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -134,6 +135,9 @@ docs: $(VENV)/.development
 	$(RUN) PYTHONPATH=src python -m compositional.configuration.documentation && python docs/architecture.py && python workflow/figures.py --page docs/figures.md
 	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@echo open site/index.html
+
+thumbnails: env
+	$(RUN) python workflow/figures.py --thumbnails docs/thumbnails
 
 verdict: env
 	$(RUN) PYTHONPATH=src python docs/verdict.py

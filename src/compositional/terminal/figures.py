@@ -128,15 +128,15 @@ def listing(figures: list[Described]) -> str:
     return "\n".join([*lines, "Build one: snakemake results/figures/<name>.pdf"])
 
 
-def page(figures: list[Described], pictures: Path) -> str:
-    """docs/figures.md; pictures: the folder that has thumbnails of some figures, named after them."""
+def page(figures: list[Described], folder: Path) -> str:
+    """docs/figures.md; folder: where it is, with the thumbnails that there are (make thumbnails) in a folder of their own."""
     lines = [PAGE]
     for study, members in groupby(figures, key=lambda figure: figure.study):
         lines += [f"## {study}", "", "| figure | what it shows | data | runs | time |", "| --- | --- | --- | --- | --- |"]
         for figure in members:
             picture = (
-                f' <br> <img src="{figure.name}.png" alt="{figure.name}" width="200">'
-                if (pictures / f"{figure.name}.png").is_file()
+                f' <br> <img src="thumbnails/{figure.name}.png" alt="{figure.name}" width="240">'
+                if (folder / "thumbnails" / f"{figure.name}.png").is_file()
                 else ""
             )
             cells = [f"`{figure.name}`{picture}", figure.shows, ", ".join(figure.data), str(figure.runs), _time(figure)]
