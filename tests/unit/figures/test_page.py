@@ -31,15 +31,15 @@ def test_titles_and_labels_break_where_their_panel_ends(panels):
 
 @pytest.mark.parametrize("width", [0.8, 0.3])
 def test_a_page_without_room_is_refused_with_its_size(panels, width):
-    figure, (left, right) = panels
+    figure, (left, _) = panels
     left.set(ylabel="accuracy")
     page.fit(figure, {"width": width, "height": 2})
-    with pytest.raises(ValueError, match=rf"leaves no room for its panels on a page of {width} x 2 inches; give `style` a larger"):
+    with pytest.raises(ValueError, match=rf"leaves no room for its panels on a page of {width} x 2 inches; give"):
         page.check(figure, {"width": width, "height": 2})
 
 
 def test_a_text_that_leaves_the_page_is_refused_where_the_page_has_a_size(panels):
-    figure, (left, _) = panels
+    figure, _ = panels
     figure.text(0.9, 0.5, "over the edge of the page")  # not a part of the layout
     page.check(figure, {})  # the page is cropped to what is drawn
     with pytest.raises(ValueError, match="leaves no room"):
