@@ -1,4 +1,4 @@
-"""A configuration to change, a package to write plug-ins into, and a device that is not the host."""
+"""Fixtures: a configuration to change, a package for new plug-ins, and a device that is not the host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def config() -> dict:
 
 @pytest.fixture
 def package(monkeypatch, tmp_path):
-    """A package with the contracts of this one and no module yet: writes one, given as "models.cnn"."""
+    """A function that writes a module, named like "models.cnn", into a package with this one's contracts and no other modules."""
     for contract in plugins.PACKAGE.glob("*/__init__.py"):
         (tmp_path / contract.parent.name).mkdir()
         shutil.copy(contract, tmp_path / contract.parent.name)
@@ -42,7 +42,7 @@ def package(monkeypatch, tmp_path):
     clear()
 
     def write(name: str, source: str, without: str = "") -> None:
-        """With the least that its folder asks for above `source`, except one name."""
+        """Write a module: everything that its folder's contract requires, except the name `without`, and then `source`."""
         contract = plugins.contract(name.partition(".")[0])
         values = {"PARAMETERS": "{}", "FILES": "{}"}
         needed = [one for one in contract.names if one in contract.required and one != without] if contract else []
@@ -56,9 +56,10 @@ def package(monkeypatch, tmp_path):
 
 @pytest.fixture
 def device(monkeypatch):
-    """Packs of two runs on `elsewhere`, whose steps copy nothing; its generator of noise, which does not exist, is the host's.
+    """A function that moves a problem to the device `elsewhere`; it must be called within `elsewhere.there`.
 
-    Puts a problem there, where `elsewhere.there` must hold.
+    Packs have two runs, and steps may copy nothing between the device and the host. The device has no random numbers of its own,
+    so noise comes from the host's generator.
     """
     draw = randomness.normal
 
@@ -83,7 +84,7 @@ def device(monkeypatch):
 
 @pytest.fixture
 def weights_of(device):
-    """A run's weights after training of a problem; the second of its pack is filling, on the device."""
+    """A function that trains a problem and returns a run's weights; on the device, the second run of its pack is padding."""
 
     def trained(case):
         state = fresh_state(case, 0, 0.1)
@@ -96,10 +97,10 @@ def weights_of(device):
 
 @pytest.fixture
 def assert_stays(device, weights_of):
-    """Asserts that a problem's steps stay on the device and compute what they do on the host."""
+    """A function that asserts that a problem's steps stay on the device and compute the same as on the host."""
 
     def check(case, atol=1e-5):
-        # Plain gradient descent: Adam would make steps of what is nothing but rounding, such as the gradient of a key's bias.
+        # Plain gradient descent, because Adam would turn pure rounding errors, such as the gradient of a key's bias, into steps.
         few = {"steps": 2, "record_every": 2, "optimizer": "sgd", "learning_rate": 0.1}
         case = replace(case, settings=case.settings | few)
         before = fresh_state(case, 0, 0.1).tensors["weights"]
@@ -107,7 +108,7 @@ def assert_stays(device, weights_of):
         with elsewhere.there():
             found = weights_of(device(case))
         assert not torch.equal(here, before)
-        # LSTMs and pooling have code of their own for the host: the same formulas, other last bits.
+        # LSTMs and pooling have separate code for the host: the same formulas, but different last bits.
         torch.testing.assert_close(found, here, rtol=0, atol=atol)
 
     return check

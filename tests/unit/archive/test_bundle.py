@@ -1,4 +1,4 @@
-"""The manifest vouches for all that it lists."""
+"""The manifest lists only files that agree with their records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUN = "runs/t/m/none/lambda=0/seed=0"
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
-    """A raw file, a split made of it, a run trained on that, with their records."""
+    """A raw file, a split made from it and a run trained on the split, with their records."""
     monkeypatch.setattr(bundle, "sources", dict)
     for name in ("raw/mnist/labels", "splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/history.csv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def manifest(results):
     return bundle.manifest(results, records, [results / "raw/mnist/labels"], figures=[], config={}, lock=LOCK)
 
 
-def test_what_was_made_is_listed(results):
+def test_the_manifest_lists_every_result(results):
     listed = manifest(results)
     assert {*listed["artifacts"]} == {"splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/history.csv"}
     assert listed["raw"]["mnist/labels"]["sha256"] == files.sha256(results / "raw/mnist/labels")
@@ -47,14 +47,14 @@ def test_what_was_made_is_listed(results):
 def test_a_file_of_any_stage_that_was_altered_stops_the_manifest_and_is_named(results, name):
     before = (results / name).stat().st_mtime_ns
     (results / name).write_text("altered")
-    os.utime(results / name, ns=(before, before))  # as a failing disk does it
+    os.utime(results / name, ns=(before, before))  # like a failing disk, which leaves the time as it was
     with pytest.raises(integrity.DamagedFileError, match=f"{name} was altered or damaged .*Call the same command again"):
         manifest(results)
-    assert (results / name).exists() == (not name.startswith("raw"))  # what is missing is fetched anew
+    assert (results / name).exists() == (not name.startswith("raw"))  # a missing raw file is fetched again
 
 
 @pytest.mark.parametrize("name", ["splits/t/test/data.arrow", f"{RUN}/weights.safetensors", f"{RUN}/run.json"])
-def test_nothing_is_listed_that_is_gone(results, name):
+def test_the_manifest_lists_no_missing_file(results, name):
     (results / name).unlink()
     with pytest.raises((integrity.DamagedFileError, FileNotFoundError), match=name):
         manifest(results)

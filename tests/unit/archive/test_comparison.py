@@ -1,4 +1,4 @@
-"""Tolerances: derived from the seeds' spread, wide enough for a faithful rebuild and no wider."""
+"""Tolerances are derived from the spread of seeds; they are wide enough for a faithful rebuild and no wider."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEYS = ["task", "model", "regularizer", "lambda", "split", "metric"]
 
 
 def table(source: np.random.Generator, spread: float = 0.1, seeds: int = 5) -> pd.DataFrame:
-    """Accuracies of two regularizers at three lambdas, around other means each."""
+    """Accuracies of two regularizers at three lambdas, each around a different mean."""
     rows = [
         ("t", "m", regularizer, strength, seed, "test", "accuracy", strength + spread * source.standard_normal())
         for regularizer in ("a", "b")
@@ -23,8 +23,8 @@ def table(source: np.random.Generator, spread: float = 0.1, seeds: int = 5) -> p
     return pd.DataFrame(rows, columns=[*KEYS[:4], "seed", *KEYS[4:], "value"])
 
 
-def test_tolerances_by_hand():
-    # Cells 1, 3 and 2, 2, 2: variances 2 (1 degree of freedom) and 0 (2), pooled (1 * 2 + 2 * 0) / 3.
+def test_tolerances_equal_hand_computed_values():
+    # Cells (1, 3) and (2, 2, 2): variances 2 (1 degree of freedom) and 0 (2 degrees), pooled (1 * 2 + 2 * 0) / 3.
     rows = [("t", "m", "a", 1.0, seed, "test", "loss", value) for seed, value in enumerate((1.0, 3.0))]
     rows += [("t", "m", "a", 2.0, seed, "test", "loss", 2.0) for seed in range(3)]
     frame = pd.DataFrame(rows, columns=[*KEYS[:4], "seed", *KEYS[4:], "value"])
@@ -63,14 +63,14 @@ def test_lost_runs_other_columns_and_divergence_never_agree():
         assert comparison.compare_tables(diverged, diverged, exact)[0]
 
 
-def test_where_bytes_are_promised_numbers_must_be_equal():
+def test_numbers_must_be_equal_if_equal_bytes_are_promised():
     frame = table(np.random.default_rng(3))
     agrees, detail = comparison.compare_tables(frame, frame.assign(value=frame.value + 1e-12 * (frame.index == 7)), exact=True)
     assert not agrees
     assert detail.startswith("1 of 30 numbers, such as task t, model m, regularizer a, lambda 1.0")
 
 
-def test_two_tables_given_by_hand(tmp_path, monkeypatch, capsys):
+def test_two_tables_can_be_compared_from_the_command_line(tmp_path, monkeypatch, capsys):
     paths = [tmp_path / name for name in ("kept.csv", "same.csv", "near.csv", "far.csv")]
     for path, change in zip(paths, (0, 0, 1e-9, 0.5), strict=True):
         path.write_text(f"task,seed,metric,value\na,0,accuracy,{0.25 + change}\na,1,accuracy,0.25\n")
@@ -82,8 +82,8 @@ def test_two_tables_given_by_hand(tmp_path, monkeypatch, capsys):
         assert text in capsys.readouterr().out
 
 
-def test_what_cannot_be_compared_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
-    """Such as a stranger's records, that hold anything."""
+def test_records_that_cannot_be_compared_end_with_a_message(tmp_path, monkeypatch, capsys):
+    """For example records from a stranger, which can contain anything."""
     (tmp_path / "archived").mkdir()
     monkeypatch.setattr("sys.argv", ["comparison", str(tmp_path)])
     for manifest in ("{}", "[]", "nonsense", "3"):

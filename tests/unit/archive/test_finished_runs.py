@@ -1,4 +1,4 @@
-"""Finished runs in a file: exactly what was kept comes out; anything else is refused and adds nothing."""
+"""Finished runs in a file: exactly the kept runs are unpacked; any other file is refused and adds nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def entry_of(folder: Path, seed: int) -> Path:
 
 
 def keep(folder: Path, seed: int, **about) -> Path:
-    """A finished run, as the stage keeps it. The first one diverged."""
+    """Keep a finished run like the stage train does. The first run has diverged."""
     state = State(seed, 0.1, 4, None if seed else 2, {}, [(4, "test", "loss", float("nan"))], 1.5)
     held = {"state": state.described(), "facts": FACTS, "identity": identity(seed)}
     Store(folder).add(name_of(identity(seed)), held | about, {"weights": torch.full((20,), float(seed))})
@@ -39,7 +39,7 @@ def keep(folder: Path, seed: int, **about) -> Path:
 
 @pytest.fixture
 def packed(tmp_path) -> Path:
-    """A file of two runs."""
+    """A file with two runs."""
     paths = [keep(tmp_path / "there", seed) for seed in (0, 1)]
     finished_runs.pack(tmp_path / "runs.zip", paths, ["ablation"])
     return tmp_path / "runs.zip"
@@ -51,7 +51,7 @@ def members(path: Path) -> dict[str, bytes]:
 
 
 def rewritten(path: Path, held: dict[str, bytes], right: bool = True) -> Path:
-    """A file of other members; right: with an index that agrees with them."""
+    """A file with other members; right: whether its index agrees with them."""
     if right:
         digests = {name: hashlib.sha256(payload).hexdigest() for name, payload in held.items() if name != finished_runs.INDEX}
         held = held | {finished_runs.INDEX: files.json_bytes({"format": 1, "figures": [], "entries": digests})}
@@ -69,7 +69,7 @@ def refused(path: Path, message: str) -> None:
     assert {own.name for own in path.parent.iterdir()} <= {"there", "here", "runs.zip"}  # nothing escaped
 
 
-def test_what_was_packed_is_added_once(packed, tmp_path):
+def test_packed_runs_are_added_only_once(packed, tmp_path):
     assert finished_runs.unpack(packed, tmp_path / "here") == (2, 0)
     found = {path.relative_to(tmp_path / "here"): path.read_bytes() for path in (tmp_path / "here").rglob("*.safetensors")}
     assert found == {
@@ -84,7 +84,7 @@ def test_equal_runs_give_equal_bytes(packed, tmp_path):
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
-def test_a_full_disk_gets_nothing_half(packed, tmp_path):
+def test_a_full_disk_leaves_no_incomplete_run(packed, tmp_path):
     before = packed.read_bytes()
     with full_disk():
         with pytest.raises(ArchiveError, match=r"can't be unpacked to .*here: '.*File too large"):
@@ -96,7 +96,7 @@ def test_a_full_disk_gets_nothing_half(packed, tmp_path):
     assert not [*tmp_path.glob(".*")]
 
 
-def test_what_is_there_is_left_alone_unless_it_is_damaged(packed, tmp_path):
+def test_existing_runs_are_replaced_only_if_they_are_damaged(packed, tmp_path):
     for seed in (0, 1):
         keep(tmp_path / "here", seed, facts=FACTS | {"device_name": "mine"})
     mine, damaged = (entry_of(tmp_path / "here", seed) for seed in (0, 1))
@@ -118,7 +118,7 @@ def test_what_is_there_is_left_alone_unless_it_is_damaged(packed, tmp_path):
         f"tpu-{'0' * 64}.safetensors",
     ],
 )
-def test_a_member_of_another_name_is_refused(packed, name):
+def test_a_member_with_an_unexpected_name_is_refused(packed, name):
     held = members(packed)
     refused(rewritten(packed, held | {name: b"x"}), "not to be trusted")
 
@@ -157,7 +157,7 @@ def test_a_run_that_does_not_vouch_for_itself_is_refused_although_the_index_agre
         {"more": 1},
     ],
 )
-def test_a_run_of_another_form_is_refused(packed, tmp_path, about):
+def test_a_malformed_run_is_refused(packed, tmp_path, about):
     path = keep(tmp_path / "there", 0, **about)
     held = members(packed)
     refused(rewritten(packed, held | {path.name: path.read_bytes()}), "is no finished run")
@@ -166,14 +166,14 @@ def test_a_run_of_another_form_is_refused(packed, tmp_path, about):
 @pytest.mark.parametrize(
     "tensors", [{"weights": torch.zeros(2, 2)}, {"weights": torch.zeros(2).double()}, {"others": torch.zeros(2)}]
 )
-def test_weights_of_another_form_are_refused(packed, tmp_path, tensors):
+def test_malformed_weights_are_refused(packed, tmp_path, tensors):
     path = keep(tmp_path / "there", 0)
     about, _ = Store(tmp_path / "there").load(name_of(identity(0)))
     Store(tmp_path / "there").add(name_of(identity(0)), about, tensors)
     refused(rewritten(packed, members(packed) | {path.name: path.read_bytes()}), "is no finished run")
 
 
-def test_an_index_that_is_wrong_is_refused(packed):
+def test_a_wrong_index_is_refused(packed):
     held = members(packed)
     index = json.loads(held[finished_runs.INDEX])
     name = next(iter(index["entries"]))

@@ -1,4 +1,4 @@
-"""A stranger's archive: whatever is not as its own manifest says is refused before anything is written."""
+"""An archive from a stranger: whatever disagrees with its own manifest is refused before anything is written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def digest(payload: bytes) -> str:
 
 
 def manifest(**changes) -> dict:
-    """Of an archive with one source and one figure."""
+    """The manifest of an archive with one source and one figure."""
     built = {
         "format": bundle.FORMAT,
         "source": {"commit": "0" * 40, "files": {"Snakefile": digest(SNAKEFILE)}},
@@ -43,7 +43,7 @@ def manifest(**changes) -> dict:
 
 
 def members(built: dict | None = None, **more: bytes) -> dict[str, bytes]:
-    """What such an archive holds, by name; more: other members, "/" written as "__"."""
+    """The members of such an archive by name; more: additional members, with "/" written as "__"."""
     built = built or manifest()
     found = {f"archived/results/{name}": payload for name, payload in (MADE | RECORDS).items()}
     found |= {"Snakefile": SNAKEFILE, bundle.METADATA: b"{}"}
@@ -52,7 +52,7 @@ def members(built: dict | None = None, **more: bytes) -> dict[str, bytes]:
 
 
 def write(path: Path, held: dict[str, bytes], **about) -> Path:
-    """A zip file; about: what else is said of its member Snakefile."""
+    """A zip file; about: further attributes of its member Snakefile."""
     with zipfile.ZipFile(path, "w") as stored:
         for name, payload in held.items():
             entry = zipfile.ZipInfo(name)
@@ -71,7 +71,7 @@ def assert_refused(archive: Path, message: str) -> None:
     assert not folder.parent.exists()
 
 
-def test_what_is_as_its_manifest_says_is_unpacked(tmp_path):
+def test_an_archive_that_agrees_with_its_manifest_is_unpacked(tmp_path):
     archive = write(tmp_path / "good.zip", members(), external_attr=0o100755 << 16)
     unpacking.unpack(archive, tmp_path / "folder")
     assert unpacking.altered(tmp_path / "folder") == []
@@ -90,7 +90,7 @@ def test_what_is_as_its_manifest_says_is_unpacked(tmp_path):
     ],
 )
 @pytest.mark.parametrize("named", [False, True])
-def test_results_and_code_that_come_along_are_refused_also_where_the_manifest_names_them(tmp_path, name, named):
+def test_additional_results_and_code_are_refused_even_if_the_manifest_names_them(tmp_path, name, named):
     built = manifest()
     if named:
         built["source"]["files"][name] = digest(b"forged")
@@ -98,7 +98,7 @@ def test_results_and_code_that_come_along_are_refused_also_where_the_manifest_na
     assert_refused(tmp_path / "bad.zip", r"bad.zip is not to be trusted: it holds '")
 
 
-def test_what_the_manifest_does_not_name_or_describes_otherwise_is_refused(tmp_path):
+def test_members_that_the_manifest_does_not_name_or_describes_differently_are_refused(tmp_path):
     cases = {
         "does not name 1 of its files, such as 'extra.py'": members() | {"extra.py": b""},
         "1 files that its manifest names are missing, such as 'Snakefile'": {
@@ -121,19 +121,19 @@ def test_what_the_manifest_does_not_name_or_describes_otherwise_is_refused(tmp_p
 @pytest.mark.parametrize("key", ["figures", "source", "environment", "raw", "runs", "artifacts", "records"])
 @pytest.mark.parametrize("value", [None, 3, "x", [3], {"a": 1}, {"a": {}}], ids=str)
 def test_a_manifest_of_another_form_stops_before_anything_is_made(tmp_path, key, value):
-    """Not after the hours of a rebuild, with which it cannot be compared."""
+    """Otherwise the error would come after hours of rebuilding, at the comparison."""
     held = members() | {bundle.MANIFEST: files.json_bytes(manifest(**{key: value}))}
     assert_refused(write(tmp_path / "bad.zip", held), f"its manifest does not fit: its {key} have another form")
 
 
-def test_a_manifest_without_figures_or_what_is_compared_of_them_stops_as_well(tmp_path):
+def test_a_manifest_without_figures_or_without_their_png_files_is_refused(tmp_path):
     less = {name: about for name, about in manifest()["artifacts"].items() if name != "figures/ablation.png"}
     for number, (changes, what) in enumerate([({"figures": []}, "figure"), ({"artifacts": less}, "figures/ablation.png")]):
         held = members() | {bundle.MANIFEST: files.json_bytes(manifest(**changes))}
         assert_refused(write(tmp_path / f"{number}.zip", held), f"does not fit: it lists no {what}")
 
 
-def test_zips_that_are_damaged_or_grow_are_refused_in_a_sentence(tmp_path):
+def test_damaged_zip_files_and_zip_bombs_are_refused_with_a_message(tmp_path):
     good = write(tmp_path / "good.zip", members()).read_bytes()
     (tmp_path / "0.zip").write_bytes(b"no zip")
     (tmp_path / "1.zip").write_bytes(good[: len(good) // 2])
@@ -147,7 +147,7 @@ def test_zips_that_are_damaged_or_grow_are_refused_in_a_sentence(tmp_path):
     assert_refused(write(tmp_path / "link.zip", members(), external_attr=0o120777 << 16), "'Snakefile' is a link")
 
 
-def test_reproduce_ends_with_one_code_and_asks_before_it_runs_anything(tmp_path):
+def test_reproduce_has_one_exit_code_for_errors_and_asks_before_it_runs_anything(tmp_path):
     def call(archive: Path, *options: str, answer: str = "") -> subprocess.CompletedProcess:
         command = [
             sys.executable,

@@ -1,4 +1,4 @@
-"""Which tasks, models and regularizers go together."""
+"""Which tasks, models and regularizers can be combined."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, "regularizers"], {"dropout": [0.5, 1]}, ["lambda of regularizer 'dropout' must be below 1, it is 1"]),
     ],
 )
-def test_what_cannot_be_trained_is_refused_with_its_reason(path, value, parts):
+def test_combinations_that_cannot_be_trained_are_refused_with_the_reason(path, value, parts):
     message = refusal(path, value)
     for part in parts:
         assert part in message
 
 
-def test_a_model_whose_package_is_not_installed_is_refused_with_what_to_install(monkeypatch):
+def test_a_model_whose_package_is_missing_is_refused_with_the_package_to_install(monkeypatch):
     monkeypatch.setattr(compatibility, "find_spec", lambda name: None)
     part = "model 't5' needs the package transformers, which is not installed: pip install -r envs/optional.txt"
     assert part in refusal([*GRID, "model"], "t5")
 
 
-def test_runs_of_a_network_take_turns_on_every_device():
+def test_runs_of_a_network_are_computed_one_after_the_other_on_every_device():
     config = change(read("config.yaml", *STUDIES), ["models", "gru_attention"], {"training": {"cuda_width": 8}})
     reasons = Configuration(config, SCHEMA).impossible("scan_jump", "gru_attention", "none")
     assert reasons == ["training.cuda_width: model 'gru_attention' is a Network, whose runs take turns; leave it null"]

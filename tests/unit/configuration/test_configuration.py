@@ -1,4 +1,4 @@
-"""A configuration is checked as a whole, and runs that are asked for by their path."""
+"""Checks of a complete configuration, and of runs that are requested by their path."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_shipped_configurations_are_valid(overlay):
 
 
 @pytest.mark.parametrize("overlay", PAPER)
-def test_a_studys_overlay_gives_its_figures_the_same_alone_and_with_all_others(overlay):
-    """Or one call's runs would be made again by the next, which names another overlay."""
+def test_a_studys_overlay_has_the_same_figures_alone_and_with_all_other_overlays(overlay):
+    """Otherwise a call with another overlay would make the runs again."""
     alone, together = (Configuration(read("config.yaml", *STUDIES, *names), SCHEMA) for names in ([overlay], PAPER))
     figures = [name for study in read(overlay)["studies"].values() for name in study["figures"]]
     assert [alone.figures[name] for name in figures] == [together.figures[name] for name in figures]
@@ -40,14 +40,14 @@ def test_profiles_name_every_overlay(profile):
     assert settings["configfile"] == [f"config/{name}" for name in PAPER]
 
 
-def test_pack_sizes_are_of_known_tasks():
+def test_pack_sizes_name_known_tasks():
     message = refusal(["pack_size", "cuda"], {"default": 4, "scan_jmp": 8})
     assert "pack_size.cuda: unknown task 'scan_jmp'; did you mean 'scan_jump'?" in message
 
 
 @pytest.mark.parametrize(("device", "expected"), [("cpu", (30, 8)), ("auto", (30, 8)), ("cuda", (64, 64))])
-def test_pack_sizes_are_those_of_the_device(config, device, expected):
-    """A plan for `auto` is the same with and without a GPU."""
+def test_pack_sizes_depend_on_the_configured_device(config, device, expected):
+    """The plan for `auto` is the same with and without a GPU."""
     sizes = Configuration(config | {"device": device}, SCHEMA).config["pack_size"]
     assert (sizes["default"], sizes.get("scan_jump", sizes["default"])) == expected
 
@@ -61,20 +61,20 @@ def test_pack_sizes_are_those_of_the_device(config, device, expected):
         (Run("scan_jum", "lstm_attention", "none", 0, 0), "did you mean 'scan_jump'"),
     ],
 )
-def test_runs_asked_for_by_path_are_checked(run, reason):
+def test_runs_requested_by_path_are_checked(run, reason):
     with pytest.raises(ConfigurationError, match=reason):
         Configuration(read("config.yaml", *STUDIES), SCHEMA).check_run(run)
 
 
 @pytest.mark.parametrize("overlay", [[], PAPER])
-def test_a_portable_configuration_laid_over_the_shipped_one_is_itself(overlay):
+def test_a_portable_configuration_laid_over_the_shipped_one_stays_the_same(overlay):
     """As in an archive, where it is the overlay of a rebuild."""
     asked = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)
     again = Configuration(merged(read("config.yaml", *STUDIES), json.loads(json.dumps(asked.portable))), SCHEMA)
     assert again.config == asked.config | {"mirror": None}
 
 
-def test_a_configuration_from_json_is_as_plain_as_one_from_yaml():
+def test_a_configuration_from_json_has_plain_dictionaries_like_one_from_yaml():
     asked = read("config.yaml", *STUDIES)
     ordered = json.loads(json.dumps(asked), object_pairs_hook=OrderedDict)
     found = Configuration(ordered, SCHEMA)
@@ -113,7 +113,7 @@ def test_values_that_no_run_can_have_are_refused(path, value, reason):
 
 
 @pytest.mark.parametrize(("strength", "single"), [("1e+39", "inf"), ("1e-46", "0"), ("1e+300", "inf")])
-def test_lambdas_asked_for_by_path_are_held_by_single_precision(strength, single):
+def test_lambdas_requested_by_path_must_fit_single_precision(strength, single):
     run = Run.parse(f"digits_concat/cnn/entropy/lambda={strength}/seed=0")
     with pytest.raises(ConfigurationError, match=f"is {single} in single precision"):
         Configuration(read("config.yaml", *STUDIES), SCHEMA).check_run(run)

@@ -1,4 +1,4 @@
-"""Every option and every key is documented, and documented calls work."""
+"""Every option and every key is documented, and the documented commands work."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_every_option_is_documented():
         assert f"`{key}`" in documented
 
 
-def test_documented_calls_name_targets_before_configuration_files():
-    """Snakemake takes every word behind --configfile for one more file, and behind --config for one more value."""
+def test_documented_commands_name_targets_before_configuration_files():
+    """Snakemake takes every word after --configfile as another file, and every word after --config as another value."""
     calls = []
     for path in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("config/*.*")]:
         calls += re.findall(r"--config(?:file)? ([^`#\n]*)", path.read_text())

@@ -1,4 +1,4 @@
-"""What a configuration says of tasks, models and regularizers."""
+"""The entries of a configuration for tasks, models and regularizers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_wrong_entries_are_named(path, value, parts):
         assert part in message
 
 
-def test_settings_are_defaults_then_task_then_model(config):
+def test_a_tasks_settings_override_defaults_and_a_models_override_the_tasks(config):
     change(config, ["models", "cnn"], {"training": {"steps": 7}})
     settings = Configuration(config, SCHEMA).settings("digits_concat", "cnn")
     assert (settings["steps"], settings["loss"], settings["curve_examples"]) == (7, "hinge", 512)
 
 
-def test_an_integer_where_any_number_may_stand_is_that_number(config):
-    """0 and 0.0 are one value: another spelling must not train again."""
+def test_an_integer_is_converted_where_any_number_is_allowed(config):
+    """0 and 0.0 are the same value: another spelling must not retrain anything."""
     written = Configuration(change(config, ["tasks", "scan_jump"], {"training": {"weight_decay": 0, "clip": 1}}), SCHEMA)
     plain = Configuration(change(config, ["tasks", "scan_jump"], {}), SCHEMA)
     family = ("scan_jump", "lstm_attention", "none")

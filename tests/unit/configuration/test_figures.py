@@ -1,4 +1,4 @@
-"""What figures ask for must exist and be possible."""
+"""Everything that figures use must exist and be possible."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
         ),
     ],
 )
-def test_what_figures_ask_for_must_exist(path, value, parts):
+def test_names_in_figures_must_exist(path, value, parts):
     message = refusal(path, value)
     for part in parts:
         assert part in message
 
 
-def test_names_are_found_wherever_an_option_has_them():
+def test_names_are_found_at_every_place_of_an_option():
     name = {"type": "string", "names": "models"}
     schema = {
         "type": "array",
@@ -114,7 +114,7 @@ def test_names_are_found_wherever_an_option_has_them():
     assert list(_names_in(keys, None, "published")) == []
 
 
-def test_a_method_is_taken_out_by_null(config):
+def test_null_removes_a_method(config):
     figure = config["studies"]["representations"]["figures"]["comparison"]
     figure["grids"] = [grid for grid in figure["grids"] if grid["model"] != "transformer_small"]
     with pytest.raises(ConfigurationError, match="do not train 'transformer_small/none/lambda=0'"):

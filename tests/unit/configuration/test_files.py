@@ -1,4 +1,4 @@
-"""Files of the configuration that cannot be read, or that change one another in silence, are named."""
+"""Configuration files that cannot be read, or that change each other unnoticed, are named."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ BOMB = "a: &a {x: 1, y: 2}\n" + "".join(
     ],
 )
 @pytest.mark.parametrize("suffix", [".yaml", ".json", ".conf"])
-def test_what_means_something_else_than_it_looks_like_is_refused_whatever_the_suffix(
+def test_yaml_that_means_something_else_than_it_looks_like_is_refused_for_every_suffix(
     tmp_path, monkeypatch, loader, content, message, suffix
 ):
     monkeypatch.setattr(config_files, "_Loader", loader)
@@ -85,7 +85,7 @@ def test_what_means_something_else_than_it_looks_like_is_refused_whatever_the_su
         config_files.check([], [path])
 
 
-def test_what_is_meant_as_it_looks_is_read(tmp_path):
+def test_yaml_that_means_what_it_looks_like_is_read(tmp_path):
     path = tmp_path / "overlay.json"
     path.write_text('{"device": "cpu",\n\t"seeds": [1, 2.5, 1e-3, true, null]}')
     assert config_files.read(path)["seeds"] == [1, 2.5, 0.001, True, None]
@@ -93,7 +93,7 @@ def test_what_is_meant_as_it_looks_is_read(tmp_path):
     assert config_files.read(path) == yaml.safe_load(path.read_text())
 
 
-def test_merge_keys_and_the_shipped_files_are_read_as_ever(tmp_path):
+def test_merge_keys_and_the_shipped_files_are_read_like_yaml_safe_load(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, y: 3}\nc: {<<: *b, <<: *a, x: 4}\n")
     assert config_files.read(path) == yaml.safe_load(path.read_text())
@@ -102,7 +102,7 @@ def test_merge_keys_and_the_shipped_files_are_read_as_ever(tmp_path):
     assert [config_files.read(file) for file in shipped] == [yaml.safe_load(file.read_text()) for file in shipped]
 
 
-def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
+def test_a_study_may_not_change_another_study_but_an_overlay_may(tmp_path):
     first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
     first.write_bytes(FIGURE)
     second.write_bytes(FIGURE)
@@ -135,7 +135,7 @@ def test_a_study_changes_nothing_of_another_and_an_overlay_anything(tmp_path):
         config_files.check([first, second], [])  # left to the schema, which names the key
 
 
-def test_studies_are_files_of_either_suffix_that_no_editor_hides(tmp_path):
+def test_studies_are_files_with_either_suffix_except_hidden_files_of_editors(tmp_path):
     (tmp_path / "studies").mkdir()
     for name in ("b.yml", "a.yaml", ".a.yaml.swp", ".#a.yaml", "notes.txt"):
         (tmp_path / "studies" / name).touch()

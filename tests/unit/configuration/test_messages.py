@@ -59,10 +59,10 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
         ([*GRID[:-2], "options"], {"ceilings": {"scan_jump": 3}}, "options.ceilings.scan_jump: 3 is not of type 'string'"),
     ],
 )
-def test_messages_of_wrong_types(path, value, message):
+def test_values_of_wrong_types_have_these_messages(path, value, message):
     assert re.search(message, refusal(path, value))
 
 
-def test_a_message_ends_with_the_nearest_match_and_all_that_is_allowed():
+def test_a_message_ends_with_the_nearest_match_and_all_allowed_values():
     assert options_for("entrpy", ["entropy", "smoothness"]) == "; did you mean 'entropy'? Allowed: entropy, smoothness."
     assert options_for("x", []) == ". Allowed: none."

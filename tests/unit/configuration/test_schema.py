@@ -1,4 +1,4 @@
-"""Modules declare their options as JSON schemas that their defaults follow, and name what exists."""
+"""Modules declare options as JSON schemas with valid defaults, and refer only to existing names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from compositional.configuration.schema import declared_by
         ({"type": "integer", "minimum": 0, "default": -3, "description": ""}, "PARAMETERS.width: -3 is less than the minimum"),
     ],
 )
-def test_options_must_be_schemas_that_their_defaults_follow(package, option, message):
+def test_options_must_be_schemas_with_valid_defaults(package, option, message):
     package("models.cnn", f'PARAMETERS = {{"width": {option}}}\n')
     with pytest.raises(ConfigurationError, match=f"models/cnn.py: .*{message}"):
         declared_by("models.cnn")
@@ -48,7 +48,7 @@ def test_options_must_be_schemas_that_their_defaults_follow(package, option, mes
         ("tables.toy", 'SOURCE = "runs.json"', "SOURCE: there is no 'runs.json'; did you mean 'run.json'?"),
     ],
 )
-def test_what_modules_name_must_exist(package, name, declared, message):
+def test_names_in_declarations_of_modules_must_exist(package, name, declared, message):
     package("datasets.digits", "")
     package("kinds.image", 'LOSSES = ("hinge",)')
     package(name, f"{declared}\n")
@@ -56,7 +56,7 @@ def test_what_modules_name_must_exist(package, name, declared, message):
         declared_by(name)
 
 
-def test_every_module_declares_its_options_well():
+def test_every_module_declares_valid_options():
     for folder in ("datasets", "tasks", "models", "regularizers", "tables", "figures"):
         for name in plugins.available(folder):
             declared_by(f"{folder}.{name}")

@@ -1,4 +1,4 @@
-"""Series of tasks, and grids of several, are written out."""
+"""Series of tasks, and grids over several tasks and models, are expanded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from compositional.configuration.configuration import Configuration
 GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
 
 
-def test_two_tasks_of_one_name_are_refused():
+def test_two_tasks_with_the_same_name_are_refused():
     tasks = {"sums": {"module": "addition", "series": {"shuffle": 2}}, "sums_shuffle1": {"module": "scan_jump"}}
     assert "'sums' and 'sums_shuffle1' both make a task 'sums_shuffle1'" in refusal(["tasks"], tasks)
 
 
-def test_a_grid_of_several_tasks_and_models_is_one_of_each(config):
+def test_a_grid_of_several_tasks_and_models_becomes_one_grid_for_each_pair(config):
     change(config, GRID, {"task": ["scan_jump", "scan_length"], "model": "lstm_attention", "regularizers": {}, "seeds": 2})
     grids = Configuration(config, SCHEMA).figures["ablation"]["grids"]
     expected = [
@@ -27,7 +27,7 @@ def test_a_grid_of_several_tasks_and_models_is_one_of_each(config):
 SUMS = {"module": "addition", "series": {"shuffle": [0, 1], "sets": [2, 5]}, "training": {"loss": "squared"}}
 
 
-def test_a_grid_of_a_part_of_a_series_and_a_pack_size_of_all_of_it_are_of_each_task(config):
+def test_a_grid_of_part_of_a_series_and_a_pack_size_of_the_series_apply_to_each_task(config):
     config["tasks"]["sums"] = SUMS
     config["pack_size"]["cpu"] |= {"sums": 7, "sums_shuffle1_sets5": 1}
     change(config, GRID, {"task": "sums_shuffle1", "model": "dense_network", "regularizers": {}, "seeds": 1})
@@ -38,7 +38,7 @@ def test_a_grid_of_a_part_of_a_series_and_a_pack_size_of_all_of_it_are_of_each_t
     assert sizes == {"sums_shuffle0_sets2": 7, "sums_shuffle0_sets5": 7, "sums_shuffle1_sets2": 7, "sums_shuffle1_sets5": 1}
 
 
-def test_an_option_of_a_figure_names_a_series(config):
+def test_an_option_of_a_figure_can_name_a_series(config):
     config["tasks"] |= {"sums": SUMS, "single": {"module": "addition", "series": {"sets": [2, 5]}}}
     figures = {
         "by_label": {"module": "composites", "options": {"columns": {"one": "sums_shuffle1", "other": {"9": "addition_both"}}}},

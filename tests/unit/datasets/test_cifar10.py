@@ -1,4 +1,4 @@
-"""CIFAR-10's files: the same bytes from every source, read as images and labels."""
+"""CIFAR-10's files have the same bytes from every source, and are read as images and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDS = RECORDS.astype(np.uint8)
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
-    """The digests of small files of the same form."""
+    """Replaces the published digests by those of small files with the same format."""
     monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
     for name, entry in cifar10.FILES.items():
         content = RECORDS[:1000] if name.startswith("test") else RECORDS
@@ -27,7 +27,7 @@ def small_files(monkeypatch):
 
 
 def archive() -> bytes:
-    """A small archive laid out like the original one."""
+    """A small archive with the layout of the original one."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as packed:
         for name in [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]:
@@ -37,7 +37,7 @@ def archive() -> bytes:
     return stream.getvalue()
 
 
-def test_files_are_taken_out_of_the_archive_and_read(tmp_path, monkeypatch):
+def test_files_are_extracted_from_the_archive_and_read(tmp_path, monkeypatch):
     payload = archive()
     monkeypatch.setattr(download, "received", lambda url: payload)
     for name in cifar10.FILES:

@@ -1,4 +1,4 @@
-"""What every dataset must say of its raw files."""
+"""What every dataset must declare about its raw files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DIGESTS = {"sha256": r"[0-9a-f]{64}", "git_blob": r"[0-9a-f]{40}"}
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_every_raw_file_has_a_checksum_and_a_place_where_it_is_to_be_had(dataset):
+def test_every_raw_file_has_a_checksum_and_a_source(dataset):
     small.entry("datasets", dataset)
     from_hub = load(Dataset, f"datasets.{dataset}").from_hub
     for name, file in declarations(f"datasets.{dataset}")["FILES"].items():
         assert {"mirror", "url"} <= file.keys() <= {"mirror", "url", "when", "bytes", *DIGESTS}, name
         assert file.get("bytes", 1) > 0, name
         (kind,) = file.keys() & DIGESTS.keys()
-        # Where nothing is published, the library that gives the file checks it, and it must stay what was fetched first.
+        # If no checksum is published, the library that provides the file checks it, and it must stay equal to the first download.
         assert file[kind] is None or re.fullmatch(DIGESTS[kind], file[kind]), name
         assert file[kind] is not None or from_hub, name
         assert re.fullmatch(rf"{dataset}(/[^/]+)+", file["mirror"]), name
@@ -34,8 +34,8 @@ def test_every_raw_file_has_a_checksum_and_a_place_where_it_is_to_be_had(dataset
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_the_hub_is_asked_for_one_revision(dataset):
-    """What a name stands for there may change any day."""
+def test_the_hub_is_asked_for_a_pinned_revision(dataset):
+    """The data behind a name may change at any time."""
     source = Path(find_spec(f"compositional.datasets.{dataset}").origin).read_text()
     assert len(re.findall(r"load_dataset\(HUB, revision=REVISION, ", source)) == source.count("load_dataset(")
     if "load_dataset(" in source:
@@ -43,7 +43,7 @@ def test_the_hub_is_asked_for_one_revision(dataset):
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_what_an_archive_may_hold_is_said_with_its_license(dataset):
+def test_a_license_states_whether_an_archive_may_contain_the_files(dataset):
     found = declarations(f"datasets.{dataset}")["LICENSE"]
     if found is not None:
         assert found.keys() == {"name", "url", "redistribution"}

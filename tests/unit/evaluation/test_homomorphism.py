@@ -1,4 +1,4 @@
-"""Which phrases of SCAN are wholes and parts of what, and the errors of networks that are known to be additive, or not."""
+"""Which phrases of SCAN are wholes and parts, and the errors of networks that are known to be additive or not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCE, TARGET = (Vocabulary.of([pair[side] for pair in PAIRS]) for side in (0, 
 
 @pytest.fixture
 def jump(problem):
-    """SCAN with "jump" in the test set alone, but for the verb itself."""
+    """SCAN with "jump" only in the test set, except for the verb alone."""
     made = problem("primitive_attention")
     made.about |= {"dataset": "scan"}
     members = {"train": [], "test": []}
@@ -28,7 +28,7 @@ def jump(problem):
     return made
 
 
-def test_derivations_by_hand():
+def test_derivations_equal_those_made_by_hand():
     assert list(homomorphism.derivations("walk twice and run left thrice")) == [
         ("and", ("walk twice and run left thrice", "walk twice", "run left thrice")),
         ("twice", ("walk twice", "walk")),
@@ -37,19 +37,19 @@ def test_derivations_by_hand():
     assert list(homomorphism.derivations("turn left")) == []
 
 
-def test_wholes_held_out_are_those_of_the_test_set_alone(jump):
+def test_held_out_wholes_are_those_that_occur_only_in_the_test_set(jump):
     chosen = homomorphism._chosen(jump)
     assert set(chosen) == {"and", "after", "twice", "thrice"}
     for rule, (seen, held_out) in chosen.items():
         assert all("jump" in whole[0].split() for whole in held_out)
         assert all("jump" not in whole[0].split() for whole in seen)
         assert not set(seen) & set(held_out)
-        # "jump" and its six manners with a direction; of conjunctions there are more than enough.
+        # "jump" and its six manners with a direction; there are more conjunctions than needed.
         assert len(held_out) == (7 if rule in homomorphism.MODIFIERS else 200)
 
 
 def _measured(jump, vector) -> dict[str, float]:
-    """Of one run that shows `vector(phrase)`."""
+    """The measures of one run whose representation of a phrase is `vector(phrase)`."""
     weights = {"w": np.zeros((1, 1))}
 
     def show(problem, weights, probe):
@@ -59,7 +59,7 @@ def _measured(jump, vector) -> dict[str, float]:
     return homomorphism.measure(jump, weights, show)[0]
 
 
-def test_a_bag_of_words_is_a_homomorphism_and_noise_is_none(jump):
+def test_a_bag_of_words_is_a_homomorphism_and_noise_is_not(jump):
     words = {word: np.random.default_rng(index).normal(size=6) for index, word in enumerate(SOURCE.words)}
     found = _measured(jump, lambda phrase: sum(words[word] for word in phrase.split()))
     assert found["homomorphism_error in encoder_states"] < 1e-6

@@ -1,4 +1,4 @@
-"""What networks represent: probes, activations, swaps, and the stage that writes them."""
+"""Representations of networks: probes, activations, swaps, and the stage that writes them."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def scan_problem(problem):
 
 @pytest.fixture(scope="module")
 def digit_task(tmp_path_factory):
-    """A split of pairs of digits whose evaluation members have every pair of classes."""
+    """A split of pairs of digits whose evaluation members contain every pair of classes."""
     folder = tmp_path_factory.mktemp("splits") / "digits_concat"
     parameters = defaults("tasks.digits_concat") | {"train_pairs": 200, "test_pairs": 1000}
     make_split("digits_concat", "tasks.digits_concat", parameters, folder / "no_raw", folder)
     return folder
 
 
-def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp_path):
+def test_the_probe_of_scan_has_every_command_of_one_phrase_once(scan_problem, tmp_path):
     probe = stimuli.of(scan_problem, tmp_path, 2)
     assert len(probe.items) == len(set(probe.items)) == 72
     assert set(probe.items) <= set(COMMANDS)
@@ -72,7 +72,7 @@ def test_the_probe_of_scan_is_every_command_of_one_phrase_once(scan_problem, tmp
     assert len(np.unique(probe.factors, axis=0)) == 72
     named = dict(zip(probe.items, probe.factors.tolist(), strict=True))
     assert named["jump opposite left twice"] == [list(scan.ACTIONS).index("jump"), 1, 0, 1]
-    # Batches are sorted by length; their places lead back to the items.
+    # Batches are sorted by length; their row numbers identify the items.
     for places, batch in probe.batches:
         decoded = [SOURCE.decode(row) for row in batch.inputs[0].tolist()]
         assert [probe.items[place] for place in places] == decoded[: len(places)]
@@ -89,12 +89,12 @@ def test_words_that_occur_nowhere_do_not_change_the_probe(scan_problem, tmp_path
     assert len(stimuli.phrases(scan_problem, 1).items) == 84
 
 
-def test_items_that_repeat_have_labels_of_their_own():
+def test_repeated_items_have_different_labels():
     probe = stimuli.Stimuli(["a b", "c", "a b", "a b"], [], None, (), None)
     assert probe.labels() == ["a b", "c", "a b (2)", "a b (3)"]
 
 
-def test_commands_of_one_verb_are_verb_times_template(scan_problem):
+def test_commands_with_one_verb_have_the_factors_verb_and_template(scan_problem):
     probe = stimuli.phrases(scan_problem, 1)
     assert len(probe.items) == len(set(probe.items)) == 84
     assert {command for command in COMMANDS if "turn" not in command and "and" not in command and "after" not in command} == set(
@@ -110,7 +110,7 @@ def test_measures_of_a_probe_and_their_mean_over_factors_by_hand():
     probe = stimuli.Stimuli([""] * 8, [], factors, ("first", "second"), None)
     means = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     found = representations._geometry(probe, "r", np.repeat(means, 2, 0) + np.tile([[-3.0, 0.0], [3.0, 0.0]], (4, 1)))
-    # Of the means: cosines 1 / sqrt(2) and, of a vector of length zero, 0 (tests/test_compositionality.py).
+    # For the means: cosines 1 / sqrt(2) and, for a vector of length zero, 0 (tests/unit/measures/test_compositionality.py).
     assert found["parallelism_score of first in r"] == pytest.approx(1 / math.sqrt(2))
     assert found["parallelism_score of second in r"] == 0
     assert found["parallelism_score in r"] == pytest.approx(1 / math.sqrt(8))
@@ -118,10 +118,10 @@ def test_measures_of_a_probe_and_their_mean_over_factors_by_hand():
     assert found["topographic_similarity in r"] == pytest.approx(4.5 / math.sqrt(12 * 15))
 
 
-def test_ccgp_is_of_the_items_and_not_of_their_means():
+def test_ccgp_is_computed_from_items_and_not_from_their_means():
     factors = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 2, 0)
     probe = stimuli.Stimuli([""] * 8, [], factors, ("first", "second"), None)
-    # The first factor moves the mean from -1 to 1, and half of its items lie on the other side; the second moves nothing.
+    # The first factor moves the mean from -1 to 1, with half of its items on the other side; the second factor moves nothing.
     rows = np.array([[-3.0], [1.0], [-3.0], [1.0], [-1.0], [3.0], [-1.0], [3.0]])
     assert representations._geometry(probe, "r", rows)["ccgp of first in r"] == 0.5
 
@@ -142,7 +142,7 @@ def test_salience_of_verb_and_template_on_scan(scan_problem):
     (found,) = conjunctions.measure(scan_problem, {"none": torch.zeros(1, 1)})
     saliences = {name: found["all", f"salience of {name} in verbs"] for name in ("verb", "template", "verb+template")}
     assert saliences == pytest.approx({"verb": 1, "template": 0, "verb+template": 0}, abs=1e-6)
-    # A bag of words is a sum of the verb's part and the template's, which is the larger one.
+    # A bag of words is the sum of the verb's part and the template's part, which is larger.
     assert found["all", "salience of template in both"] > found["all", "salience of verb in both"] > 0.2
     assert found["all", "salience of verb+template in both"] == pytest.approx(0, abs=1e-6)
     assert ("all", "additivity") not in found
@@ -165,7 +165,7 @@ def test_other_tasks_made_of_scan_are_probed_with_their_own_inputs(scan_problem,
     assert probe.distances.tolist() == [expected[frozenset(pair)] for pair in combinations(probe.items, 2)]
 
 
-def test_the_probe_of_pairs_is_every_pair_of_classes(problem, digit_task):
+def test_the_probe_of_pairs_has_every_pair_of_classes(problem, digit_task):
     made = problem("cnn")
     made.about |= {"dataset": "digits"}
     made.splits = load(digit_task, "cpu")
@@ -182,10 +182,10 @@ def test_images_without_components_are_compared_pixel_by_pixel():
     split = ImageSplit(np.array([[[0, 0]], [[0, 255]], [[255, 255]]]), np.array([0, 1, 1]), None, "cpu")
     probe = stimuli._examples(SimpleNamespace(splits={"test": split}, task="test"), 1)
     assert probe.items == ["test 0", "test 1", "test 2"]
-    assert probe.distances.tolist() == pytest.approx([1, math.sqrt(2), 1])  # Euclidean, of pixels from 0 to 1
+    assert probe.distances.tolist() == pytest.approx([1, math.sqrt(2), 1])  # Euclidean distances between pixels from 0 to 1
 
 
-def test_no_probe_where_nothing_is_labelled(scan_problem):
+def test_a_split_without_sentences_or_labels_cannot_be_probed(scan_problem):
     split = TensorSplit([2, 2], np.ones(2), "cpu", entries=np.array([0, 3]))
     with pytest.raises(ValueError, match="sentences and labelled examples, 'test' has neither"):
         stimuli._examples(replace(scan_problem, splits={"train": split, "test": split}), 1)
@@ -200,7 +200,7 @@ def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
         np.testing.assert_allclose(found[name], weights[table][:, rows].numpy(), rtol=1e-6)
 
 
-def test_what_is_kept_for_pictures_does_not_change_how_far_words_are(scan_problem, tmp_path, monkeypatch):
+def test_the_limit_on_kept_activations_does_not_change_distances_between_words(scan_problem, tmp_path, monkeypatch):
     weights = weights_of(scan_problem, range(1))
     (whole,) = representations.measure(scan_problem, weights, tmp_path)
     monkeypatch.setattr(representations, "WORDS", 3)
@@ -255,7 +255,7 @@ def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, d
 
 
 class Speaker:
-    """A sequence model with given answers: `answer(command)` is what it says, one symbol a position."""
+    """A sequence model with given answers: `answer(command)` is its output, one symbol per position."""
 
     def __init__(self, answer) -> None:
         self.answer = answer
@@ -284,12 +284,12 @@ def test_swap_consistency_of_known_speakers(scan_problem):
     value, shuffled = of(right.__getitem__)
     assert value == 1
     assert shuffled < 0.2
-    # It says "run" for every verb, which is the same for all swaps but those with "run".
+    # It answers "run" for every verb, which is consistent with all swaps except those with "run".
     value, _ = of(lambda command: re.sub("WALK|JUMP|LOOK", "RUN", right[command]))
     swaps = [words for _, _, words, _ in representations._swaps(scan_problem, types)]
     assert value == pytest.approx(np.mean(["run" not in words for words in swaps]))
     assert 0.5 < value < 1
-    # It always says the same, which no swap touches. Shuffling unmasks it.
+    # It always gives the same answer, which no swap changes. Shuffling reveals it.
     assert of(lambda command: "") == (1, 1)
 
 
@@ -308,7 +308,7 @@ def test_swap_consistency_of_images(problem, digit_task):
 
     assert of(by(lambda images: images[..., :8])) == 1
     assert of(by(lambda images: images[..., 8:])) < 0.5
-    # Nothing to swap in images of one piece.
+    # Images without components have nothing to swap.
     made.splits["test"].component_width = None
     assert representations.swap_consistency(made, {"none": torch.zeros(1, 1)}, []) == []
 
@@ -364,7 +364,7 @@ def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained, digit_
     assert [(folders[1] / name).read_bytes() for name in names] == before
 
 
-def test_networks_before_training_are_measured_as_each_seed_s(trained, digit_task, tmp_path):
+def test_untrained_networks_are_measured_for_each_seed(trained, digit_task, tmp_path):
     (plain, _), (own, family) = trained
     results = own[0].parents[5]
     more = results / "runs/digits_concat/cnn/additivity/lambda=2/seed=0"
@@ -453,13 +453,13 @@ def test_files_with_other_columns_are_refused(trained, tmp_path, monkeypatch):
     other = folder.with_name("seed=8") / "metrics.csv"
     other.parent.mkdir()
     shutil.copy(folder / "history.csv", other)
-    monkeypatch.setattr(integrity, "verify", lambda path: None)  # no record stands for this file
+    monkeypatch.setattr(integrity, "verify", lambda path: None)  # this file has no record
     with pytest.raises(ValueError, match=r"seed=8/metrics\.csv has the columns step, split, .*, other files split, metric"):
         aggregate([folder / "metrics.csv", other], tmp_path / "table.csv")
     assert not (tmp_path / "table.csv").exists()
 
 
-def test_scan_test_sets_have_categories_by_what_a_command_is_made_of():
+def test_scan_test_sets_have_categories_by_the_parts_of_a_command():
     pairs = dict(scan.commands())
     for command, expected in (
         ("jump", "conjunction/none; manner/plain; count/once; length/1-8"),
@@ -479,5 +479,5 @@ def test_accuracy_of_several_categories_of_one_example():
     right = torch.tensor([[1.0, 0.0, 1.0]])
     categories = np.array(["manner/around; count/once", "manner/plain; count/once", "manner/around; count/twice"])
     (found,) = metrics._by_category(right, categories)
-    # "manner" and "count" hold every example, so they are no categories.
+    # "manner" and "count" contain every example, so they are not reported as categories.
     assert found == {"manner/around": 1.0, "manner/plain": 0.0, "count/once": 0.5, "count/twice": 1.0}

@@ -1,4 +1,4 @@
-"""What every figure must do, with a small table of the right columns (support/small.yaml)."""
+"""What every figure must do, with a small table that has the right columns (support/small.yaml)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIGURES = small.names("figures")
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_a_figure_drawn_twice_has_the_same_bytes_and_a_caption(figure, tmp_path, monkeypatch):
-    # Pixels and whole outlines of characters cost most of the time.
+    # Pixels and complete outlines of characters take most of the time.
     monkeypatch.setitem(style.RC, "savefig.dpi", 20)
     monkeypatch.setitem(style.RC, "pdf.fonttype", 3)
     options = defaults(f"figures.{figure}") | small.entry("figures", figure).get("options", {})
@@ -36,7 +36,7 @@ def test_a_figure_drawn_twice_has_the_same_bytes_and_a_caption(figure, tmp_path,
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_a_figure_speaks_in_words_with_a_label_on_every_axis_and_nothing_over_them(figure):
+def test_a_figure_uses_words_has_a_label_on_every_axis_and_no_overlapping_text(figure):
     options = defaults(f"figures.{figure}") | small.entry("figures", figure).get("options", {})
     with plt.rc_context(style.RC):
         drawn, _ = load(Figure, f"figures.{figure}").draw(small.table(figure), options)

@@ -33,7 +33,7 @@ def caption(found: pd.DataFrame) -> str:
     return text
 
 
-def test_a_distance_lies_where_the_curve_first_reaches_the_accuracy():
+def test_a_distance_is_where_the_curve_first_reaches_the_accuracy():
     curve = pd.Series([0.0, 0.5, 0.4, 1.0], index=[0, 3, 7, 15])
     assert exposure_dose.dose(curve, 0.0) == 0
     assert exposure_dose.dose(curve, 0.5) == pytest.approx(3)
@@ -52,7 +52,7 @@ def test_the_caption_states_distances_draw_by_draw():
     assert "Entropy of the verb, bits: 0: 1.500, 8: 1.580, 32: 1.820." in text
 
 
-def test_an_accuracy_that_no_number_of_commands_reaches_is_said_to_be_beyond():
+def test_an_accuracy_that_no_number_of_commands_reaches_is_reported_as_beyond():
     assert "same accuracy: more than 32 in all 2 draws" in caption(table(noisy={0: (1.0, 1.0)}, plain=PLAIN | {32: (0.9, 0.9)}))
     some = caption(table(noisy={0: (0.95, 0.95)}))
     assert "more than 32 (median of 2 draws, from 28.6 to more than 32, in 1 of them)" in some

@@ -1,4 +1,4 @@
-"""Figures: drawn from a table alone, the same bytes every time, captions with the table's numbers."""
+"""Figures are drawn from a table alone, with the same bytes every time and captions with the table's numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table(tmp_path):
         rows.append(("digits_concat", "cnn", "none", 0.0, seed, "test", "accuracy", 0.7))
         rows.append(("digits_concat", "cnn", "none", 0.0, seed, "validation", "accuracy", 0.8))
         rows.append(("digits_b", "cnn", "none", 0.0, seed, "test", "accuracy", 0.95))
-        rows.append(("digits_b", "cnn", "entropy", 1.0, seed, "test", "accuracy", 0.15))  # is no ceiling
+        rows.append(("digits_b", "cnn", "entropy", 1.0, seed, "test", "accuracy", 0.15))  # not a ceiling
     write_csv(tmp_path / "table.csv", HEADER, rows)
     return tmp_path / "table.csv"
 
@@ -84,7 +84,7 @@ def test_each_model_has_a_ceiling_of_its_own(table):
     }
 
 
-def test_where_nothing_is_held_out_the_figure_says_that_training_examples_are_shown(table):
+def test_the_figure_states_that_training_examples_are_shown_if_nothing_is_held_out(table):
     rows = pd.read_csv(table)
     figure, caption = ablation.draw(rows, OPTIONS)
     assert "bottom: training examples" in caption.split("* scan_jump")[1]
@@ -101,7 +101,7 @@ def test_a_task_whose_runs_all_diverged_is_drawn_empty_and_named():
     assert not any(axes.lines or axes.collections for axes in figure.axes)
 
 
-def test_the_ablation_says_where_all_runs_diverged(table):
+def test_the_ablation_states_where_all_runs_diverged(table):
     rows = pd.read_csv(table)
     rows.loc[rows["lambda"] == 1, "value"] = np.nan
     _, caption = ablation.draw(rows, OPTIONS)
@@ -121,7 +121,7 @@ def test_the_ablation_draws_intervals_from_three_seeds_on(table):
     assert "from three seeds on, drawn only as far as 0 and 1" in caption
 
 
-def test_the_legend_lies_below_the_panels_and_has_every_line_once(table):
+def test_the_legend_is_below_the_panels_and_has_every_line_once(table):
     rows = pd.read_csv(table)
     more = rows[(rows.task == "digits_b") & (rows.regularizer == "entropy")].assign(task="digits_concat")
     figure, caption = ablation.draw(pd.concat([rows, more]), OPTIONS)
@@ -132,7 +132,7 @@ def test_the_legend_lies_below_the_panels_and_has_every_line_once(table):
     assert "  - dotted: published 0.980" in caption
 
 
-def test_captions_speak_of_swapped_words_where_words_are_swapped(table):
+def test_captions_mention_swapped_words_if_words_are_swapped(table):
     rows = pd.read_csv(table)
     images = rows[rows.task == "digits_concat"]
     images = pd.concat([images, images.assign(metric="additivity"), images.assign(regularizer="recombination")])
@@ -143,7 +143,7 @@ def test_captions_speak_of_swapped_words_where_words_are_swapped(table):
     assert "augmentation" in comparison.draw(pd.concat([rows, words]), defaults("figures.comparison"))[1]
 
 
-def test_interval_is_students():
+def test_the_interval_is_students_t_interval():
     # Mean of 1, 2, 3: standard error 1/sqrt(3), t(0.975, 2) = 4.3027.
     assert style.interval(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)
     assert style.interval(np.array([1.0])) == 0
@@ -153,7 +153,7 @@ def test_error_bars_end_at_0_and_1():
     np.testing.assert_allclose(style.inside([0.1, 0.9], [0.3, 0.3]), [[0.1, 0.3], [0.3, 0.1]])
 
 
-def test_what_a_regularizer_does_to_salience_is_stated_and_judged():
+def test_a_regularizers_effect_on_salience_is_stated_and_judged():
     gains = {"entropy": (0.1, 0.11, 0.12), "recombination": (0.3, 0.0, 0.0)}
     rows = []
     for seed in range(3):
@@ -173,13 +173,13 @@ def test_what_a_regularizer_does_to_salience_is_stated_and_judged():
     assert "before training 0.250 (left)" in caption
 
 
-def test_a_mean_is_stated_with_its_interval_or_as_one_value():
+def test_a_mean_is_stated_with_its_interval_or_as_a_single_value():
     assert style.summary(pd.Series([1.0, 2.0, 3.0, np.nan])) == "2.000 ± 2.484"
     assert style.summary(pd.Series([0.25, np.nan]), "+") == "+0.250 (1 seed)"
     assert style.summary(pd.Series([np.nan]), of="loop") == "unknown (no loop)"
 
 
-def test_models_of_one_panel_are_told_apart_by_their_lines(table):
+def test_models_in_one_panel_have_different_line_styles(table):
     rows = pd.read_csv(table)
     scan = rows[rows.task == "scan_jump"]
     figure, _ = ablation.draw(pd.concat([scan, scan.assign(model="primitive_attention")]), defaults("figures.ablation"))
@@ -208,7 +208,7 @@ def test_aggregate_refuses_a_grid_with_a_missing_run(tmp_path):
     ]
 
 
-def test_a_comparison_states_gains_and_on_request_what_holds_over_all_tasks():
+def test_a_comparison_states_gains_and_on_request_statistics_over_all_tasks():
     values = {
         ("scan_jump", "none"): (0.1, 0.2),
         ("scan_jump", "entropy"): (0.9, 0.8),
@@ -229,7 +229,7 @@ def test_a_comparison_states_gains_and_on_request_what_holds_over_all_tasks():
     assert "lstm_attention + entropy 1: 0.850, median 0.850, from 0.800 to 0.900 (2 seeds); gain +0.700 ± 1.271" in plain_caption
     summed, caption = comparison.draw(table, options | {"summarize": True})
     assert len(summed.axes) == len(figure.axes) + 1
-    # Of .1, .2, .3, .5 the middle half is .2 and .3; of .4, .4, .8, .9 it is .4 and .8.
+    # The middle half of .1, .2, .3, .5 is .2 and .3; that of .4, .4, .8, .9 is .4 and .8.
     assert "lstm_attention: 0.250 [" in caption
     # On SCAN jump every run is better; on length .4 beats .3, not .5: the mean of 1 and 1/2.
     assert "lstm_attention + entropy 1: 0.600 [" in caption
@@ -239,18 +239,18 @@ def test_a_comparison_states_gains_and_on_request_what_holds_over_all_tasks():
     plt.close(summed)
 
 
-def test_titles_and_legends_have_words_and_an_option_has_its_own(table):
+def test_titles_and_legends_have_words_which_an_option_can_replace(table):
     rows = pd.read_csv(table)
     figure, caption = ablation.draw(rows, OPTIONS)
     assert [axes.get_title() for axes in figure.axes[:2]] == ["pairs of digits", "SCAN: add jump"]
-    assert "* scan_jump, lstm_attention" in caption  # as configured, so that it can be looked for
+    assert "* scan_jump, lstm_attention" in caption  # the configured names, so that they can be searched for
     figure, _ = ablation.draw(rows, OPTIONS | {"labels": {"scan_jump": "jumping", "entropy": "few bits"}})
     assert figure.axes[1].get_title() == "jumping"
     assert "few bits" in [text.get_text() for text in figure.legends[0].get_texts()]
     assert words.of("a_new_task", {}) == "a new task"
 
 
-def test_words_are_of_names_that_are_configured():
+def test_the_names_that_have_words_are_configured():
     known = set()
     for path in ROOT.glob("config/**/*.yaml"):
         config = yaml.safe_load(path.read_text())
@@ -259,7 +259,7 @@ def test_words_are_of_names_that_are_configured():
     assert set(words.WORDS) <= known | {"none"}
 
 
-def test_a_new_regularizer_has_a_color_of_its_own():
+def test_a_new_regularizer_has_its_own_color():
     names = [f"my_term_{number}" for number in range(40)]
     found = [style.color(name) for name in names]
     assert found == [style.color(name) for name in names]
@@ -269,7 +269,7 @@ def test_a_new_regularizer_has_a_color_of_its_own():
         assert min(far) > 0.24
 
 
-def test_new_regularizers_of_one_figure_and_its_models_are_told_apart():
+def test_new_regularizers_and_models_of_a_figure_have_different_colors():
     shades = style.distinct_colors(f"my_term_{number}" for number in range(8)) | style.COLORS
     between = [np.linalg.norm(np.subtract(to_rgb(a), to_rgb(b))) for a, b in itertools.combinations(shades.values(), 2)]
     assert min(between[: 8 * 7 // 2]) > 0.1  # the new ones come first
@@ -279,7 +279,7 @@ def test_new_regularizers_of_one_figure_and_its_models_are_told_apart():
         assert len({look(index) for index in range(30)}) == 30
 
 
-def test_models_and_regularizers_have_words_of_their_own():
+def test_no_two_models_or_regularizers_have_the_same_words():
     modules = {name for kind in ("models", "regularizers") for name in available(kind)}
     found = [words.WORDS[name] for name in words.WORDS if name in modules]
     assert len(set(found)) == len(found)

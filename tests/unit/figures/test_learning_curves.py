@@ -1,4 +1,4 @@
-"""Curves: what was trained, what was not yet, and what was stuck."""
+"""Learning curves distinguish settings that are trained, still improving, or stuck."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def table():
     return pd.DataFrame(rows, columns=columns)
 
 
-def test_a_lambda_too_large_is_told_apart_from_a_budget_too_small(table):
+def test_a_lambda_that_is_too_large_is_distinguished_from_a_budget_that_is_too_small(table):
     figure, caption = learning_curves.draw(table, {})
     plt.close(figure)
     assert "lambda 0: trained (1.000)" in caption
     assert "lambda 0.1: trained (0.990)" in caption
-    # From step 600, the last within three quarters of 800, to the end: 0.385 - 0.3 and 0.105 - 0.1.
+    # From step 600, the last record within three quarters of 800, to the end: 0.385 - 0.3 and 0.105 - 0.1.
     assert "lambda 1: NOT TRAINED YET (0.385, +0.085 over the last quarter of the steps)" in caption
     assert "lambda 10: stuck (0.105, +0.005 over the last quarter of the steps)" in caption
 
 
-def test_a_diverged_setting_has_no_curve_left(table):
+def test_a_diverged_setting_has_no_curve(table):
     lost = table.assign(value=table.value.where(table["lambda"] != 10, float("nan")))
     figure, caption = learning_curves.draw(lost, {})
     plt.close(figure)

@@ -1,4 +1,4 @@
-"""Correlations and claims of the figure of a measure against accuracy, by hand."""
+"""Correlations and claims of the figure of a measure against accuracy, with hand-computed values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONS = defaults("figures.measure_against_accuracy") | {
 
 
 def table(sign: float) -> pd.DataFrame:
-    """Three seeds of three lambdas: the error falls (sign -1) or rises with accuracy; 5 when shuffled."""
+    """Three seeds of three lambdas: the error falls (sign -1) or rises with accuracy; it is 5 if shuffled."""
     rows = []
     for seed in range(3):
         for place, strength in enumerate((0.0, 0.1, 1.0)):
@@ -36,17 +36,17 @@ def table(sign: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*paired.RUN, "split", "metric", "value"])
 
 
-def test_partial_correlation_by_hand():
+def test_partial_correlation_equals_the_hand_computed_value():
     one, given = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])
-    # Spearman's rho of one and given: 1 - 6 * 2 / (4 * 15) = 0.8; of one with itself 1: (1 - 0.64) / (1 - 0.64).
+    # Spearman's rho of `one` and `given`: 1 - 6 * 2 / (4 * 15) = 0.8; of `one` with itself 1: (1 - 0.64) / (1 - 0.64).
     assert measure_against_accuracy.partial(one, one, given) == pytest.approx(1)
-    other = np.array([2.0, 1.0, 4.0, 3.0])  # rho with one 0.6, with given 0
+    other = np.array([2.0, 1.0, 4.0, 3.0])  # rho is 0.6 with `one` and 0 with `given`
     assert measure_against_accuracy.partial(one, other, given) == pytest.approx(0.6 / np.sqrt(1 - 0.64))
     assert measure_against_accuracy.partial(one, other, np.ones(4)) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(("sign", "said"), [(-1, "1 of 1: holds"), (1, "0 of 1: DOES NOT HOLD")])
-def test_the_claim_stands_where_the_interval_is_on_its_side_of_zero(sign, said):
+def test_the_claim_holds_if_the_interval_is_on_its_side_of_zero(sign, said):
     figure, caption = measure_against_accuracy.draw(table(sign), OPTIONS)
     plt.close(figure)
     assert f"(9 runs, 3 seeds): rho {sign:+.2f} ({sign:+.2f} to {sign:+.2f}), partial {sign:+.2f}; error in states" in caption

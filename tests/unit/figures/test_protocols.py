@@ -1,4 +1,4 @@
-"""Protocols of selection against choices made by hand."""
+"""Protocols of selection, compared with choices made by hand."""
 
 from __future__ import annotations
 
@@ -33,42 +33,42 @@ def chosen(found, protocol):
     return set(found[protocol].settings.values())
 
 
-def test_every_protocol_chooses_as_it_says():
+def test_every_protocol_makes_the_choice_that_it_describes():
     found = protocols.choices(protocols.runs_of(table()), ["entropy"])
     assert list(found) == list(protocols.PROTOCOLS)
-    # 0.1 and 1 tie at 1.00 in distribution: the loss decides for 1.
+    # 0.1 and 1 tie at 1.00 in distribution; the loss decides for 1.
     assert chosen(found, "in-distribution") == {("entropy", 1.0)}
     assert set(found["in-distribution"].tied) == {("entropy", 0.1), ("entropy", 1.0)}
     # Means over seeds: .60 for 0.1, .70 for 1, .545 for 10.
     assert chosen(found, "compositional") == {("entropy", 1.0)}
     assert found["compositional"].score == pytest.approx(0.7)
-    # Without seed 0 the other seed's are .40, .90, .10; without seed 1 they are .80, .50, .99.
+    # Without seed 0 the accuracies of the other seed are .40, .90, .10; without seed 1 they are .80, .50, .99.
     assert found["leave one seed out"].settings == {0: ("entropy", 1.0), 1: ("entropy", 10.0)}
-    # .97 is the least that is enough; at 10 it is .965.
+    # .97 is the smallest sufficient accuracy; at 10 it is .965.
     assert chosen(found, "within one point") == {("entropy", 1.0)}
     assert chosen(found, "oracle") == {("entropy", 0.1)}
 
 
-def test_what_is_chosen_is_compared_with_the_plain_run_of_its_seed():
+def test_a_chosen_run_is_compared_with_the_plain_run_of_the_same_seed():
     runs = protocols.runs_of(table())
     found = protocols.choices(runs, ["entropy"])
     assert protocols.reached(runs, found["leave one seed out"].settings).tolist() == [0.6, 0.4]
     assert protocols.gains(runs, found["leave one seed out"].settings).tolist() == pytest.approx([0.6, 0.3])
 
 
-def test_a_choice_over_several_regularizers_compares_no_lambdas():
+def test_a_choice_among_several_regularizers_does_not_compare_lambdas():
     found = protocols.choices(protocols.runs_of(table()), ["entropy", "dropout"])
     assert "within one point" not in found
     assert chosen(found, "oracle") == {("dropout", 0.1)}
     assert chosen(found, "compositional") == {("entropy", 1.0)}
 
 
-def test_ties_of_loss_go_to_the_smallest_lambda():
+def test_the_smallest_lambda_wins_if_losses_are_equal():
     alike = {key: (own, compositional, [0.5, 0.5], 0.3) for key, (own, compositional, _, _) in RUNS.items()}
     found = protocols.choices(protocols.runs_of(table(alike)), ["entropy"])
     assert chosen(found, "oracle") == {("none", 0.0)}
     assert chosen(found, "in-distribution") == {("entropy", 0.1)}
-    # The means are computed, and may differ in the last bit: .1 + .2 is not .3.
+    # Computed means may differ in the last bit: .1 + .2 is not .3.
     near = {
         ("none", 0.0): ([1.0, 1.0], [0.0, 0.0], [0.0, 0.0], 0.3),
         ("entropy", 0.1): ([1.0, 1.0], [0.1 + 0.2, 0.6], [0.0, 0.0], 0.3),

@@ -1,4 +1,4 @@
-"""The figure of readings: each from its own metric, and gains of the last step alone."""
+"""The figure of readings: each reading comes from its own metric, and gains are those of the last step only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def caption(gain: float) -> str:
     return text
 
 
-def test_every_reading_is_stated_and_gains_are_of_the_last_step():
+def test_every_reading_is_stated_and_gains_are_those_of_the_last_step():
     text = caption(0.2)
     assert "largest of 30 accuracies" in text
     half = 0.050  # 4.303 * 0.02 / sqrt 3; for the last step with swaps 0.021
@@ -36,5 +36,5 @@ def test_every_reading_is_stated_and_gains_are_of_the_last_step():
     assert "published, theirs: 0.586" in text
 
 
-def test_no_gain_is_said_to_be_none():
+def test_the_caption_states_that_there_is_no_gain():
     assert "gain +0.000 ± 0.000: does not move it beyond its interval" in caption(0.0)

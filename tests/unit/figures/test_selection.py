@@ -49,7 +49,7 @@ def caption(settings=SETTINGS, options=OPTIONS) -> str:
 def test_choices_gains_and_regrets_are_in_the_captions_table():
     text = caption()
     assert "pairs (trained pairs): 5 settings looked at, 15 runs; plain 0.701" in text
-    # Seeds add .000, .001, .002 to plain and twice that to entropy: gains .050, .051, .052; 4.303 * .001 / sqrt 3 = .0025.
+    # Seeds add .000, .001, .002 to plain runs and twice that to entropy: gains .050, .051, .052; 4.303 * .001 / sqrt 3 = .0025.
     assert "   entropy,in-distribution,1,,0.982,0.752 (3),+0.051 ± 0.002,0.100" in text
     assert "   entropy,compositional,10,,0.702,0.852 (3),+0.151 ± 0.002,0.000" in text
     assert '   entropy,"compositional, refitted",10,,0.702,0.882 (3),+0.161 ± 0.002,' in text
@@ -57,7 +57,7 @@ def test_choices_gains_and_regrets_are_in_the_captions_table():
     assert "   any,compositional,recombination 1,,0.901,0.931 (3),+0.230 ± 0.000,0.000" in text
     assert "   any,in-distribution,entropy 1," in text
     assert "plain, equal compute (twice): 0.711, gain +0.010 ± 0.000" in text
-    assert "twice (" not in text  # the longer runs are no task to choose on
+    assert "twice (" not in text  # the longer runs are not a task on which lambda is chosen
     assert "(oracle's interval above 0: entropy, recombination) is within 0.02 of its oracle: holds" in text
     assert "one choice over all: 0.000 below the oracle on compositional validation, 0.179 in distribution" in text
 
@@ -68,7 +68,7 @@ def test_the_caption_is_restructuredtext_with_a_table():
     assert ">compositional, refitted<" in page
 
 
-def test_a_claim_that_does_not_hold_is_said_not_to():
+def test_the_caption_states_that_a_claim_does_not_hold():
     misled = SETTINGS | {("entropy", 1.0): (0.98, 0.95, 0.75, 0.77), ("recombination", 1.0): (0.99, 0.10, 0.93, 0.95)}
     text = caption(misled)
     assert "is within 0.02 of its oracle: DOES NOT HOLD (entropy loses 0.100, recombination loses 0.230)" in text
@@ -84,7 +84,7 @@ def test_a_setting_that_was_not_refitted_has_no_such_row():
     assert "entropy,compositional,10," in text
 
 
-def test_a_table_without_such_a_member_is_refused():
+def test_a_table_without_a_compositional_validation_member_is_refused():
     rows = table()
     with pytest.raises(ValueError, match="no task has a member 'compositional': set its option validation_verb"):
         selection.draw(rows[rows.split != "compositional"], OPTIONS)

@@ -1,4 +1,4 @@
-"""What the splits and batches of every kind of task must do, with a task and a model in small (support/small.yaml)."""
+"""What splits and batches of every kind of task must do, with a small task and a small model (support/small.yaml)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def problem_of(kind: str) -> Problem:
 
 
 def outputs_of(case: Problem, batch) -> torch.Tensor:
-    """What the model computes before training, for the runs of a batch."""
+    """The outputs of the untrained model for the runs of a batch."""
     each = [initial_weights(case, seed) | buffers(case, seed) for seed in (0, 1)]
     weights = {name: torch.stack([own[name] for own in each]) for name in each[0]}
     return case.model.forward(case.model_parameters, weights, batch, silent_tap)
@@ -44,7 +44,7 @@ def test_batches_depend_on_key_and_step_alone(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_losses_and_metrics_are_of_every_example(kind):
+def test_every_example_has_a_loss_and_metrics(kind):
     case, train = problem_of(kind), loaded(kind)["train"]
     size = case.settings["batch_size"]
     rows = torch.from_numpy(train.draw(7, range(2), size).copy())
@@ -72,4 +72,4 @@ def test_evaluation_sees_every_example_once_and_not_more_than_the_limit(kind):
             for own, batch in batches:
                 losses = batch.example_losses(batch.losses(outputs_of(case, batch), case.settings["loss"]))
                 assert losses.shape[0] == 2
-                assert losses.shape[1] >= len(own)  # the last batch may be filled up
+                assert losses.shape[1] >= len(own)  # the last batch may be padded

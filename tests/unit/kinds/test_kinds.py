@@ -1,4 +1,4 @@
-"""What the kinds of task declare."""
+"""The declarations of the kinds of task."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from compositional.layers.ragged import ROWS
 from compositional.plugins import available, contract, declarations, kinds_that
 
 
-def test_every_declaration_is_one_that_the_contract_knows():
+def test_the_contract_knows_every_declaration():
     for kind in available("kinds"):
         declared = {name for name in declarations(f"kinds.{kind}") if not name.startswith("_")}
         assert declared <= set(contract("kinds").names), kind
 
 
-def test_what_a_kind_does_not_declare_has_its_default():
+def test_declarations_that_a_kind_omits_have_their_defaults():
     assert declarations("kinds.composite")["BATCH_MULTIPLE"] == 1
     assert kinds_that("REPRESENTED") == ["image", "sequence"]
 
 
-def test_batches_of_sequences_are_cut_as_their_layout_needs():
+def test_the_batch_multiple_of_sequences_is_the_layouts_number_of_rows():
     assert sequence.BATCH_MULTIPLE == ROWS

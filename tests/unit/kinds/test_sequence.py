@@ -21,12 +21,12 @@ from compositional.training.state import fresh_state
 
 def test_layout_orders_are_inverse_permutations_and_count_running_rows():
     layout = Layout([30] * 4 + [20] * 12 + [1] * 16, [5] * 32)
-    # Three chunks cost 4 * 32 + 12 * 20 + 16 and their calls; the first is padded to a multiple of 16 positions.
+    # Three chunks cost 4 * 32 + 12 * 20 + 16 positions plus their calls; the first is padded to a multiple of 16 positions.
     assert (layout.chunk_rows, layout.lengths) == ((4, 12, 16), (32, 20, 1))
     assert len(layout.positions) == 128 + 240 + 16
     assert layout.writing.sizes == (32, *[16] * 19, *[4] * 10)
     assert torch.equal(layout.to_chunks[layout.to_steps], torch.arange(32 + 19 * 16 + 10 * 4))
-    # Step order is by step, then by row: place 32 is the first row's second step. Padding stands for its row's last step.
+    # Step order is by step, then by row: index 32 is the first row's second step. Padding refers to its row's last step.
     assert layout.positions[layout.to_steps[32]].tolist() == [0, 1]
     assert layout.positions[31].tolist() == [0, 31]
     assert layout.writing.positions[layout.to_chunks[31]].tolist() == [0, 29]
@@ -34,7 +34,7 @@ def test_layout_orders_are_inverse_permutations_and_count_running_rows():
 
 def test_inputs_are_read_longest_first_by_groups_of_rows():
     reading = Layout([1] * 16, [1, 2, 3, 1] * 4).reading
-    # The four rows of three words, the four of two, and the others.
+    # The four rows with three words, the four with two, and the others.
     assert reading.sizes == (16, 8, 4)
     assert reading.positions[:9, 0].tolist() == [2, 6, 10, 14, 1, 5, 9, 13, 0]
     assert reading.places(torch.tensor([2, 1, 1, 0]), torch.tensor([2, 1, 2, 2])).tolist() == [24, 20, 20, 8]
@@ -44,7 +44,7 @@ def test_the_encoder_equals_pytorch_s_bidirectional_one_and_so_does_its_gradient
     torch.manual_seed(0)
     split = scan_splits["train"]
     batch = split.batch(torch.from_numpy(split.draw(1, range(2), 32)), split.training_layout(32))
-    assert len(batch.layout.reading.positions) < batch.inputs[0].numel()  # or nothing would be left out
+    assert len(batch.layout.reading.positions) < batch.inputs[0].numel()  # otherwise the test would leave out no padding
     parts = {"input": (5, 24), "recurrent": (6, 24), "bias": (24,)}
     weights = {f"encoder.{way}.{part}": torch.randn(2, *parts[part]) for way in ("forward", "backward") for part in parts}
     embedded = torch.randn(*batch.inputs.shape, 5, requires_grad=True)
@@ -55,7 +55,7 @@ def test_the_encoder_equals_pytorch_s_bidirectional_one_and_so_does_its_gradient
         reference = nn.LSTM(5, 6, batch_first=True, bidirectional=True)
         for way, suffix in (("forward", ""), ("backward", "_reverse")):
             for part, name in (("input", "weight_ih"), ("recurrent", "weight_hh"), ("bias", "bias_ih")):
-                # Its gates stand in the order input, forget, candidate, output.
+                # PyTorch's order of gates is input, forget, candidate, output.
                 into, keep, out, candidate = weights[f"encoder.{way}.{part}"][run].chunk(4, -1)
                 gates = torch.cat([into, keep, candidate, out], -1)
                 getattr(reference, f"{name}_l0{suffix}").data = gates.T if part != "bias" else gates
@@ -71,7 +71,7 @@ def test_the_encoder_equals_pytorch_s_bidirectional_one_and_so_does_its_gradient
         torch.testing.assert_close(gradient[run], expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_batch_holds_the_examples_it_was_asked_for(scan_splits):
+def test_a_batch_contains_the_requested_examples(scan_splits):
     split = scan_splits["train"]
     layout = split.training_layout(64)
     rows = torch.from_numpy(split.draw(7, range(3), 64))
@@ -96,7 +96,7 @@ def test_stratified_draws_fit_the_layout_and_are_uniform(scan_splits):
     assert (split.input_lengths.numpy()[rows] <= layout.inputs).all()
     counts = np.bincount(rows.ravel(), minlength=len(split))
     expected = rows.size / len(split)
-    # Each count is a sum of Bernoulli variables, so its variance is at most the mean: 6 standard deviations.
+    # Each count is a sum of Bernoulli variables, so its variance is at most the mean; 6 standard deviations are allowed.
     assert np.abs(counts - expected).max() < 6 * np.sqrt(expected)
 
 
@@ -119,7 +119,7 @@ def test_greedy_decoding_agrees_with_teacher_forced_exact_match(problem):
             assert len(decoded) == len(case.splits[split])
             share = np.mean([target == guess for _, target, guess in decoded])
             assert share == pytest.approx(measured[(split, "accuracy")], abs=1e-6)  # float32 against float64
-        # Neither all right nor all wrong, or the comparison would say little.
+        # Accuracies must be neither 0 nor 1, or the comparison would show little.
         assert 0.02 < measured[("train", "accuracy")] < 1
 
 
@@ -128,12 +128,12 @@ def test_evaluation_visits_every_example_once(scan_splits):
     assert rows.tolist() == list(range(len(scan_splits["test"])))
 
 
-def test_a_limited_evaluation_is_of_evenly_spaced_examples(scan_splits):
+def test_a_limited_evaluation_uses_evenly_spaced_examples(scan_splits):
     split = scan_splits["train"]
     ((rows, batch),) = split.evaluation_batches(1, 16, 3)
     last = len(split) - 1
     assert rows.tolist() == [0, round(last / 2), last]
-    # Of a batch's 16 rows those after the third repeat it.
+    # The batch has 16 rows; those after the third repeat it.
     assert batch.inputs.shape[1] == 16
     assert (batch.inputs[0, 2:] == split.inputs[last]).all()
 
@@ -146,5 +146,5 @@ def test_the_loss_is_a_sum_over_positions_and_a_mean_over_examples(problem):
     )
     (found,) = metrics.measure(case, {"none": torch.zeros(1, 1)})
     for name, split in case.splits.items():
-        # A uniform model: log V a position, the end symbol's included.
+        # The loss of a uniform model is log V per position, including the end symbol.
         assert found[name, "loss"] == pytest.approx(split.target_lengths.double().mean().item() * math.log(symbols), rel=1e-6)

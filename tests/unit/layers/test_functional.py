@@ -1,4 +1,4 @@
-"""The packed layers against PyTorch's own, and the claim that a run's numbers do not depend on its neighbors."""
+"""The packed layers agree with PyTorch's, and a run's numbers do not depend on its neighbors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_lstm_equals_pytorch_on_sequences_of_different_lengths():
 
 
 @pytest.mark.parametrize("features", [0, 4])
-def test_lstm_gradient(features):
+def test_lstm_gradient_equals_finite_differences(features):
     torch.manual_seed(0)
     sizes = (5, 4, 4, 2)
     shapes = [(2, 5, 3), (2, 5, 3), (2, features + 1 + 3, 12)] + ([(2, 15, features)] if features else [])
@@ -54,7 +54,7 @@ def test_lstm_gradient(features):
             torch.testing.assert_close((ahead - behind) / 2, (gradient * move).sum(), rtol=1e-6, atol=1e-14)
 
 
-def test_lstm_gradient_is_taken_once():
+def test_lstm_gradient_cannot_be_taken_twice():
     tensors = [torch.zeros(shape, requires_grad=True) for shape in [(1, 2, 3), (1, 2, 3), (1, 4, 12)]]
     total = lstm(None, *tensors, (2, 1)).sum()
     torch.autograd.grad(total, tensors, retain_graph=True)
@@ -62,7 +62,7 @@ def test_lstm_gradient_is_taken_once():
         torch.autograd.grad(total, tensors)
 
 
-def test_compiled_functions_have_caches_of_their_own_that_one_process_fills_at_a_time(monkeypatch):
+def test_compiled_functions_have_separate_caches_and_only_one_process_fills_them(monkeypatch):
     ends = []
     for width in (3, 5):
         lstm_compiled._compiled.cache_clear()
@@ -78,13 +78,13 @@ def test_compiled_functions_have_caches_of_their_own_that_one_process_fills_at_a
     assert function(3) == 6
     assert function(4) == 8
     assert function(0.5) == 1
-    ((first, how), second) = locked  # one signature each, and none for what is compiled already
+    ((first, how), second) = locked  # one signature each; what is already compiled takes no lock
     assert how == compiled.fcntl.LOCK_EX
     assert second == (first, how)
 
 
-def test_compiled_step_and_its_gradient_equal_the_library_s(monkeypatch):
-    """The library's is what runs on CUDA."""
+def test_the_compiled_step_and_its_gradient_equal_those_made_of_pytorchs_operations(monkeypatch):
+    """The latter run on CUDA."""
     torch.manual_seed(0)
     sizes = (6, 6, 5, 2)
     tensors = [torch.randn(shape, requires_grad=True) for shape in [(3, 19, 4), (3, 6, 8), (3, 6, 8), (3, 13, 32)]]
@@ -129,9 +129,9 @@ def test_reorder_and_its_gradient_are_inverse_gathers():
 
 
 @pytest.mark.parametrize("size", [(6, 14), (7, 9)])
-def test_max_pool_equals_the_library_s(size):
+def test_max_pool_equals_pytorch(size):
     torch.manual_seed(0)
-    values = torch.randint(-3, 4, (2, 3, 2, *size)).float()  # with equals in a square
+    values = torch.randint(-3, 4, (2, 3, 2, *size)).float()  # with equal values within a square
     values[1, 2, 1, 3, 4] = float("nan")
     ours, theirs = (values.clone().requires_grad_() for _ in range(2))
     pooled = max_pool(ours)

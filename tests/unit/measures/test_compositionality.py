@@ -15,18 +15,18 @@ FACTORS = np.array(list(product(*map(range, SIZES))))
 
 
 def one_hot_sum() -> np.ndarray:
-    """Every item the sum of its factors' unit vectors: perfectly compositional, all factors alike."""
+    """Every item is the sum of its factors' unit vectors: perfectly compositional, and all factors are alike."""
     return np.concatenate([np.eye(size)[FACTORS[:, index]] for index, size in enumerate(SIZES)], 1)
 
 
 def sum_of_parts(width: int = 64, seed: int = 0) -> np.ndarray:
-    """Every item the sum of random vectors of its factors: perfectly compositional."""
+    """Every item is the sum of random vectors of its factors: perfectly compositional."""
     source = np.random.default_rng(seed)
     return sum(source.normal(size=(size, width))[FACTORS[:, index]] for index, size in enumerate(SIZES))
 
 
 def entangled() -> np.ndarray:
-    """Every item a direction of its own: all are equally far apart and nothing is shared."""
+    """Every item has its own direction: all distances are equal and nothing is shared."""
     return np.eye(len(FACTORS))
 
 
@@ -48,7 +48,7 @@ def test_factor_distances_count_the_factors_that_differ():
 
 def test_topographic_similarity():
     distances = measures.factor_distances(FACTORS)
-    # Distances of one-hot sums are sqrt(2 x factors that differ): the same order exactly.
+    # Distances between one-hot sums are sqrt(2 x number of different factors), so their order is the same.
     assert measures.topographic_similarity(one_hot_sum(), distances, 5).value == pytest.approx(1)
     assert measures.topographic_similarity(-3 * one_hot_sum() + 7, distances, 5).value == pytest.approx(1)
     assert measures.topographic_similarity(entangled(), distances, 5).value == 0
@@ -79,14 +79,14 @@ def test_tree_reconstruction_error_of_two_bits():
     bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     xor = np.array([[0.0], [1.0], [1.0], [0.0]])
     found = measures.tree_reconstruction_error(xor, bits, shuffles=2000)
-    # Of the shuffles of two ones and two zeros a third is exclusive or, with error 1/4, and the rest a single bit, with error 0.
+    # A third of the shuffles of two ones and two zeros is exclusive or, with error 1/4; the rest is a single bit, with error 0.
     assert found.value == pytest.approx(3, rel=0.1)
     assert np.unique(found.shuffled.round(3) > 1).tolist() == [False, True]
 
 
 def test_parallelism_score():
     assert by_factor(measures.parallelism_score, sum_of_parts()) == pytest.approx([1, 1, 1, 1])
-    # Coding vectors of different contexts share no coordinate.
+    # Coding vectors in different contexts share no coordinate.
     assert by_factor(measures.parallelism_score, entangled()) == pytest.approx([0, 0, 0, 0], abs=1e-12)
     assert by_factor(measures.parallelism_score, constant()) == [0, 0, 0, 0]
     assert by_factor(measures.parallelism_score, random()) == pytest.approx([0, 0, 0, 0], abs=0.05)
@@ -98,7 +98,7 @@ def test_parallelism_score_of_hand_computed_vectors():
     # First factor: r(0, .) - r(1, .) = (-1, 0) and (-1, -1): cosine 1 / sqrt(2). Second: (0, 0) and (0, -1): undefined, so 0.
     assert measures.parallelism_score(rows, factors, 0, 2).value == pytest.approx(1 / np.sqrt(2))
     assert measures.parallelism_score(rows, factors, 1, 2).value == 0
-    # Items of one combination are averaged.
+    # Items with the same combination are averaged.
     twice = np.concatenate([rows + 0.5, rows - 0.5])
     assert measures.parallelism_score(twice, np.concatenate([factors, factors]), 0, 2).value == pytest.approx(1 / np.sqrt(2))
 
@@ -116,8 +116,8 @@ def test_ccgp():
     assert shuffled == pytest.approx(chance[:2], abs=0.08)
 
 
-def test_ccgp_tells_decodable_from_generalizing():
-    # Left or right is decodable in every manner, with the sign exchanged in one of the three: not across conditions.
+def test_ccgp_distinguishes_decodable_from_generalizing_representations():
+    # Left or right is decodable in every manner, but with opposite sign in one of the three, so not across conditions.
     direction, manner = 2 * FACTORS[:, 1] - 1, FACTORS[:, 2]
     flipped = np.where(manner == 2, -direction, direction)
     rows = np.stack([flipped, np.zeros(len(FACTORS))], 1)
@@ -127,14 +127,14 @@ def test_ccgp_tells_decodable_from_generalizing():
     assert measures.ccgp(rows, FACTORS, 1, 2).value < 2 / 3
 
 
-def test_ccgp_of_unequal_classes_by_hand():
-    # Three items of class 0 at -1 and one of class 1 at 3, alike in both conditions. At unit variance these are -1/sqrt(3) and
-    # sqrt(3), the targets' mean -1/2, so the slope is 2 sqrt(3) / (4 + 1) and the rare item gets 6/5 - 1/2 > 0.
+def test_ccgp_of_unequal_classes_equals_the_hand_computed_value():
+    # Three items of class 0 at -1 and one of class 1 at 3 in both conditions. At unit variance these are -1/sqrt(3) and sqrt(3),
+    # and the mean of the targets is -1/2, so the slope is 2 sqrt(3) / (4 + 1) and the rare item gets 6/5 - 1/2 > 0.
     rows = np.array([[-1.0], [-1.0], [-1.0], [3.0]] * 2)
     factors = np.array([[0, 0], [0, 0], [0, 0], [1, 0], [0, 1], [0, 1], [0, 1], [1, 1]])
     assert measures.ccgp(rows, factors, 0, 2).value == 1
     assert measures.ccgp(rows / 100, factors, 0, 2).value == 1  # the penalty is one at unit variance
-    # Hardly apart, every item gets the larger class, and three of four are right.
+    # If the classes are hardly separated, every item gets the larger class, and three of four are right.
     near = np.array([[-1.0], [1.0], [0.5], [0.3]] * 2)
     assert measures.ccgp(near, factors, 0, 2).value == 0.75
 
@@ -144,7 +144,7 @@ def test_linear_cka():
     rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(16, 16)))[0]
     assert measures.linear_cka(rows, 5 * rows @ rotation + 3, 2).value == pytest.approx(1)
     assert measures.linear_cka(rows, np.ones((len(rows), 3)), 2).value == 0
-    # Unbiased: the biased estimate of two random representations as wide as items are many is far above 0.
+    # The biased estimate for two random representations whose width equals the number of items would be far above 0.
     wide = [random(512, seed) for seed in (3, 4)]
     assert measures.linear_cka(*wide, 2).value == pytest.approx(0, abs=0.05)
     found = measures.linear_cka(rows, rows, 100)
@@ -152,7 +152,7 @@ def test_linear_cka():
 
 
 def test_linear_cka_is_the_unbiased_estimator_of_its_definition():
-    # Song et al. 2012: the mean over distinct (i, j, q, r) of K_ij L_ij + K_ij L_qr - 2 K_ij L_iq.
+    # Song et al. 2012: the mean of K_ij L_ij + K_ij L_qr - 2 K_ij L_iq over distinct (i, j, q, r).
     source = np.random.default_rng(5)
     first, second = source.normal(size=(6, 2)), source.normal(size=(6, 3))
 
@@ -177,13 +177,13 @@ def test_relative_distance():
     line = np.array([[0.0], [1.0], [3.0], [4.0]])
     assert measures.relative_distance(between(line), 0, [0, 1, 2]).value == pytest.approx(2 / (14 / 6))
     assert measures.relative_distance(between(5 * line - 1), 0, [2, 0, 1]).value == pytest.approx(2 / (14 / 6))
-    # Words of one kind coincide; the others lie elsewhere.
+    # Words of the same kind coincide; the others are elsewhere.
     kinds = np.repeat(np.eye(3), 4, 0)
     found = measures.relative_distance(between(kinds), 5, [4, 5, 6, 7])
     assert found.value == 0
     assert found.shuffled.mean() > 0.5
     assert measures.relative_distance(np.zeros((4, 4)), 0, [0, 1]).value == 0
-    # Drawn are two of the others, at 1, 3 and 4, and never the item itself: means 2, 2.5 and 3.5.
+    # Two of the others, at 1, 3 and 4, are drawn, never the item itself: means 2, 2.5 and 3.5.
     drawn = measures.relative_distance(between(line), 0, [0, 1, 2]).shuffled * 14 / 6
     assert np.unique(drawn.round(9)).tolist() == [2, 2.5, 3.5]
 
@@ -195,9 +195,9 @@ def test_means_are_by_combination_and_sorted():
     assert rows.tolist() == [[5], [3]]
 
 
-def test_rows_name_the_value_and_its_null():
+def test_rows_contain_the_value_and_its_null_distribution():
     rows = measures.Measure(0.5, np.arange(41.0)).rows("ccgp")
-    # Of 0, 1, ..., 40 a share of 0.025 lies below 1, one of 0.975 below 39.
+    # A share of 0.025 of 0, 1, ..., 40 is below 1, and a share of 0.975 is below 39.
     assert rows == pytest.approx({"ccgp": 0.5, "ccgp (shuffled)": 20, "ccgp (2.5 %)": 1, "ccgp (97.5 %)": 39})
 
 

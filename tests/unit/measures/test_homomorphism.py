@@ -1,4 +1,4 @@
-"""Errors of operators, against cases with known answers."""
+"""Errors of operators in cases with known answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PARTS, OPERATOR = SOURCE.normal(size=(60, 4)), SOURCE.normal(size=(4, 3))
 SEEN = np.arange(60) < 40
 
 
-def test_relative_error_by_hand():
+def test_relative_error_equals_hand_computed_values():
     wholes = np.array([[0.0, 1.0], [2.0, 1.0]])
     assert homomorphism.relative_error(wholes, np.array([[1.0, 1.0], [1.0, 1.0]])) == 1  # the mean
     assert homomorphism.relative_error(wholes, wholes) == 0
@@ -21,7 +21,7 @@ def test_relative_error_by_hand():
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
-def test_a_linear_rule_has_no_error_on_what_it_was_not_fitted_on(scale):
+def test_a_linear_rule_has_no_error_on_held_out_phrases(scale):
     wholes = scale * (PARTS @ OPERATOR + 5)
     found = homomorphism.held_out_error(scale * PARTS, wholes, SEEN)
     assert found.value < 1e-8
@@ -29,14 +29,14 @@ def test_a_linear_rule_has_no_error_on_what_it_was_not_fitted_on(scale):
     assert homomorphism.seen_error(scale * PARTS, wholes) < 1e-8
 
 
-def test_wholes_that_have_nothing_to_do_with_their_parts_have_an_error_of_about_one():
+def test_wholes_that_are_independent_of_their_parts_have_an_error_of_about_one():
     wholes = SOURCE.normal(size=(60, 3))
     found = homomorphism.held_out_error(PARTS, wholes, SEEN)
     assert found.value == pytest.approx(1, abs=0.2)
     assert homomorphism.seen_error(PARTS, wholes) == pytest.approx(1, abs=0.2)
 
 
-def test_a_rule_that_breaks_on_what_is_held_out_has_an_error_there_alone():
+def test_a_rule_that_fails_on_held_out_phrases_has_an_error_only_there():
     wholes = PARTS @ OPERATOR
     wholes[~SEEN] *= -1
     assert homomorphism.seen_error(PARTS[SEEN], wholes[SEEN]) < 1e-8

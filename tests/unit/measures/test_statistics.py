@@ -1,4 +1,4 @@
-"""Statistics of few runs against values computed by hand and against scipy's own."""
+"""Statistics of few runs, compared with hand-computed values and with scipy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from scipy import stats
 from compositional.measures import statistics
 
 
-def test_interquartile_mean_cuts_a_quarter_off_either_end_of_all_runs():
-    # Of 1 ... 8 the middle half is 3 ... 6; tasks do not matter.
+def test_interquartile_mean_drops_a_quarter_of_all_runs_at_each_end():
+    # The middle half of 1 ... 8 is 3 ... 6; tasks do not matter.
     assert statistics.interquartile_mean(np.array([8.0, 1, 2, 3]), np.array([4.0, 5, 6, 7])) == 4.5
-    # Five runs: one is cut off at either end (5 / 4, rounded down).
+    # Of five runs, one is dropped at each end (5 / 4, rounded down).
     assert statistics.interquartile_mean(np.array([0.0, 1, 2, 3, 100])) == 2
 
 
@@ -25,14 +25,14 @@ def test_probability_of_improvement_is_a_mean_of_mann_whitney_shares():
 
 
 def test_the_bootstrap_draws_runs_within_their_tasks():
-    # Task means differ by 10, runs within one by 2: were runs drawn over tasks, the interval would be many times as wide.
+    # Task means differ by 10, runs within a task by 2: if runs were drawn across tasks, the interval would be many times as wide.
     scores = [np.array([0.0, 2.0]), np.array([10.0, 12.0])]
 
     def mean(*parts, axis=-1):
         return np.concatenate(parts, axis).mean(axis)
 
     value, low, high = statistics.bootstrapped(mean, scores)
-    # Each task's mean is 0, 1 or 2 (10, 11, 12) with chances 1/4, 1/2, 1/4: the mean of both is 5 or 7 with 1/16 each.
+    # Each task's mean is 0, 1 or 2 (10, 11, 12) with probabilities 1/4, 1/2, 1/4: the mean of both is 5 or 7 with 1/16 each.
     assert (value, low, high) == (6.0, 5.0, 7.0)
     assert statistics.bootstrapped(mean, scores) == (value, low, high)
 
