@@ -1,4 +1,4 @@
-"""The house keeps its shape: floors as drawn, no import that runs back up, short files, no flat module beside the rooms."""
+"""The architecture: floors as drawn, no import of a higher floor, short files, no module outside the rooms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_picture_is_drawn_from_today_s_imports():
         assert f">{name}</text>" in drawn
 
 
-def test_no_import_runs_back_up():
+def test_no_room_imports_from_a_higher_floor():
     back = [
         f"{one} imports {other}"
         for group in ARCHITECTURE["cycles"]()
@@ -33,8 +33,8 @@ def test_no_import_runs_back_up():
     assert not back, "rooms import each other:\n" + "\n".join(back)
 
 
-def test_an_import_that_runs_back_up_is_found(tmp_path, monkeypatch):
-    """Also one within a function, and one by a package's name."""
+def test_an_import_from_a_higher_floor_is_found(tmp_path, monkeypatch):
+    """This includes imports within functions and by a package's name."""
     for name, source in {
         "__init__": "",
         "low/__init__": "",
@@ -50,7 +50,7 @@ def test_an_import_that_runs_back_up_is_found(tmp_path, monkeypatch):
     assert ARCHITECTURE["cycles"]() == [["high", "low"]]
 
 
-def test_no_flat_module_stands_beside_the_rooms():
+def test_no_unexpected_module_is_outside_the_rooms():
     assert {path.stem for path in ARCHITECTURE["LIBRARY"].glob("*.py")} == FLAT
 
 
@@ -67,7 +67,7 @@ def scripts() -> dict[str, str]:
 def test_a_rule_its_script_and_its_stage_have_one_name(name):
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
     assert f'"$COMPOSITIONAL_SCRIPTS/{name}.py" ' in rules
-    if name not in ("archive", "manifest"):  # rules/archive.smk: both write what the room `archive` makes of a build
+    if name not in ("archive", "manifest"):  # both are in rules/archive.smk, because the room `archive` makes their content
         assert (ROOT / "rules" / f"{name}.smk").exists() or name == "report"
         assert re.search(rf"from compositional\.stages(\.{name} import| import {name}\b)", scripts()[name])
 
@@ -78,7 +78,7 @@ def named() -> list[tuple[str, str]]:
     return re.findall(r"`([\w.]+)` in\s+`([\w/]+\.py)`", page)
 
 
-def test_a_newcomer_s_questions_are_answered():
+def test_the_page_answers_a_newcomers_questions():
     page = (ROOT / "docs" / "architecture.md").read_text()
     for question in (
         "batches of sentences made",
@@ -92,13 +92,13 @@ def test_a_newcomer_s_questions_are_answered():
 
 
 @pytest.mark.parametrize(("function", "file"), named())
-def test_what_the_page_names_is_there(function, file):
+def test_functions_and_files_that_the_page_names_exist(function, file):
     source = (ARCHITECTURE["LIBRARY"] / file).read_text()
     assert re.search(rf"^ *(def|class) {function.split('.')[-1]}\b", source, re.MULTILINE), f"no {function} in {file}"
 
 
-def test_modules_that_texts_name_are_there():
-    """In docstrings, comments, rules and pages, such as "compositional.tasks.addition" or a function of it."""
+def test_modules_that_texts_name_exist():
+    """Docstrings, comments, rules and pages name modules like "compositional.tasks.addition", or their functions."""
     known = {*ARCHITECTURE["modules"](), *compositional.OFFERED}
     folders = {name.rpartition(".")[0] for name in known}
     gone = []
@@ -111,18 +111,18 @@ def test_modules_that_texts_name_are_there():
 
 
 def defines(package: str, name: str) -> bool:
-    """Whether a folder's `__init__` has a name of its own."""
+    """Whether a folder's `__init__` defines a name."""
     return bool(re.search(rf"^(?:def|class) {name}\b|^{name}\b", ARCHITECTURE["modules"]()[package].read_text(), re.MULTILINE))
 
 
-# Names that modules had before there were rooms, and that say something else than what the modules hold.
+# Names of modules from before there were rooms, which do not fit the content of today's modules.
 GONE = {
     *("calibration", "probes", "packed", "terms", "samples", "measurements", "labels", "pairs", "collectors", "crate", "curves"),
     *("mistakes", "symbolic", "sentences", "sequences", "images", "combinations", "tensors", "points", "puzzles"),
 }
 
 
-def test_no_module_goes_by_an_old_name():
+def test_no_module_has_an_old_name():
     assert not GONE & {path.stem for path in ARCHITECTURE["LIBRARY"].rglob("*.py")}
     for pattern in ("src/**/*.py", "tests/**/*.py", "benchmarks/*.py", "rules/*.smk"):
         for path in ROOT.glob(pattern):

@@ -1,4 +1,4 @@
-"""The two sides of benchmarks/packed_training.py train: a comparison with something that does not run is none."""
+"""Both sides of benchmarks/packed_training.py train: a comparison with something that does not run would be meaningless."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ import plain
 
 @pytest.mark.parametrize("problem", ["scan", "mnist", "cogs"])
 def test_both_ways_take_a_step(problem):
-    batch_size = 16 if problem == "cogs" else None  # one of its own takes a minute
+    batch_size = 16 if problem == "cogs" else None  # the default batch size would take a minute
     trainer = plain.Trainer(problem, packed_training.splits_of(problem, "cpu"), "cpu", batch_size)
     before = [weight.detach().clone() for weight in trainer.model.parameters()]
     trainer.step()
     moved = [
         (weight.detach() - start).abs().max().item() for weight, start in zip(trainer.model.parameters(), before, strict=True)
     ]
-    # Adam's first step is its rate; nothing enters the decoder of SCAN, whose input weights stay.
+    # Adam's first step equals the learning rate; the decoder for SCAN has no inputs, so its input weights do not change.
     assert max(moved) == pytest.approx({"scan": 0.01, "mnist": 0.001, "cogs": 0.0001}[problem], rel=0.01)
     pack = packed_training.pack_of(problem, 2, "cpu", batch_size)
     pack.advance(1)
     assert {state.diverged_at for state in pack.states} == {None}
 
 
-def test_the_two_stream_model_is_the_same_in_standard_modules():
+def test_the_two_stream_model_made_of_standard_modules_computes_the_same():
     pack = packed_training.pack_of("scan", 2, "cpu")
     data, case = pack.train, pack.problem
     layout = data.training_layout(8)
@@ -43,7 +43,7 @@ def test_the_two_stream_model_is_the_same_in_standard_modules():
     theirs = plain.PrimitiveAttention(len(data.source), len(data.target)).eval()
 
     def gates(values):
-        """Ours are input, forget, output and candidate; PyTorch's last two are the other way round."""
+        """Our order is input, forget, output, candidate; PyTorch's last two are exchanged."""
         into, keep, out, candidate = values.transpose(0, -1).chunk(4)
         return torch.cat([into, keep, candidate, out])
 
@@ -70,8 +70,8 @@ def test_the_two_stream_model_is_the_same_in_standard_modules():
         torch.testing.assert_close(ours[run][known], logits[place, step], atol=1e-5, rtol=1e-4)
 
 
-def test_what_cannot_be_measured_is_left_out_of_table_and_plot(tmp_path, monkeypatch, capsys):
-    """Also where it works in the first round alone, and where a whole problem has nothing to be compared with."""
+def test_measurements_that_fail_are_left_out_of_table_and_plot(tmp_path, monkeypatch, capsys):
+    """This includes failures after the first round, and problems that have nothing to be compared with."""
     calls = []
 
     def measure(options, problem, way, runs, processes, threads):
@@ -93,7 +93,7 @@ def test_what_cannot_be_measured_is_left_out_of_table_and_plot(tmp_path, monkeyp
     assert "cogs: left out" in capsys.readouterr().err
 
 
-def test_what_takes_too_long_or_fails_is_said_and_ended(monkeypatch, capsys):
+def test_measurements_that_take_too_long_or_fail_are_ended_and_reported(monkeypatch, capsys):
     monkeypatch.setattr(packed_training, "BEGAN", packed_training.time.perf_counter() - 60)
     options = packed_training.argparse.Namespace(steps=1, device="cpu", batch_size=2, minutes=1)
     assert packed_training.measure(options, "scan", "plain", 1, 2, 1) is None

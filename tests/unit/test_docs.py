@@ -1,4 +1,4 @@
-"""Pages for people: their links lead somewhere, and the README stays short."""
+"""Documentation pages: links have targets, and the README stays short."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_README = 100  # lines
 
 
 def anchors(page: Path) -> set[str]:
-    """What may follow # in a link to a page: its headings, as GitHub and MkDocs name them."""
+    """The anchors of a page, which may follow # in a link: those that GitHub and MkDocs make from its headings."""
     headings = re.findall(
         r"^#+ +(.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE
     )
@@ -36,7 +36,7 @@ def test_links_are_found():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_links_lead_somewhere(name):
+def test_targets_of_links_exist(name):
     page = ROOT / name
     broken = []
     for target in links(page.read_text()):
@@ -75,7 +75,7 @@ def test_every_page_is_reached_from_the_readme():
     assert set(PAGES) <= reached
 
 
-def test_commands_name_what_the_makefile_has():
+def test_documented_make_targets_exist():
     commands = {command for page in PAGES for command in re.findall(r"(?:^    |`)make ([a-z-]+)", page.read_text(), re.MULTILINE)}
     for command in commands:
         done = subprocess.run(["make", "-n", command, "ARCHIVE=a"], cwd=ROOT, capture_output=True, text=True)
@@ -84,7 +84,7 @@ def test_commands_name_what_the_makefile_has():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, built as `make docs` builds it; a link that leads nowhere ends the build (mkdocs.yml, `strict`)."""
+    """The site, built like `make docs` builds it; a link without a target stops the build (mkdocs.yml, `strict`)."""
     folder = tmp_path_factory.mktemp("site")
     command = ["mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
@@ -104,7 +104,7 @@ def test_the_site_has_every_page_and_every_room(site):
     assert "Half width of the 95 % confidence interval" in (site / "library" / "figures.html").read_text()
 
 
-def test_the_site_opens_offline_without_a_request_or_a_message(site):
+def test_the_site_opens_offline_without_requests_or_console_messages(site):
     try:
         with browser() as running:
             page = running.new_context(offline=True).new_page()
@@ -112,7 +112,7 @@ def test_the_site_opens_offline_without_a_request_or_a_message(site):
             page.on("request", lambda request: requests.append(request.url))
             page.on("console", lambda message: messages.append(message.text))
             page.on("pageerror", lambda error: messages.append(str(error)))
-            # 404.html is for servers alone.
+            # Only servers use 404.html.
             for path in [*site.glob("[!4]*.html"), site / "library" / "index.html", site / "library" / "figures.html"]:
                 page.goto(path.as_uri())
                 assert page.title(), path

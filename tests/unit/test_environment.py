@@ -1,4 +1,4 @@
-"""One source of versions: the conda file has the lock's pins, and each lock has what its list asks for."""
+"""Versions have a single source: the conda file has the lock's pins, and each lock contains what its list requires."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTS = ("requirements", "optional", "development")
 
 
 def locked(name: str) -> list[tuple[str, str, list[str]]]:
-    """Package, version and hashes of each entry of a lock. Where systems or versions of Python need others, there are several."""
+    """Package, version and hashes of each entry of a lock. Systems or versions of Python may need several entries."""
     found = []
     for entry in re.split(r"\n(?! )", (ENVS / f"{name}.lock").read_text().strip()):
         head, *hashes = (line.strip().rstrip("\\").strip() for line in entry.splitlines())
@@ -37,14 +37,14 @@ def locked(name: str) -> list[tuple[str, str, list[str]]]:
 
 
 def test_pins_without_hashes_and_the_conda_file_follow_from_the_locks():
-    """As `make lock` writes them, in one go."""
+    """`make lock` writes all of them."""
     writing = runpy.run_path(str(ENVS / "lock.py"))
     assert {name: (ENVS / f"{name}.txt").read_text() for name in LISTS} == {name: writing["pins"](name) for name in LISTS}
     assert (ENVS / "environment.yaml").read_text() == writing["environment"]()
 
 
 @pytest.mark.parametrize("name", ["requirements", "development"])
-def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed(name):
+def test_the_lock_contains_the_required_packages_and_equals_the_installed_ones(name):
     asked, locked = pins(f"{name}.in"), pins(f"{name}.txt")
     assert asked.items() <= locked.items()
     installed = {package: metadata.version(package).split("+")[0] for package in asked}
@@ -53,7 +53,7 @@ def test_the_lock_holds_what_was_asked_for_and_is_what_is_installed(name):
 
 @pytest.mark.parametrize("name", LISTS)
 def test_a_lock_with_hashes_has_the_same_pins(name):
-    """And beside them what other systems and PyTorch's own builds for CUDA need."""
+    """It also has what other systems and PyTorch's builds for CUDA need."""
     own, asked = locked(name), pins(f"{name}.txt")
     assert asked.items() <= {(package, version) for package, version, hashes in own}
     other = {"httpx2-jsfetch", "pyreadline3", "setuptools", *asked}
@@ -70,7 +70,7 @@ def test_recipes_of_containers_install_the_lock_with_hashes():
         assert "python:3.11-slim" in text
 
 
-def test_continuous_integration_calls_what_is_there():
+def test_commands_of_continuous_integration_exist():
     workflows = {path.stem: yaml.safe_load(path.read_text())["jobs"] for path in (ENVS.parent / ".github/workflows").iterdir()}
     assert workflows["tests"].keys() >= {"lint", "build", "test", "ends"}
     jobs = [job for of_one in workflows.values() for job in of_one.values()]
@@ -87,7 +87,7 @@ def test_tools_for_development_are_not_in_the_user_s_environment():
     assert "playwright" in pins("development.txt")  # the browser of the report's tests
 
 
-def test_what_single_models_need_goes_with_the_environment():
+def test_packages_of_single_models_are_compatible_with_the_environment():
     asked, locked = pins("optional.in"), pins("optional.txt")
     assert asked.items() <= locked.items()
     assert not locked.keys() & pins("requirements.txt").keys()

@@ -1,4 +1,4 @@
-"""Files and folders are whole or absent, and nothing of what they replace stays."""
+"""Files and folders are complete or absent, and nothing remains of what they replace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_a_folder_that_is_replaced_keeps_nothing_of_what_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("replacing", [files.replacing, files.replacing_folder])
-def test_what_fails_leaves_what_was_there(tmp_path, replacing):
+def test_a_failed_replacement_keeps_the_old_content(tmp_path, replacing):
     path = tmp_path / "result"
 
     def write(text: str) -> None:

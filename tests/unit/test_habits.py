@@ -1,4 +1,4 @@
-"""The hooks that look at each commit find what they are there for, without network."""
+"""The hooks that check each commit find the faults that they are meant to find, without network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRONG = {
 }
 
 
-def test_hooks_are_the_environment_s_own_programs():
+def test_hooks_use_the_programs_of_the_environment():
     assert [repository["repo"] for repository in HOOKS] == ["local"]
     assert {hook["language"] for hook in HOOKS[0]["hooks"]} == {"system"}
     assert {hook["id"] for hook in HOOKS[0]["hooks"]} == WRONG.keys()
@@ -35,7 +35,7 @@ def repository(tmp_path):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     (folder / "docs").mkdir()
-    # Stands for the real one, which draws the whole library.
+    # Replaces the real script, which draws the complete library.
     script = 'from pathlib import Path\n\nwith Path("docs/drawn.svg").open("a") as drawing:\n    drawing.write("a box")\n'
     (folder / "docs" / "architecture.py").write_text(script)
     (folder / "docs" / "drawn.svg").write_text("")

@@ -1,4 +1,4 @@
-"""Whoever edits code that tests/mutations.py changes finds out at once."""
+"""tests/mutations.py names text and tests that exist, so an edit of that code is noticed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.project import ROOT
 
 
 @pytest.mark.parametrize("name", mutations.MUTATIONS)
-def test_the_text_that_is_changed_is_there_once_and_so_are_the_tests(name):
+def test_the_text_to_change_occurs_once_and_the_named_tests_exist(name):
     file, text, instead, test = mutations.MUTATIONS[name]
     assert (ROOT / mutations.LIBRARY / file).read_text(encoding="utf-8").count(text) == 1
     assert text != instead

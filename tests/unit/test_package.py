@@ -1,4 +1,4 @@
-"""The map of the package, in its docstring, is whole."""
+"""The map of the package, in its docstring, is complete."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import compositional
 
 
 def test_every_module_is_on_the_map():
-    """In the docstring of the package."""
+    """The map is the docstring of the package."""
     words = set(re.findall(r"\w+", compositional.__doc__))
     assert {path.stem for path in (ROOT / "src/compositional").iterdir() if path.name[0] not in "._"} <= words
 
 
-def test_one_version_everywhere():
-    """The changelog says it first."""
+def test_the_version_is_the_same_everywhere():
+    """It must equal the first version in the changelog."""
     named = {
         "CHANGELOG.md": r"^## (\S+)",
         "pyproject.toml": r'^version = "(.*)"',

@@ -1,4 +1,4 @@
-"""What modules declare is read without importing them, and what breaks its folder's contract is refused."""
+"""Declarations of modules are read without importing them, and modules that break their folder's contract are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_module_keeps_its_contract(folder):
         assert plugins.declarations(f"{folder}.{name}").keys() >= plugins.contract(folder).defaults.keys()
 
 
-def test_a_description_holds_what_the_module_defines_and_defaults():
+def test_a_description_contains_the_modules_definitions_and_defaults():
     from compositional.models import batchnorm_cnn, resnet18
 
     model = plugins.load(Model, "models.batchnorm_cnn")
@@ -43,7 +43,7 @@ def test_a_literal_that_a_module_does_not_declare_has_the_contracts_default(pack
 @pytest.mark.parametrize(
     ("folder", "name"), [(folder, name) for folder in FOLDERS for name in sorted(plugins.contract(folder).required)]
 )
-def test_what_a_module_must_define_and_does_not_is_named(package, tmp_path, folder, name):
+def test_missing_required_definitions_are_named(package, tmp_path, folder, name):
     package(f"{folder}.toy", "", without=name)
     see = re.escape(str(tmp_path / folder / "__init__.py"))
     with pytest.raises(ValueError, match=rf"{folder}/toy.py (defines|declares) no {name}: .*; see {see}"):
@@ -63,7 +63,7 @@ def test_what_a_module_must_define_and_does_not_is_named(package, tmp_path, fold
         ("datasets.toy", "class from_hubb: ...", "from_hub"),
     ],
 )
-def test_what_looks_like_a_misspelling_of_the_contract_is_refused(package, module, line, near):
+def test_probable_misspellings_of_the_contract_are_refused(package, module, line, near):
     package(module, f"\n\n{line}\n")
     own = re.search(r"(?!def|class)\b\w+", line)[0]
     with pytest.raises(ValueError, match=rf"toy.py, line \d+: '{own}' is nothing that .*; did you mean '{near}'\? .* with _;"):
@@ -76,26 +76,26 @@ def test_a_misspelled_function_that_is_required_is_named_with_its_nearest_match(
         plugins.declarations("regularizers.toy")
 
 
-def test_a_required_function_is_looked_for_among_names_that_are_less_like_it(package):
+def test_less_similar_names_are_also_suggested_for_a_missing_required_function(package):
     package("figures.toy", "def darw(table, options): ...\n", without="draw")
     with pytest.raises(ValueError, match=r"toy.py defines no draw \(is it 'darw', line 3\?\)"):
         plugins.declarations("figures.toy")
 
 
-def test_helpers_of_other_names_are_a_modules_own(package):
-    """Also one that is like a name of the contract that the module has, too, and one that is imported."""
+def test_helpers_with_other_names_are_allowed(package):
+    """This includes a helper whose name resembles a name of the contract that the module also has, and an imported helper."""
     helpers = "from statistics import fmean as observed\n_buffer = 1\nSIZES = ()\nWIDTHS = ()\nWIDTH = {}\n"
     package("models.toy", f"{helpers}def initialize_encoder(): ...\ndef forwards(): ...\ndef _measur(): ...\nmeasures_of = 1\n")
     assert plugins.declarations("models.toy")["SIZES"] == ()
 
 
-def test_an_optional_literal_must_be_one(package):
+def test_an_optional_literal_must_be_a_literal(package):
     package("regularizers.toy", "PAIRED = bool(1)\n")
     with pytest.raises(ValueError, match=r"toy.py, line \d+: PAIRED is computed, and must be a literal"):
         plugins.declarations("regularizers.toy")
 
 
-def test_declarations_are_taken_over_and_joined(package, tmp_path):
+def test_declarations_can_be_copied_and_joined_from_other_modules(package, tmp_path):
     package("models.base", 'KIND = "image"\nPARAMETERS = {"width": {"default": 1}}\n')
     taken = f"from {tmp_path.name}.models import base as other\nKIND = other.KIND\nREPRESENTATIONS = other.REPRESENTATIONS\n"
     package("models.extended", taken + "PARAMETERS = other.PARAMETERS\n")
@@ -109,15 +109,15 @@ def test_declarations_are_taken_over_and_joined(package, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["regularizers.Toy", "tasks.of-two", "regularizers.none"])
-def test_modules_of_which_no_result_can_have_the_name_are_refused(package, name):
+def test_modules_with_names_that_no_result_can_have_are_refused(package, name):
     package(name, "")
     with pytest.raises(ValueError, match=rf"{name.split('.')[1]}.py: rename this module: a letter, then letters, digits and _"):
         plugins.available(name.split(".")[0])
 
 
 @pytest.mark.parametrize("listed", ["REPRESENTATIONS", "APPLIES_TO"])
-def test_a_text_where_names_are_listed_is_refused(package, listed):
-    """Not taken for one name: the module itself would look into it letter by letter."""
+def test_a_string_instead_of_a_list_of_names_is_refused(package, listed):
+    """It is not taken as a single name, because the module itself would iterate over its letters."""
     package("regularizers.toy", f'{listed} = ("image")\n')
     with pytest.raises(ValueError, match=rf"toy.py: {listed} = 'image' is text; .* \('image',\) with its comma"):
         plugins.declarations("regularizers.toy")
@@ -127,7 +127,7 @@ def test_a_text_where_names_are_listed_is_refused(package, listed):
     ("source", "message"),
     [(b"WIDTH = 1\nKIND = \n", "models/cnn.py, line 2: invalid syntax"), (b'KIND = "\xe9"\n', "models/cnn.py, line 1: .*utf-8")],
 )
-def test_a_module_that_is_no_python_is_named(package, tmp_path, source, message):
+def test_a_module_with_a_syntax_error_is_named(package, tmp_path, source, message):
     package("models.cnn", "")
     (tmp_path / "models/cnn.py").write_bytes(source)
     with pytest.raises(ValueError, match=message):

@@ -7,7 +7,7 @@ import pytest
 from compositional.runs import Run, expand, format_lambda
 
 
-def test_run_paths_round_trip_and_nothing_escapes_the_results():
+def test_run_paths_round_trip_and_never_leave_the_results_folder():
     run = Run("scan_jump", "lstm_attention", "entropy", 1e-05, 3)
     assert run.path == "scan_jump/lstm_attention/entropy/lambda=1e-05/seed=3"
     assert Run.parse(run.path) == run

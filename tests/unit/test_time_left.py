@@ -1,4 +1,4 @@
-"""The judge of the time left reads what a build shows."""
+"""The check of the estimated time left reads the output of a build."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import time_left
 
 
-def test_what_was_said_is_compared_with_what_came():
+def test_estimated_times_are_compared_with_actual_times():
     lines = [
         (1.0, "[10:00:00] Training 8 runs of a\n"),
         (30.0, f"0 % done (0 of 9 jobs), about {words(600)} left\n"),

@@ -1,4 +1,4 @@
-"""Types hold all over the library, and every kind of task offers the splits that the contract asks for."""
+"""Types are correct in the complete library, and every kind of task has the splits that the contract requires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def checked(*arguments: str) -> str:
-    """What mypy has to say; empty if nothing."""
+    """The output of mypy; empty if it finds no error."""
     said, failed, code = api.run(
         ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"), *arguments]
     )
@@ -32,21 +32,21 @@ def splits(folder: Path) -> Mapping[str, Split]:
 """
 
 
-def test_types_hold_and_kinds_keep_their_contract(monkeypatch, tmp_path):
-    """One run for all: most of its time goes to reading the libraries."""
+def test_types_are_correct_and_kinds_fulfil_their_contract(monkeypatch, tmp_path):
+    """One run of mypy checks both, because reading the libraries takes most of its time."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("MYPYPATH", str(ROOT / "src"))
     for kind in available("kinds"):
         (tmp_path / f"{kind}_keeps_the_contract.py").write_text(contract(kind))
     assert not checked(str(ROOT / "src" / "compositional"), *map(str, sorted(tmp_path.glob("*.py"))))
-    # And a split that does not is found.
+    # A split that does not fulfil the contract is found.
     broken = tmp_path / "broken.py"
     broken.write_text("from compositional.kinds import Batch, Split\n\n\nclass Own:\n    pass\n\n\nsplit: Split = Own()\n")
     assert 'variable has type "Split"' in checked(str(broken))
 
 
-def test_nothing_is_left_unchecked():
-    """No file is exempt, and whatever is ignored in a line is named."""
+def test_every_file_is_checked():
+    """No file is exempt, and every `type: ignore` names its error."""
     settings = (ROOT / "pyproject.toml").read_text().partition("[tool.mypy]")[2]
     assert "ignore_errors" not in settings
     for path in (ROOT / "src").rglob("*.py"):

@@ -1,4 +1,4 @@
-"""The verdict: gains by task and term, from tables, each with how its lambda was chosen."""
+"""The verdict: gains by task and term from tables, each with the way in which its lambda was chosen."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def folders(tmp_path):
     return {today: False, reference: True}
 
 
-def test_lambda_is_what_validation_chooses_and_todays_table_comes_first(folders):
+def test_validation_chooses_lambda_and_todays_table_has_priority(folders):
     found = VERDICT["cells"](folders)
     cell = found["SCAN jump, two streams", "entropy"]
-    # Chosen on look: 0.1, though 1 is better on the test set. Its gains are 0.4 and 0.3: 12.706 * 0.05 is more than their mean.
+    # On look, 0.1 is chosen, although 1 is better on the test set. Its gains are 0.4 and 0.3; 12.706 * 0.05 exceeds their mean.
     assert (cell.strength, cell.how, cell.reference, cell.helps) == (0.1, "chosen", False, "open")
     assert cell.gain.tolist() == pytest.approx([0.4, 0.3])
     assert VERDICT["text"](cell) == "+0.350 ± 0.635\nlambda 0.1"
@@ -64,7 +64,7 @@ def test_a_term_that_validation_does_not_choose_gains_nothing(folders):
     assert cell.gain.tolist() == [0, 0]
 
 
-def test_an_oracle_and_a_configured_lambda_are_told_apart(folders):
+def test_an_oracle_and_a_configured_lambda_are_distinguished(folders):
     found = VERDICT["cells"](folders)
     digits, smooth = found["pairs of digits, CNN", "recombination"], found["SCAN jump, two streams", "smoothness"]
     assert (digits.strength, digits.how, digits.reference, digits.helps) == (10, "oracle", True, "helps")
@@ -74,7 +74,7 @@ def test_an_oracle_and_a_configured_lambda_are_told_apart(folders):
     }
 
 
-def test_the_page_counts_its_cells_and_the_picture_says_why_others_are_empty(folders):
+def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(folders):
     found = VERDICT["cells"](folders)
     page = VERDICT["page"](found)
     assert "4 have runs. The interval is above 0 in 1 (helps), below 0 in\n1 (harms)" in page
@@ -86,9 +86,9 @@ def test_the_page_counts_its_cells_and_the_picture_says_why_others_are_empty(fol
     assert "not for sentences" in shown
     assert "not run" in shown
     assert "not run: days on a CPU" in shown
-    assert len(shown) == 13 * len(VERDICT["TERMS"]) + 3  # rows with runs, and without
+    assert len(shown) == 13 * len(VERDICT["TERMS"]) + 3  # rows with and without runs
 
 
-def test_the_page_in_the_repository_is_of_its_reference():
+def test_the_page_in_the_repository_agrees_with_its_reference():
     reference = {folder: kept for folder, kept in VERDICT["FOLDERS"].items() if kept}
     assert VERDICT["PAGE"].read_text() == VERDICT["page"](VERDICT["cells"](reference)), "call make verdict without results/tables"

@@ -1,4 +1,4 @@
-"""Names in logical forms, exchanged by their kind or by where they stand."""
+"""Names in logical forms are exchanged by their kind or by their place."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def exchanged(types: str) -> set[tuple[str, str]]:
     return set(kinds_of_terms.exchanged(QUESTIONS, FORMS, 20, np.random.default_rng(0), types))
 
 
-def test_by_place_a_city_stands_for_a_state_and_by_kind_it_does_not():
+def test_a_city_can_replace_a_state_by_place_but_not_by_kind():
     texas, austin = ("size of texas", FORMS[0]), ("size of austin", FORMS[1])
     utah = ("size of utah", "_answer ( _size ( _stateid ( utah ) ) )")
     by_place, by_kind, by_both = exchanged("place"), exchanged("kind"), exchanged("both")
     assert {texas, austin} <= by_place
     assert utah not in by_place  # no training pair has utah inside _size
-    assert {texas, utah, austin} <= by_kind  # the only city stays
+    assert {texas, utah, austin} <= by_kind  # the only city stays the same
     assert by_both == by_place | by_kind
-    assert by_place == set(zip(QUESTIONS, FORMS, strict=True))  # texas and austin, texas and utah: what these make is there
+    assert by_place == set(zip(QUESTIONS, FORMS, strict=True))  # exchanging texas with austin or utah gives existing pairs
 
 
-def test_what_names_nothing_is_never_exchanged():
+def test_terms_that_name_nothing_are_never_exchanged():
     for types in kinds_of_terms.TYPES:
         found = exchanged(types)
         assert {pair for pair in found if "all" in pair[0]} == {(QUESTIONS[5], FORMS[5]), (QUESTIONS[6], FORMS[6])}

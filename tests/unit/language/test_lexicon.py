@@ -1,4 +1,4 @@
-"""Words that may be exchanged, found in training pairs alone."""
+"""Words that may be exchanged are inferred from training pairs alone."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from compositional.datasets import scan
 from compositional.language import lexicon
 
 
-def test_lexicon_of_scan_jump_is_found_without_being_told():
+def test_the_lexicon_of_scan_jump_is_inferred():
     pairs = [pair for pair in scan.commands() if "jump" not in pair[0]] + [("jump", "I_JUMP")] * 5
     verbs = [(verb, scan.ACTIONS[verb]) for verb in ("jump", "look", "run", "walk")]
     directions = [("left", "I_TURN_LEFT"), ("right", "I_TURN_RIGHT")]
     assert lexicon.infer(*zip(*pairs, strict=True)) == [verbs, directions]
 
 
-def test_words_of_one_type_make_the_same_output_but_for_their_symbols():
-    """A name and a noun, each shown by itself, have the same input context; what is made of them differs."""
+def test_words_share_a_type_only_if_outputs_differ_in_their_symbols_alone():
+    """A name and a noun, each shown alone, have the same input context, but their outputs differ."""
     names, nouns = ["Ava", "Liam"], ["cat", "shark"]
     inputs = [*names, *nouns, *(f"{name} slept" for name in names), *(f"a {noun} slept" for noun in nouns)]
     outputs = [f"{name} ." for name in names] + [f"LAMBDA a . {noun} ( a )" for noun in nouns]

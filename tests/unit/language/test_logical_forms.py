@@ -1,4 +1,4 @@
-"""Terms of logical forms, found and exchanged with the words that they name."""
+"""Terms of logical forms are found, and exchanged together with the words that they name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from compositional import randomness
 from compositional.language import logical_forms
 
-# What stands for a name depends on its kind: cities have a longer term, and "ohio" is a state and a river.
+# The term for a name depends on its kind: cities have a longer term, and "ohio" is both a state and a river.
 _NAMES = {
     "texas": "_stateid ( texas )",
     "new york": "_stateid ( new york )",
@@ -29,7 +29,7 @@ _QUESTIONS += [
 _OWN = [("what states are there", "( A , _state ( A ) )"), ("how big is the us", _SIZE.format("_countryid ( usa )"))]
 
 
-def test_terms_stand_for_the_words_that_they_name_and_share_a_type_where_they_share_a_place():
+def test_terms_belong_to_the_words_that_they_name_and_have_a_type_by_their_place():
     assert logical_forms.named(*_QUESTIONS[1]) == {"_stateid ( new york )": ("new york", "_const")}
     assert logical_forms.named("big texas or texas", _SIZE.format("_stateid ( texas )")) == {}  # which of the two?
     assert logical_forms.named("new and york", _SIZE.format("_stateid ( new york )")) == {}

@@ -1,4 +1,4 @@
-"""Words as numbers."""
+"""Words are encoded as numbers and decoded again."""
 
 from __future__ import annotations
 

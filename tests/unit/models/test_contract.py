@@ -1,4 +1,4 @@
-"""What every model must do, alone and with every regularizer that it can be trained with, in small (support/small.yaml)."""
+"""What every model must do, alone and with every compatible regularizer, on small problems (support/small.yaml)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUNS = [(0, STRENGTH), (1, STRENGTH), (0, 5 * STRENGTH), (0, 0.0)]
 
 @cache
 def together(model: str, regularizer: str | None) -> list[State]:
-    """RUNS as one pack; without a regularizer the first, the third and the fourth are the same run."""
+    """RUNS trained as one pack; without a regularizer the first, third and fourth run are the same."""
     return train(small.problem(model, regularizer), RUNS)
 
 
@@ -38,8 +38,8 @@ def test_a_run_does_not_depend_on_its_neighbors(model, regularizer):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_seeds_differ_and_nothing_else_does(model):
-    """A model that is fitted takes nothing at random."""
+def test_runs_differ_if_and_only_if_their_seeds_differ(model):
+    """Fitted models have no randomness, so their runs are all equal."""
     first, second, again, _ = together(model, None)
     assert same(first, again)
     fitted = small.problem(model).model.fit is not None
@@ -50,7 +50,7 @@ def test_seeds_differ_and_nothing_else_does(model):
 def test_the_seed_and_the_task_decide_the_weights_that_a_run_begins_with(model):
     case = small.problem(model)
     if case.model.fit is not None:
-        pytest.skip("it begins with nothing")
+        pytest.skip("a fitted model has no initial weights")
     drawn = [initial_weights(one, seed) for one, seed in ((case, 0), (case, 0), (case, 1), (replace(case, task="other"), 0))]
     first, again, *others = (torch.cat([values.flatten() for values in own.values()]) for own in drawn)
     assert torch.equal(first, again)
@@ -65,8 +65,8 @@ def test_training_changes_the_weights_and_records_the_loss(model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(model):
-    """Of two runs one is killed after its first record; it catches up, and both go on together."""
+def test_a_run_resumed_from_a_checkpoint_has_the_same_bits(model):
+    """One of two runs is killed after its first record; the other one catches up, and both continue together."""
     case, uninterrupted = small.problem(model), together(model, None)
 
     class KilledError(Exception):
@@ -97,8 +97,8 @@ def test_a_step_stays_on_the_device_and_computes_the_same(model, assert_stays):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_what_a_model_shows_is_what_it_declares(model):
-    """Every activation goes through the tap under a declared name, with the run axis first; what the tap gives back counts."""
+def test_a_model_passes_its_declared_representations_through_the_tap(model):
+    """Each activation has a declared name and the run axis first, and the model continues with the values from the tap."""
     case = small.problem(model)
     runs = width_of(case) or 2
     split = case.splits["train"]
@@ -122,6 +122,6 @@ def test_what_a_model_shows_is_what_it_declares(model):
         assert not torch.equal(outputs, changed)
 
 
-def test_what_has_no_entry_fails():
+def test_a_plugin_without_an_entry_fails():
     with pytest.raises(pytest.fail.Exception, match=r"models/other.py has no entry .* add one under models: in small.yaml"):
         small.entry("models", "other")

@@ -1,4 +1,4 @@
-"""A trained run answers for new inputs of every kind of task, and says what it does not know."""
+"""A trained run computes outputs for new inputs of every kind of task, and refuses inputs that its task does not know."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compositional.training.problem import buffers, initial_weights
 
 
 def opened(model, task=None, status="done"):
-    """A run as it is before training."""
+    """An untrained run, opened like a trained one."""
     case = small.problem(model, task=task)
     weights = {name: values[None] for name, values in (initial_weights(case, 0) | buffers(case, 0)).items()}
     empty = pd.DataFrame(columns=["split", "metric", "value"])
@@ -27,7 +27,7 @@ def opened(model, task=None, status="done"):
 
 
 def known_inputs(split):
-    """The first five examples of a split, as someone would give them."""
+    """The first five examples of a split, in the form that a user would give."""
     if hasattr(split, "pool"):
         return split.pool[split.chosen[:5]].numpy()
     for name in ("images", "points", "combinations"):
@@ -37,7 +37,7 @@ def known_inputs(split):
 
 
 def own_outputs(case, weights, split):
-    """What evaluation computes of the first five examples of a split."""
+    """The outputs that evaluation computes for the first five examples of a split."""
     calibrate = getattr(case.model, "calibrate", None)
     if calibrate:
         batches = case.splits["train"].evaluation_batches(1, 256, 512)
@@ -48,7 +48,7 @@ def own_outputs(case, weights, split):
 
 
 @pytest.mark.parametrize("kind", ["image", "composite", "combination", "point", "puzzle"])
-def test_what_a_run_makes_of_a_known_example_is_what_evaluation_makes_of_it(kind):
+def test_outputs_for_known_examples_equal_those_of_evaluation(kind):
     entry = small.entry("kinds", kind)
     run = opened(entry["model"], entry["task"])
     name, split = [*run.problem.splits.items()][-1]
@@ -64,7 +64,7 @@ def test_what_a_run_makes_of_a_known_example_is_what_evaluation_makes_of_it(kind
     assert all(len(values) == 5 for values in run.representations(inputs).values())
 
 
-def test_an_expression_gives_a_number():
+def test_the_output_for_an_expression_is_a_number():
     run = opened("lstm_regressor")
     split = run.problem.splits["test"]
     symbols = run.problem.about["symbols"]
@@ -75,23 +75,23 @@ def test_an_expression_gives_a_number():
         run.predict("1%2")
 
 
-def test_a_tensor_is_asked_for_all_its_entries():
+def test_a_tensor_returns_all_its_entries():
     run = opened("matrix_factorization", "matrix_completion")
     assert run.outputs("test").shape == tuple(run.problem.about["shape"])
     with pytest.raises(NotImplementedError, match=r"ask for its \.outputs"):
         run.predict([1, 2])
 
 
-def test_sentences_are_written_in_the_order_asked_for_and_of_any_length():
+def test_sentences_of_any_length_are_decoded_in_the_given_order():
     run = opened("gru_attention", "scan_jump")
     sentences = ["walk", "jump twice and walk left", "run"]
     written = run.predict(sentences, longest=7)
     assert written == [run.predict(sentence, longest=7) for sentence in sentences]
     assert max(len(text.split()) for text in run.predict(sentences)) <= 4 * int(run.problem.splits["train"].lengths.max())
-    long = " and ".join(["jump twice"] * 30)  # no command of SCAN is so long
+    long = " and ".join(["jump twice"] * 30)  # longer than any command of SCAN
     assert isinstance(run.predict(long, longest=3), str)
     shown = run.representations(sentences)
-    assert [values.shape for values in shown["word_embedding"]] == [(2, 12), (6, 12), (2, 12)]  # with the end of a sentence
+    assert [values.shape for values in shown["word_embedding"]] == [(2, 12), (6, 12), (2, 12)]  # including the end symbol
     alone = run.representations("run")["word_embedding"][0]
     np.testing.assert_array_equal(shown["word_embedding"][2], alone)
 
@@ -112,17 +112,17 @@ def test_sentences_are_written_in_the_order_asked_for_and_of_any_length():
         ("multilayer_perceptron", None, [[1, 2, 3]], r"takes points \(n, 2\), these are \(1, 3\)"),
     ],
 )
-def test_what_a_task_does_not_know_is_refused(model, task, inputs, message):
+def test_inputs_that_a_task_does_not_know_are_refused(model, task, inputs, message):
     with pytest.raises(ValueError, match=message):
         opened(model, task).predict(inputs)
 
 
-def test_a_run_that_diverged_answers_nothing():
+def test_a_diverged_run_computes_no_outputs():
     with pytest.raises(ValueError, match="its last finite weights are not a result"):
         opened("cnn", status="diverged").predict(np.zeros((1, 8, 16)))
 
 
-def test_a_run_that_is_not_there_is_answered_with_its_neighbors(tmp_path):
+def test_the_error_for_a_missing_run_names_similar_runs(tmp_path):
     folder = tmp_path / "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text("{}")
@@ -130,7 +130,7 @@ def test_a_run_that_is_not_there_is_answered_with_its_neighbors(tmp_path):
         open_run(str(folder).replace("0.1", "0.2"))
 
 
-def test_the_package_offers_both_and_imports_nothing_for_it():
+def test_the_package_offers_both_functions_without_importing_libraries():
     assert compositional.open is open_run
     with pytest.raises(AttributeError, match="no attribute 'opne'; it offers open, train"):
         compositional.opne  # noqa: B018

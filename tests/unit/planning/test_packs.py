@@ -1,4 +1,4 @@
-"""Packs: their size, what they are kept by, and what their jobs are told."""
+"""Packs: how runs are grouped, which packs stay together, and what the recipes of their jobs contain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def runs(seeds, strengths, regularizer="entropy"):
 
 
 def today(results, change=None):
-    """The shipped configuration with packs of at most four runs, and a change."""
+    """Today's recipes for the shipped configuration with packs of at most four runs and, if given, a change."""
     config = merged(read("config.yaml", *STUDIES), change or {}) | {"pack_size": {"cpu": {"default": 4}, "cuda": {"default": 4}}}
     return Recipes(Configuration(config, SCHEMA), results)
 
@@ -73,27 +73,27 @@ def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
     assert {run for pack in new[1:] for run in pack.runs} == set(wanted) - set(old[0].runs)
 
 
-def test_one_run_of_a_pack_that_is_done_has_the_pack_that_it_was_made_in(tmp_path):
+def test_a_finished_run_stays_in_the_pack_in_which_it_was_made(tmp_path):
     old = planned(tmp_path, runs([0, 1], [0.1, 1]))
     build(tmp_path, old)
     assert planned(tmp_path, runs([0], [0.1])) == old
 
 
 @pytest.mark.parametrize("lose", ["run.json", "weights.safetensors"])
-def test_a_run_that_is_made_again_takes_nobody_along_that_was_not_asked_for(tmp_path, lose):
+def test_a_run_that_is_made_again_does_not_retrain_runs_that_were_not_requested(tmp_path, lose):
     (old,) = planned(tmp_path, runs([0, 1], [0.1, 1]))
     build(tmp_path, [old])
     (lost, *_) = old.runs
     (run_folder(tmp_path, lost) / lose).unlink()
     assert members(planned(tmp_path, {lost: frozenset({"f"})})) == [(lost,)]
-    # Where all are asked for, they stay together: what was made of the pack does not change.
+    # If all runs are requested, they stay together, so the results of the pack do not change.
     assert members(planned(tmp_path, runs([0, 1], [0.1, 1]))) == [old.runs]
-    # Where some are, what is up to date is in no job with what is not.
+    # If some are requested, no job contains both up-to-date and outdated runs.
     some = {run: frozenset({"f"}) for run in old.runs[:3]}
     assert members(planned(tmp_path, some)) == [old.runs[1:3], (lost,)]
 
 
-def test_after_a_change_only_the_runs_that_are_asked_for_are_trained_again(tmp_path):
+def test_after_a_change_only_the_requested_runs_are_trained_again(tmp_path):
     build(tmp_path, planned(tmp_path, runs([0, 1], [0.1, 1])))
     one = runs([0], [0.1])
     longer = {"models": {"lstm_attention": {"training": {"steps": 7}}}}
@@ -104,7 +104,7 @@ def test_after_a_change_only_the_runs_that_are_asked_for_are_trained_again(tmp_p
 
 
 def test_runs_that_are_no_longer_configured_are_in_no_pack(tmp_path):
-    """Their task, model or regularizer may have been renamed or taken out since."""
+    """Their task, model or regularizer may have been renamed or removed."""
     old = planned(tmp_path, runs([0, 1], [0.1, 1]))
     build(tmp_path, old)
     for record in old[0].records:
@@ -114,7 +114,7 @@ def test_runs_that_are_no_longer_configured_are_in_no_pack(tmp_path):
     assert members(planned(tmp_path, runs([0], [0.1]))) == [tuple(runs([0], [0.1]))]
 
 
-def test_a_job_is_told_all_by_its_recipe_file(tmp_path):
+def test_the_recipe_file_of_a_job_contains_everything_it_needs(tmp_path):
     recipes = today(tmp_path)
     (pack,) = packs.plan("evaluate", runs([0], [0.1, 1]), recipes)
     write_json(tmp_path / f"{pack.name}.json", pack.content)
@@ -126,21 +126,21 @@ def test_a_job_is_told_all_by_its_recipe_file(tmp_path):
     assert packs.read(tmp_path, ["snakemake"]) == []
     run = pack.runs[0]
     assert found.content["common"] | found.content["runs"][run.path] == recipes.recipe(record_of_run(run, "evaluation.json"))
-    # Predictions are declared where there are any; the record is the last to be written.
+    # Predictions are declared only if there are any; the record is written last.
     names = [path.rsplit("/", 1)[1] for path in pack.outputs]
     assert list(dict.fromkeys(names)) == ["metrics.csv", "predictions.csv", "evaluation.json"]
     assert json.loads((tmp_path / f"{pack.name}.json").read_text())["job"]["device"] == "auto"
 
 
-def test_a_lambda_is_that_of_its_path():
-    """So that a record that was read back names the runs of the grid."""
+def test_a_lambda_equals_the_one_in_its_path():
+    """Otherwise a record that is read back would not name the runs of the grid."""
     grid = {"task": "a", "model": "b", "regularizers": {"c": [10**-0.5]}, "seeds": [0]}
     (_, run) = expand(grid)
     assert Run.parse(run.path) == run
     assert run.strength == 0.316227766017
 
 
-def test_what_runs_represent_is_measured_only_where_a_figure_or_a_target_asks(tmp_path):
+def test_representations_are_measured_only_if_a_figure_or_a_target_needs_them(tmp_path):
     plain, shown, asked = runs([0, 1, 2], [0.1])
     wanted = {plain: frozenset({"curves"}), shown: frozenset({"curves", "vectors"}), asked: frozenset({"runs"})}
     figures = {"curves": {"sources": ["history.csv"]}, "vectors": {"sources": ["metrics.csv", "vectors.csv"]}}

@@ -1,4 +1,4 @@
-"""What Snakemake is told of a call: what is due, why, and what jobs are to do."""
+"""The plan that Snakemake receives for a call: what must be made, why, and what its jobs must do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS = [f"results/runs/digits_concat/cnn/none/lambda=0/seed={seed}/run.json" for
 
 
 def plan(results, *words, change=None):
-    """Of the figure of three runs, in packs of two."""
+    """The plan for a figure of three runs in packs of two."""
     figures = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
     sizes = {"pack_size": {"cpu": {"default": 2}, "cuda": {"default": 2}}}
     config = merged(read("config.yaml", *STUDIES), figures, sizes, change or {})
@@ -45,12 +45,12 @@ def due(plan, stage="train"):
     return [plan.due(pack) for pack in plan.packs[stage]]
 
 
-def test_what_is_up_to_date_or_not_there_is_not_forced(tmp_path, trained):
+def test_results_that_are_up_to_date_or_missing_are_not_forced(tmp_path, trained):
     assert due(plan(trained, TABLE)) == [([], []), ([], [])]
     assert due(plan(tmp_path / "elsewhere", TABLE)) == [([], []), ([], [])]
 
 
-def test_what_is_outdated_is_forced_with_one_line_for_all_packs_of_a_family(trained):
+def test_outdated_results_are_forced_with_one_line_for_all_packs_of_a_family(trained):
     longer = {"tasks": {"digits_concat": {"training": {"steps": 7}}}}
     (first, reasons), (second, silence) = due(plan(trained, TABLE, change=longer))
     assert sorted(first + second) == RUNS
@@ -58,11 +58,11 @@ def test_what_is_outdated_is_forced_with_one_line_for_all_packs_of_a_family(trai
     assert reasons[0].startswith("made again: 3 runs of digits_concat/cnn/none: steps ")
     assert reasons[0].endswith(" -> 7")
     assert silence == []
-    # A run alone takes nobody along.
+    # A single run is made without its neighbors.
     assert [forced for forced, _ in due(plan(trained, RUNS[0], change=longer))] == [[RUNS[0]]]
 
 
-def test_a_table_says_why_it_is_made_again(trained):
+def test_the_plan_states_why_a_table_is_made_again(trained):
     asked = plan(trained, TABLE)
     job = asked.recipes.table("ablation")
     assert asked.due(job) == ([], [])
@@ -75,8 +75,8 @@ def test_a_table_says_why_it_is_made_again(trained):
     )
 
 
-def test_a_table_of_runs_that_no_word_of_the_call_asks_for_is_refused(trained):
-    """Snakemake makes all, where the only target is behind -R."""
+def test_a_table_of_outdated_runs_that_the_call_does_not_request_is_refused(trained):
+    """Snakemake makes everything if the only target follows -R."""
     asked = plan(trained, "-R", "plot", "results/figures/ablation.pdf")
     asked.due(asked.recipes.table("ablation"))
     other = next(name for name in asked.recipes.figures if name != "ablation")
@@ -84,7 +84,7 @@ def test_a_table_of_runs_that_no_word_of_the_call_asks_for_is_refused(trained):
         asked.due(asked.recipes.table(other))
 
 
-def test_a_build_begins_with_what_its_jobs_are_to_do(trained):
+def test_the_start_of_a_build_writes_the_recipes_of_its_jobs(trained):
     (trained / "runs/digits_concat/cnn/none/lambda=0/seed=2/run.json").write_text("damaged")
     asked = plan(trained, TABLE)
     table = asked.recipes.table("ablation")

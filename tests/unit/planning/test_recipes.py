@@ -1,4 +1,4 @@
-"""Recipes: what counts, what differs, and what is outdated, by records alone."""
+"""Recipes: what they contain, how they differ, and which results are outdated according to their records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GRID = {"task": RUN.task, "model": RUN.model, "regularizers": {}, "seeds": [0]}
 
 @pytest.fixture
 def built(tmp_path):
-    """All that the figure of one run is made of, written as jobs write it; and what tells today's recipes."""
+    """All results for a figure of one run, written like jobs write them; and a function that returns today's recipes."""
 
     def today(change=None):
         figures = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
@@ -59,7 +59,7 @@ def outdated(recipes):
     return {record: why for record in CHAIN if (why := recipes.outdated(record)) is not None}
 
 
-def test_what_was_made_as_today_is_up_to_date_whatever_its_time(built):
+def test_results_with_todays_recipes_are_up_to_date_whatever_their_times(built):
     folder, today = built
     assert outdated(today()) == {}
     for record in reversed(CHAIN):
@@ -76,17 +76,17 @@ def test_what_was_made_as_today_is_up_to_date_whatever_its_time(built):
         ({"pack_size": {"cpu": {"default": 1}}, "checkpoint_seconds": 7, "mirror": "/elsewhere"}, None, None),
     ],
 )
-def test_an_option_passes_on_to_all_that_is_made_of_it_and_to_nothing_else(built, change, first, reason):
+def test_a_changed_option_outdates_everything_that_depends_on_it_and_nothing_else(built, change, first, reason):
     _, today = built
     affected = CHAIN[CHAIN.index(first) :] if first else []
     found = outdated(today(change))
     assert list(found) == affected
     assert list(found.values())[:1] == ([reason] if first else [])
-    assert not any(list(found.values())[1:])  # its reason is the first one's
+    assert not any(list(found.values())[1:])  # only the first result has a reason of its own
 
 
 @pytest.mark.parametrize("record", [SPLIT, TRAINED, EVALUATED, TABLE, FIGURE])
-def test_a_file_newer_than_its_record_is_looked_at(built, record):
+def test_the_content_of_a_file_newer_than_its_record_is_checked(built, record):
     folder, today = built
     path = folder / today().made(record)[0]
     path = path / "task.json" if record == SPLIT else path
@@ -102,7 +102,7 @@ def test_a_file_newer_than_its_record_is_looked_at(built, record):
 
 @pytest.mark.parametrize("record", CHAIN)
 @pytest.mark.parametrize("text", ["{", "[]", '{"files": null}', None])
-def test_a_record_that_does_not_vouch_for_itself_is_none(built, record, text):
+def test_a_record_whose_digest_of_itself_is_wrong_counts_as_missing(built, record, text):
     folder, today = built
     edited = (folder / record).read_text().replace('"recipe_digest"', '"x": 1, "recipe_digest"')
     (folder / record).write_text(text or edited)
@@ -111,7 +111,7 @@ def test_a_record_that_does_not_vouch_for_itself_is_none(built, record, text):
     assert found[record] == "no record vouches for what is there"
 
 
-def test_what_is_gone_is_snakemakes_to_miss(built):
+def test_missing_results_are_left_to_snakemake(built):
     folder, today = built
     for record in (SPLIT, TRAINED, EVALUATED):
         for name in [record, *today().made(record)]:
@@ -122,7 +122,7 @@ def test_what_is_gone_is_snakemakes_to_miss(built):
 
 
 def test_records_must_agree(built):
-    """Something was made anew by the same recipe, with another result: on another device, say."""
+    """A result can be made again by the same recipe and still differ, for example on another device."""
     folder, today = built
     weights = run_folder(folder, RUN) / "weights.safetensors"
     weights.write_text("trained elsewhere")
@@ -137,7 +137,7 @@ def test_records_must_agree(built):
     assert list(outdated(today())) == [TRAINED, EVALUATED, TABLE, FIGURE]
 
 
-def test_code_passes_on_from_where_it_is_used(built, monkeypatch):
+def test_changed_code_outdates_the_results_of_its_stage_and_all_later_ones(built, monkeypatch):
     _, today = built
     code = module.code
     for stage, first in (("stages.split", SPLIT), ("training.loop", TRAINED), ("stages.train", TRAINED), ("stages.plot", FIGURE)):
@@ -171,7 +171,7 @@ def test_differences_are_named():
 
 
 def test_a_task_that_is_built_from_runs_depends_on_them(tmp_path):
-    """Through every generation."""
+    """This holds for every generation."""
     recipes = Recipes(Configuration(read("config.yaml", *STUDIES), SCHEMA), tmp_path)
     splits = [f"raven_evolved_loop0_generation{number}" for number in (1, 2, 3)]
     split = recipes.recipe(record_of("splits", splits[1]))
@@ -191,8 +191,8 @@ def test_recipes_hold_no_path_of_this_machine(built):
     assert str(provenance.ROOT) not in text
 
 
-def test_a_figure_is_drawn_in_the_order_of_its_options(built):
-    """Of the panels, say: JSON with sorted keys would lose it, and another order is another figure."""
+def test_a_recipe_keeps_the_order_of_a_figures_options(built):
+    """The order of panels, for example, changes the figure, and JSON with sorted keys would lose it."""
     _, today = built
     labels = {"second": "2", "first": "1"}
 

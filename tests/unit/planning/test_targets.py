@@ -1,4 +1,4 @@
-"""Which runs a call asks for."""
+"""Which runs a call requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compositional.planning import targets
 from compositional.runs import Run, figure_runs
 
 
-def test_the_command_line_says_which_runs_are_wanted():
+def test_the_command_line_determines_the_requested_runs():
     configuration = Configuration(read("config.yaml", *STUDIES), SCHEMA)
     ablation = set(figure_runs(configuration.figures["ablation"]))
     everything = {run for figure in configuration.figures.values() for run in figure_runs(figure)}
@@ -49,5 +49,5 @@ def test_targets_are_the_results_among_the_words_of_snakemakes_command_line():
     expected = ["results/figures/a.pdf", "results/tables/b.csv", "results/splits/c"]
     for program in ("/usr/bin/snakemake", "/venv/lib/site-packages/snakemake/__main__.py"):
         assert targets.targets([program, *words]) == expected
-    # Another program's words are its own.
+    # The arguments of another program are ignored.
     assert targets.targets(["snakemake", "all"]) == targets.targets(["study.py", "results/figures/a.pdf"]) == []

@@ -1,4 +1,4 @@
-"""A fingerprint follows the code, the whole code that is imported, and nothing but the code."""
+"""A fingerprint depends on the code of a module and of everything that it imports, and on nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compositional.plugins import declarations, module_path
 from compositional.records import fingerprint as module
 from compositional.runs import figure_runs
 
-# What versions of Python see differently: text of f-strings, fields that stay empty, characters new in Unicode; and much else.
+# Versions of Python parse these differently: the text of f-strings, empty fields, characters new in Unicode; and more.
 EVERYTHING = r'''
 from functools import cache
 
@@ -82,7 +82,7 @@ def package(tmp_path):
         ("unrelated.py", "1", "2", False),
     ],
 )
-def test_changes_when_and_only_when_imported_code_does(package, file, old, new, changes):
+def test_a_fingerprint_changes_if_and_only_if_imported_code_changes(package, file, old, new, changes):
     _, root, compute = package
     before = compute()
     path = root / file
@@ -129,12 +129,12 @@ def test_every_python_gives_the_same_fingerprint(tmp_path):
         ("'é'", r"'\xe9'", True),
     ],
 )
-def test_text_in_pieces_is_the_same_and_what_is_left_out_is_not(one, other, same):
+def test_joined_strings_equal_their_pieces_and_omitted_text_does_not(one, other, same):
     assert (module._dump(ast.parse(one)) == module._dump(ast.parse(other))) == same
 
 
 def modules_behind(*names):
-    """Files of the package that modules are made of."""
+    """The files of the package on which modules depend."""
     seen, pending = set(), [module_path(name) for name in names]
     while pending:
         path = pending.pop()
@@ -157,13 +157,13 @@ def test_every_run_depends_on_the_code_that_reads_its_task(overlay):
     assert len(set(kinds.values())) >= 6
 
 
-def test_the_projects_runs_depend_on_their_own_regularizer_alone():
+def test_a_run_depends_on_its_own_regularizer_and_kind_only():
     numerics = modules_behind("training.loop", "evaluation.metrics", "models.cnn", "regularizers.entropy")
     assert {"training/pack.py", "layers/functional.py", "kinds/image.py", "regularizers/entropy.py"} <= numerics
     assert not {"regularizers/recombination.py", "kinds/sequence.py", "records/store.py", "figures/ablation.py"} & numerics
 
 
-def test_kernel_machines_do_not_depend_on_what_measures_networks():
+def test_kernel_machines_do_not_depend_on_measurements_of_networks():
     training = ("training.loop", "evaluation.learning_curves", "stages.shared.devices")
     numerics = modules_behind(*training, "models.kernel_machine", "kinds.combination")
     assert {"measures/kernels.py", "measures/additivity.py", "kinds/combination.py"} <= numerics
@@ -171,7 +171,7 @@ def test_kernel_machines_do_not_depend_on_what_measures_networks():
     assert not (measuring | {"kinds/sequence.py", "datasets/scan.py"}) & numerics
 
 
-def test_descriptions_of_options_do_not_count_and_their_defaults_do(package):
+def test_a_fingerprint_ignores_descriptions_of_options_but_not_defaults(package):
     _, root, compute = package
     option = 'PARAMETERS = {{"rate": {{"default": {}, "description": "{}"}}}}\nTEXT = {{"description": "{}"}}\n'
     fingerprints = []
@@ -182,7 +182,7 @@ def test_descriptions_of_options_do_not_count_and_their_defaults_do(package):
     assert len(set(fingerprints)) == 3
 
 
-def test_code_says_with_which_versions_of_what_it_computes():
+def test_the_identity_of_code_contains_the_versions_of_computing_libraries():
     libraries = module.code("training.loop", "kinds.image", "models.cnn")["libraries"]
     assert libraries["torch"] == metadata.version("torch").split("+")[0]
     assert "numpy" in libraries
@@ -194,8 +194,8 @@ def test_code_says_with_which_versions_of_what_it_computes():
     assert "torch" not in module.code("stages.plot", "figures.ablation")["libraries"]
 
 
-def test_a_libraries_name_is_that_of_its_distribution_or_said():
-    """A library that is not found under its name would have no version, and every one would be the same."""
+def test_every_imported_library_has_a_known_version():
+    """A library whose distribution is not found by its name would have no version, and all its versions would look the same."""
     paths = list(module.PACKAGE.rglob("*.py"))
     found = set().union(*(module._read(path, module.PACKAGE)[2] for path in paths)) - module.FILES_ONLY
     there = {name for name in found if find_spec(name)}

@@ -1,4 +1,4 @@
-"""Records and what they vouch for."""
+"""Records, and the files whose integrity they guarantee."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_damage_is_found_by_record(tmp_path):
             integrity.verify(tmp_path / "data")
 
 
-def test_a_record_vouches_for_itself_and_says_by_which_recipe(tmp_path):
+def test_a_record_contains_a_digest_of_itself_and_its_recipe(tmp_path):
     path, recipe = tmp_path / "a.provenance.json", {"options": {"rate": 0.1}, "of": {}}
     (tmp_path / "a.csv").write_text("a")
     provenance.write(path, {"inputs": {}, "self": "of an older one"}, recipe, [tmp_path / "a.csv"])
@@ -78,7 +78,7 @@ def test_a_failed_job_leaves_no_record(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypatch):
+def test_the_commit_of_a_surrounding_repository_is_not_recorded(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "inner").mkdir()
     monkeypatch.setattr(provenance, "ROOT", tmp_path / "inner")
@@ -96,7 +96,7 @@ def test_the_commit_of_another_repository_around_is_not_ours(tmp_path, monkeypat
     forget()
 
 
-def test_the_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkeypatch):
+def test_the_recorded_commit_is_that_of_the_sources_wherever_results_are(tmp_path, monkeypatch):
     assert (provenance.ROOT / "Snakefile").is_file()
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     (tmp_path / "a.txt").write_text("a")

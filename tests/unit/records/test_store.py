@@ -1,4 +1,4 @@
-"""The store: whole or absent, altered counts as absent, checkpoints round-trip."""
+"""The store: entries are complete or absent, altered entries count as absent, and checkpoints round-trip."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_not_what_was_kept_counts_as_absent(tmp_path, kind):
     for content in (whole[:-50], flipped, save({"weights": torch.zeros(100)}), *others):
         path.write_bytes(content)
         assert load("key") is None
-        assert path.exists() == (kind == "entry")  # a checkpoint is removed, or every later call would meet it again
+        assert path.exists() == (kind == "entry")  # a damaged checkpoint is removed, so that no later call finds it again
     path.write_bytes(whole)
     assert State.restored(*load("key")).tensors["weights"].shape == (100,)
 
@@ -97,23 +97,23 @@ def kept(store: Store, key: str, seed: int = 0) -> OSError | None:
     return store.add(key, State(seed, 0.0).described(), {"weights": torch.full((50,), float(seed))})
 
 
-def test_a_shared_store_is_looked_in_first_and_written_first(tmp_path):
+def test_a_shared_store_is_read_first_and_written_first(tmp_path):
     shared = tmp_path / "shared"
     one, other = Store(shared, tmp_path / "one"), Store(shared, tmp_path / "other")
     assert kept(one, "key") is None
     assert other.load("key") is not None
     assert [path.parent for path in tmp_path.rglob("*.safetensors")] == [shared / "entries"]
     one.save_checkpoint("begun", State(0, 0.0).described(), {"weights": torch.zeros(3)})
-    assert other.load_checkpoint("begun") is None  # runs in training are a build's own
+    assert other.load_checkpoint("begun") is None  # checkpoints are not shared between builds
 
 
-def test_without_a_shared_store_nothing_is_different(tmp_path):
+def test_without_a_shared_store_only_the_builds_own_store_is_used(tmp_path):
     kept(Store(tmp_path), "key")
     assert Store(tmp_path / "empty", tmp_path).load("key") is not None
 
 
-def test_a_store_that_can_only_be_read_is_read_and_what_is_new_is_kept_by_the_build(tmp_path):
-    """Files where folders must be: they stop the superuser, too."""
+def test_a_read_only_shared_store_is_read_and_new_runs_go_to_the_builds_own_store(tmp_path):
+    """Files instead of folders make the store read-only, even for the superuser."""
     shared = tmp_path / "shared"
     kept(Store(shared), "aaa", 1)
     (shared / "entries" / "plan").write_text("")
@@ -130,7 +130,7 @@ def test_a_store_that_vanishes_in_the_middle_loses_nothing(tmp_path):
     kept(store, "aaa")
     store.save_checkpoint("bbb", State(0, 0.0).described(), {"weights": torch.zeros(3)})
     shutil.rmtree(shared)
-    shared.write_text("")  # as a mount point that is no folder any more
+    shared.write_text("")  # like a mount point that is no longer a folder
     assert store.load("aaa") is None
     assert store.load_checkpoint("bbb") is not None
     assert isinstance(kept(store, "bbb"), OSError)
@@ -138,7 +138,7 @@ def test_a_store_that_vanishes_in_the_middle_loses_nothing(tmp_path):
     assert not [*tmp_path.rglob(".*")]
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path):
+def test_a_full_disk_leaves_existing_entries_intact(tmp_path):
     shared, store = tmp_path / "shared", Store(tmp_path / "shared", tmp_path / "own")
     kept(store, "aaa", 1)
     before = entry_of(shared, "aaa").read_bytes()
@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
-def test_a_store_on_another_file_system_that_gets_full(tmp_path):
+def test_a_store_on_another_file_system_that_becomes_full_stays_intact(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", shared], check=True)
@@ -175,7 +175,7 @@ def write_many(folder) -> None:
         assert kept(Store(folder / "shared", folder / "own"), f"key{turn % 3}") is None
 
 
-def test_builds_that_write_one_store_at_once_see_whole_entries_or_none(tmp_path):
+def test_builds_that_write_to_a_store_simultaneously_see_complete_entries_or_none(tmp_path):
     fork = multiprocessing.get_context("fork")
     writers = [fork.Process(target=write_many, args=(tmp_path,)) for _ in range(2)]
     for writer in writers:
@@ -208,7 +208,7 @@ def test_entries_follow_the_umask(tmp_path, mask, mode):
 
 
 def test_nothing_is_written_by_a_function_that_ignores_the_umask(tmp_path):
-    """safetensors' save_file leaves files that only their owner can read; with save, the bytes are the same."""
+    """safetensors' save_file leaves files that only their owner can read; save gives the same bytes."""
     tensors = {"b": torch.arange(3.0), "a": torch.zeros(2, 2)}
     save_file(tensors, tmp_path / "file", {"x": "y"})
     assert (tmp_path / "file").read_bytes() == save(tensors, {"x": "y"})
@@ -218,23 +218,23 @@ def test_nothing_is_written_by_a_function_that_ignores_the_umask(tmp_path):
 IDENTITY = {"code": "a", "family": {"model": "é"}, "lambda": 0.1, "seed": 0, "data": "d", "device": "cpu"}
 
 
-def test_names_follow_every_part_of_the_identity():
+def test_names_of_entries_depend_on_every_part_of_the_identity():
     assert name_of(IDENTITY) == name_of(dict(reversed(IDENTITY.items())))
     changes = [{"seed": 1}, {"lambda": 1.0}, {"code": "b"}, {"family": {}}, {"data": "e"}, {"device": "cuda"}, {"buffers": "f"}]
     names = [name_of(IDENTITY | change) for change in ({}, *changes)]
     assert len({*names}) == len(names)
-    # What is known before there is data, or a device, says where to look.
+    # The first part of the name contains only what is known before there are data or a device.
     assert len({name.partition("/")[0] for name in names}) == 5
 
 
 def test_a_name_holds_digests_of_sorted_json():
-    """From other text, names would be others, and every run in the store would be trained again."""
+    """If the text changed, so would the names, and every run in the store would be trained again."""
     plan = b'{"code": "a", "family": {"model": "\\u00e9"}, "lambda": 0.1, "seed": 0}'
     whole = b'{"code": "a", "data": "d", "device": "cpu", "family": {"model": "\\u00e9"}, "lambda": 0.1, "seed": 0}'
     assert name_of(IDENTITY) == f"{hashlib.sha256(plan).hexdigest()}/cpu-{hashlib.sha256(whole).hexdigest()}"
 
 
-def test_entries_are_found_by_plan_and_device_each_once(tmp_path):
+def test_each_entry_is_found_once_by_plan_and_device(tmp_path):
     one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
     for store, name in ((one, "plan/cpu-a"), (other, "plan/cpu-a"), (other, "plan/cuda-b"), (other, "more/cpu-c")):
         kept(store, name)
@@ -251,7 +251,7 @@ def write_half_and_fail(target):
         raise OSError("disk full")
 
 
-def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
+def test_a_file_whose_writing_fails_does_not_exist(tmp_path):
     target = tmp_path / "file.json"
     target.write_text("old")
     with pytest.raises(OSError, match="full"):
@@ -260,7 +260,7 @@ def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
 
 
-def test_a_job_that_cannot_even_write_its_log_says_why(tmp_path, capsys):
+def test_a_job_that_cannot_write_its_log_states_why(tmp_path, capsys):
     with full_disk(), pytest.raises(SystemExit), logged(tmp_path / "log") as log:
         print("x" * 100_000, file=log)
     assert "OSError: [Errno 27] File too large" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the user's surroundings cannot change."""
+"""The user's environment cannot change results."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_what_changes_bytes_is_not_passed_to_jobs(name):
     assert name not in environment
     assert (environment["HOME"], environment["HF_HOME"]) == ("/home/me", "/cache")
     before = dict(environment)
-    surroundings.settle(environment, ROOT)  # a job on a compute node settles what the main process has settled
+    surroundings.settle(environment, ROOT)  # a job on a compute node repeats what the main process has done
     assert environment | {"PATH": ""} == before | {"PATH": ""}
 
 
 def test_jobs_import_the_sources_and_no_package_of_the_user(tmp_path):
-    """A folder on the user's path, or user site packages, would give jobs other libraries than the build was planned with."""
+    """A folder on the user's path, or user site packages, would give jobs other libraries than those of the plan."""
     for folder in ("path", "asked"):
         (tmp_path / folder).mkdir()
     (tmp_path / "path" / "sitecustomize.py").write_text("print('strange')")
@@ -60,14 +60,14 @@ def test_jobs_import_the_sources_and_no_package_of_the_user(tmp_path):
         *(("MIG-1/2", "MIG-1/2"), (None, None)),
     ],
 )
-def test_words_for_no_device_name_none(given, left):
+def test_values_that_mean_no_device_are_normalized(given, left):
     environment = {} if given is None else {surroundings.DEVICES: given}
     surroundings.settle(environment, ROOT)
     assert environment.get(surroundings.DEVICES) == left
 
 
 def without_encoding(tree: ast.AST) -> list[int]:
-    """Lines that open a text file without saying its encoding."""
+    """Lines that open a text file without an encoding."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or any(word.arg == "encoding" for word in node.keywords):
@@ -83,7 +83,7 @@ def without_encoding(tree: ast.AST) -> list[int]:
     return found
 
 
-# Their code is a part of a run's identity. What they open is an empty lock or was written by the workflow, in ASCII.
+# Their code is part of a run's identity. The files that they open are an empty lock, or ASCII files written by the workflow.
 ASCII = (
     "src/compositional/kinds/",
     "src/compositional/tasks/",
@@ -141,7 +141,7 @@ def test_a_container_s_quota_counts_as_cores(tmp_path, monkeypatch, group, writt
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A clean repository that takes the project's place, with the project's list of what git ignores, and a home."""
+    """A clean repository in place of the project, with the project's .gitignore, and a home folder."""
     root = tmp_path / "root"
     root.mkdir()
     (root / ".gitignore").write_text((ROOT / ".gitignore").read_text())
@@ -174,7 +174,7 @@ def test_neither_settings_of_git_nor_what_a_hook_exports_change_what_records_say
     assert provenance.source() == expected | {"dirty": True}  # though the user's git shows nothing untracked
 
 
-def test_links_in_the_place_of_what_a_build_makes_leave_records_clean(repository, tmp_path):
+def test_links_in_place_of_built_folders_do_not_make_records_dirty(repository, tmp_path):
     for name in ("results", ".venv", ".snakemake"):
         (repository / name).symlink_to(tmp_path / "home")
     assert provenance.source()["dirty"] is False
@@ -192,7 +192,7 @@ def test_a_folder_of_another_owner_is_said(repository):
 
 
 @pytest.mark.parametrize("damage", ["no git", "no commit", "broken"])
-def test_a_record_without_a_commit_warns_where_there_is_a_git(repository, monkeypatch, damage):
+def test_a_record_without_a_commit_warns_if_there_is_a_repository(repository, monkeypatch, damage):
     if damage == "no git":
         monkeypatch.setenv("PATH", str(repository))
     elif damage == "no commit":
@@ -203,7 +203,7 @@ def test_a_record_without_a_commit_warns_where_there_is_a_git(repository, monkey
     assert provenance.without_commit()
 
 
-def test_without_a_git_nothing_is_said(tmp_path, monkeypatch):
+def test_without_a_repository_there_is_no_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     forget()
     assert provenance.without_commit() is None

@@ -1,6 +1,6 @@
-"""What every regularizer must do, with every model that it can be trained with, in small (support/small.yaml).
+"""What every regularizer must do with every compatible model, on small problems (support/small.yaml).
 
-That lambda = 0 equals none, and that runs do not depend on their neighbors, is in models/test_contract.py.
+models/test_contract.py tests that lambda = 0 equals none, and that runs do not depend on their neighbors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMBINATIONS = list(small.combinations())
 
 
 def pack_of(model: str, regularizer: str) -> Pack:
-    """Two runs of which the second has no term (lambda = 0); one of a model whose runs take turns."""
+    """Two runs, the second without the term (lambda = 0); only one if the model computes runs one after the other."""
     case = small.problem(model, regularizer)
     runs = [(0, 0.1), (1, 0.0)][: width_of(case)]
     pack = Pack(case, [fresh_state(case, seed, strength) for seed, strength in runs], prepare(case))
@@ -30,7 +30,7 @@ def pack_of(model: str, regularizer: str) -> Pack:
 
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS)
-def test_a_model_in_small_is_there_for_every_kind_of_task_that_it_applies_to(regularizer):
+def test_every_kind_of_task_that_it_applies_to_has_a_small_model(regularizer):
     asked = small.configuration()
     applies = small.entry("regularizers", regularizer).get("kinds") or asked.declared("regularizers", regularizer)["APPLIES_TO"]
     models = {model for model, other in COMBINATIONS if other == regularizer}
@@ -39,12 +39,12 @@ def test_a_model_in_small_is_there_for_every_kind_of_task_that_it_applies_to(reg
 
 
 @pytest.mark.parametrize(("model", "regularizer"), COMBINATIONS)
-def test_the_penalty_is_a_number_a_run_with_a_gradient_for_that_run_s_weights_alone(model, regularizer):
+def test_the_penalty_is_one_number_per_run_with_a_gradient_only_for_that_runs_weights(model, regularizer):
     pack = pack_of(model, regularizer)
     _, penalty = pack._objective()
     assert penalty.shape == (len(pack.states),)
     assert penalty.isfinite().all()
-    if not penalty.requires_grad:  # what it does, it does to representations
+    if not penalty.requires_grad:  # it acts on representations only
         assert hasattr(pack.problem.regularizer, "perturb")
         return
     gradients = torch.autograd.grad(penalty[0], list(pack.weights.values()), allow_unused=True)
@@ -55,7 +55,7 @@ def test_the_penalty_is_a_number_a_run_with_a_gradient_for_that_run_s_weights_al
 
 
 def of_each_kind() -> list[tuple[str, str]]:
-    """Every regularizer with the first model of each kind of task that computes many runs at once."""
+    """Every regularizer with the first model of each kind of task that can compute many runs at once."""
     chosen = {}
     for model, regularizer in COMBINATIONS:
         if not small.computes_many_runs(model):

@@ -1,4 +1,4 @@
-"""Controls: halves of entropy, partners among seen combinations, and plain regularizers, against values computed by hand."""
+"""Controls: the two halves of entropy, partners among seen combinations, and plain regularizers, with hand-computed values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compositional.regularizers import Representation, Step, dropout, entropy, l
 
 
 def step_of(strength, batch=None, parameters=None, **more):
-    """A step of runs with these lambdas; its noise is what a test asks for."""
+    """A step of runs with these lambdas and constant noise."""
     strength = torch.tensor(strength)
     noise = more.pop("noise", None)
     again = more.pop("again", None)
@@ -30,7 +30,7 @@ def test_the_norm_alone_has_no_noise_and_the_noise_alone_no_norm():
     assert entropy.perturb(norm, shown) is values
     assert entropy.penalty(norm).tolist() == [4.0, 4.0]
     alone = step_of([0.5, 0.0], parameters=options | {"parts": "noise"}, representations=[shown], noise=noise)
-    # Lambda times the feature noise of 0.3; the plain run has none.
+    # The noise is lambda times the feature noise of 0.3; the plain run has none.
     assert entropy.perturb(alone, shown)[:, 0, 0].tolist() == pytest.approx([2.15, 2.0])
     assert entropy.penalty(alone).tolist() == [0.0, 0.0]
     both = step_of([0.5, 0.0], parameters=options, representations=[shown], noise=noise)
@@ -50,17 +50,17 @@ def test_partners_of_the_same_label_make_seen_combinations_only():
     exchanged = batch.recombine_within_label()
     assert torch.equal(exchanged.images[..., :1], batch.images[..., :1])
     rights = exchanged.images[..., 1].flatten(1).tolist()
-    # Rows 0, 2 and 4 have the label 7: each has the next one's right half, around. Rows 1 and 3 are alone with theirs.
+    # Rows 0, 2 and 4 have the label 7: each gets the next one's right half, cyclically. Rows 1 and 3 have unique labels.
     assert rights == [[30.0, 20.0, 50.0, 40.0, 10.0], [20.0, 10.0, 40.0, 30.0, 50.0]]
     before, after = (
         {(label, value) for label, value in zip(batch.labels[0].tolist(), right, strict=True)}
         for right in (batch.images[0, ..., 1].flatten().tolist(), rights[0])
     )
-    # Of a class, the right halves are the same ones: no class meets a right half that it was not drawn with.
+    # The right halves within a class stay the same: no class gets a right half with which it was not drawn.
     assert before == after
 
 
-def test_recombination_asks_for_the_exchange_that_it_is_told():
+def test_recombination_uses_the_configured_exchange():
     batch = labelled_batch()
     batch = replace(batch, images=batch.images[:, :4], labels=batch.labels[:, :4])
     for exchange, expected in (("lexicon", [20.0, 10.0, 40.0, 30.0]), ("seen", [30.0, 20.0, 10.0, 40.0])):
@@ -74,14 +74,14 @@ def test_recombination_asks_for_the_exchange_that_it_is_told():
         assert recombination.penalty(step)[0].item() == sum(value**2 for value in expected) / 4
 
 
-def test_an_exchange_for_the_other_kind_of_task_is_refused(digit_splits, scan_splits):
+def test_an_exchange_for_another_kind_of_task_is_refused(digit_splits, scan_splits):
     with pytest.raises(ValueError, match="exchange: virtual is not for tasks of this kind, which take lexicon, seen"):
         recombination.prepare(defaults("regularizers.recombination") | {"exchange": "virtual"}, digit_splits["train"])
     with pytest.raises(ValueError, match="exchange: seen is not for sequences, which take"):
         recombination.prepare(defaults("regularizers.recombination") | {"exchange": "seen"}, scan_splits["train"])
 
 
-def test_weight_decay_is_half_the_squared_norm_of_all_weights_and_its_gradient_the_weights():
+def test_weight_decay_is_half_the_squared_norm_of_all_weights_and_its_gradient_is_the_weights():
     weights = {"a": torch.tensor([[1.0, 2.0], [3.0, 0.0]], requires_grad=True), "b": torch.tensor([[2.0], [1.0]])}
     penalty = weight_decay.penalty(step_of([1.0, 1.0], weights=weights))
     assert penalty.tolist() == [4.5, 5.0]
@@ -89,7 +89,7 @@ def test_weight_decay_is_half_the_squared_norm_of_all_weights_and_its_gradient_t
     assert torch.equal(gradient, weights["a"])
 
 
-def test_dropout_drops_each_runs_own_share_and_leaves_the_plain_run_as_it_is():
+def test_dropout_drops_each_runs_own_share_and_does_not_change_the_plain_run():
     noise = torch.tensor([NormalDist().inv_cdf(share) for share in (0.05, 0.2, 0.3, 0.9)]).expand(3, 1, 4)
     values = torch.tensor([1.0, 2.0, 3.0, 4.0]).expand(3, 1, 4)
     shown = Representation("penultimate", values, None)
@@ -103,7 +103,7 @@ def test_dropout_drops_each_runs_own_share_and_leaves_the_plain_run_as_it_is():
     assert dropout.perturb(step, others) is values
 
 
-def test_label_smoothing_is_the_loss_against_a_mixture_of_label_and_uniform():
+def test_label_smoothing_is_the_loss_against_a_mixture_of_label_and_uniform_distribution():
     scores = torch.tensor([[[2.0, 0.0, -1.0], [0.5, 0.5, 0.0]]])
     labels = torch.tensor([[0, 2]])
     batch = Batch(torch.zeros(1, 2, 1, 1, 2), labels, 1)

@@ -1,4 +1,4 @@
-"""The term of homomorphism: parts of commands, errors left out, and its controls, against values computed by hand."""
+"""The term homomorphism: parts of commands, leave-one-out errors, and controls, with hand-computed values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compositional.regularizers import Representation, Step, homomorphism
 PHRASES = [
     f"{verb} {manner}".strip() for verb in ("walk", "look", "run", "jump") for manner in ("", "left", "right", "around left")
 ]
-# Every phrase with each rule; whose second half it is differs from rule to rule.
+# Every phrase occurs with each rule; the second half differs from rule to rule.
 COMMANDS = [
     f"{phrase} {modifier} {word} {PHRASES[(5 * place + shift) % len(PHRASES)]}"
     for modifier, word, shift in (("twice", "and", 3), ("thrice", "after", 7))
@@ -29,13 +29,13 @@ def split() -> SequenceSplit:
 
 
 def penalty(split, state, seed=0, **options):
-    """R of a model whose only state, at every position of a phrase, is state(phrase) (D,)."""
+    """R of a model whose state at every position of a phrase is state(phrase), (D,)."""
     ((_, batch),) = split.evaluation_batches(1, len(split))
 
     def shown(own):
         phrases = [split.source.decode(row) for row in own.inputs[0].tolist()]
         values = torch.stack([state(phrase) for phrase in phrases])[:, None].expand(-1, own.inputs.shape[2], -1)
-        # What stands at padding must not count.
+        # Values at padding must not count.
         return [Representation("encoder_states", torch.where(own.input_mask[..., None], values, 1e3), own.input_mask)]
 
     source = torch.Generator().manual_seed(seed)
@@ -53,7 +53,7 @@ def penalty(split, state, seed=0, **options):
 
 
 def words(phrase):
-    """A state that is a sum over words, each with a number of its own in one of four places."""
+    """A state that is a sum over words; each word adds its own number at one of four positions."""
     total = torch.zeros(4, dtype=torch.double)
     for word in phrase.split():
         total[sum(map(ord, word)) % 4] += 1 + len(word)
@@ -61,7 +61,7 @@ def words(phrase):
 
 
 def unrelated(phrase):
-    """A state that tells nothing of the parts'."""
+    """A state that contains no information about the states of the parts."""
     return torch.from_numpy(np.random.default_rng(list(phrase.encode())).standard_normal(4))
 
 
@@ -81,12 +81,12 @@ def test_parts_are_the_words_around_the_first_conjunction_and_the_first_without_
     for row, sentence in enumerate(sentences):
         tokens = [own.source.words[int(rules[kind][0, row])] for kind in ("conjunctions", "modifiers")]
         assert (*(decoded[name][row] for name in ("first", "second", "stem")), *tokens) == expected[sentence]
-        for name, part in found.items():  # the length and the mask count END
+        for name, part in found.items():  # the length and the mask include END
             length = len(decoded[name][row].split()) + 1
             assert int(part.input_lengths[0, row]) == int(part.input_mask[0, row].sum()) == length
 
 
-def test_errors_left_out_are_those_of_regressions_without_that_row():
+def test_leave_one_out_errors_equal_those_of_regressions_without_the_row():
     source = torch.Generator().manual_seed(0)
     inputs, targets = torch.randn(1, 7, 3, generator=source).double(), torch.randn(1, 7, 2, generator=source).double()
     member = torch.tensor([[True] * 6 + [False]])
@@ -112,13 +112,13 @@ def test_shuffled_wholes_cannot_be_predicted_from_parts(split):
     assert penalty(split, words, target="shuffled") > 0.8
 
 
-def test_the_mean_of_parts_is_exact_where_states_are_constant_and_off_by_half_the_sum_where_they_add_up(split):
+def test_the_mean_of_parts_is_exact_for_constant_states_and_wrong_by_half_the_sum_for_additive_ones(split):
     options = {"operator": "mean", "normalize": "none"}
     assert penalty(split, lambda phrase: torch.ones(4), **options) == 0
     # States count words: "x and y" is x + y + 1, its error is (x + y) / 2 + 1. The modifier's error is 1 everywhere.
     count = lambda phrase: torch.tensor([float(len(phrase.split()))])  # noqa: E731
     assert penalty(split, count, rules="modifiers", **options) == 1
-    # A command that stands several times counts once.
+    # A command that occurs several times counts once.
     rows = [len(sentence.split()) - 1 for sentence in set(split.input_sentences()) if " and " in sentence]
     by_hand = np.mean([(total / 2 + 1) ** 2 for total in rows])
     assert penalty(split, count, rules="conjunctions", conjunctions=["and"], **options) == pytest.approx(by_hand)
@@ -129,7 +129,7 @@ def test_the_norm_alone_is_the_mean_square_of_wholes(split):
 
 
 @pytest.mark.parametrize(("option", "message"), [(["nor"], "no word nor"), ([], "needs a word in conjunctions or modifiers")])
-def test_rules_need_words_that_the_task_has(split, option, message):
+def test_words_of_rules_must_occur_in_the_task(split, option, message):
     parameters = defaults("regularizers.homomorphism") | {"conjunctions": option, "modifiers": []}
     with pytest.raises(ValueError, match=message):
         homomorphism.prepare(parameters, split)

@@ -1,4 +1,4 @@
-"""Every regularizer against values computed by hand."""
+"""Every regularizer, compared with hand-computed values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compositional.regularizers import Representation, Step, additivity, entropy
 
 
 def step_of(batch=None, representations=(), parameters=None, again=None, outputs=None, prepared=None, active=None):
-    """A step with given contents; its "noise" counts upwards."""
+    """A step with given contents; its "noise" consists of increasing numbers."""
 
     def normal(shape):
         return torch.arange(float(torch.Size(shape).numel())).view(1, *shape)
@@ -44,7 +44,7 @@ def test_entropy_adds_noise_of_the_configured_power_to_active_runs_only():
     assert torch.equal(noisy[1], torch.zeros(3, 4))
 
 
-def test_entropy_adds_the_words_own_noise_to_words_and_none_to_other_states():
+def test_entropy_adds_word_noise_to_word_embeddings_and_none_to_other_states():
     step = step_of(parameters={"parts": "both", "word_noise": 2.0, "feature_noise": 0.5})
     words = Representation("word_embedding", torch.ones(1, 1, 2, 2), None)
     assert entropy.perturb(step, words).tolist() == [[[[1, 3], [5, 7]]]]
@@ -57,7 +57,7 @@ def test_smoothness_counts_valid_steps_only():
     mask = torch.tensor([[[True, True, True], [True, True, False]]])
     options = defaults("regularizers.smoothness")
     step = step_of(representations=[Representation("encoder_states", states, mask)], parameters=options)
-    # Squares of 1, 2 and -3 over three valid steps.
+    # The squares of 1, 2 and -3, divided by three valid steps.
     assert smoothness.penalty(step).tolist() == pytest.approx([14 / 3])
 
 
@@ -73,7 +73,7 @@ def test_partners_exchange_right_components():
 
 
 def pair_features(batch: Batch) -> torch.Tensor:
-    """r(a, b) = a + b + a b: additive but for the product."""
+    """r(a, b) = a + b + a b: additive except for the product."""
     left, right = batch.images.flatten(2).unbind(-1)
     return (left + right + left * right).unsqueeze(-1)
 
@@ -100,7 +100,7 @@ def test_recombination_of_images_is_the_mean_squared_change_of_the_output():
 
 
 def swapped_batches(split, form, exchange="lexicon", logits=None):
-    """A recombination step on real SCAN batches, and what it asked the model to look at; without logits of a uniform model."""
+    """A recombination step on real SCAN batches, and the batches on which it called the model; by default a uniform model."""
     options = {"form": form, "exchange": exchange}
     rows = torch.from_numpy(split.draw(0, range(2), 64))
     batch = split.batch(rows, split.training_layout(64))
@@ -133,7 +133,7 @@ def test_swaps_exchange_words_and_symbols_alike(scan_splits):
         targets = [row for chunk in batch.layout.chunks(swapped.targets) for row in chunk[run].tolist()]
         for row in range(64):
             command = split.source.decode(swapped.inputs[run, row].tolist())
-            # The swapped actions are exactly what the grammar gives for the swapped command.
+            # The swapped actions are exactly those that the grammar assigns to the swapped command.
             assert split.target.decode(targets[row]) == truth[command]
             changed += command != split.source.decode(batch.inputs[run, row].tolist())
     assert changed > 64
@@ -141,12 +141,12 @@ def test_swaps_exchange_words_and_symbols_alike(scan_splits):
 
 
 def with_virtual_words(split, count):
-    """The same sentences, with words and symbols in the vocabularies that none of them has."""
+    """The same sentences, with additional words and symbols in the vocabularies that no sentence contains."""
     vocabularies = [Vocabulary((*side.words, *lexicon.virtual_words(count))) for side in (split.source, split.target)]
     return SequenceSplit(split.input_sentences(), split.output_sentences(), *vocabularies, "cpu")
 
 
-def test_virtual_words_take_the_place_of_all_words_of_a_type_and_show_no_new_command(scan_splits):
+def test_virtual_words_replace_all_words_of_a_type_and_create_no_test_command(scan_splits):
     split = with_virtual_words(scan_splits["train"], 6)
     batch, _, swapped = swapped_batches(split, "hard", "virtual")
     truth = dict(scan.commands())
@@ -165,7 +165,7 @@ def test_virtual_words_take_the_place_of_all_words_of_a_type_and_show_no_new_com
             shown |= set(exchanged.values())
             first |= {new for old, new in exchanged.items() if old == "walk"}
     assert shown == set(lexicon.virtual_words(6))
-    assert first == set(lexicon.virtual_words(4))  # verbs have four of their own, directions two
+    assert first == set(lexicon.virtual_words(4))  # four for verbs, two for directions
     with pytest.raises(ValueError, match="needs 6 virtual words, of which the task lacks 1"):
         swapped_batches(with_virtual_words(scan_splits["train"], 5), "hard", "virtual")
 
@@ -174,7 +174,7 @@ def test_the_soft_form_vanishes_for_a_model_that_follows_every_exchange(scan_spl
     split = with_virtual_words(scan_splits["train"], 6)
 
     def copies(batch):
-        """Says at each position the right symbol, and is unsure alike of all others."""
+        """The right symbol is the most probable one at each position; all others are equally probable."""
         return 3 * torch.nn.functional.one_hot(batch.targets, len(split.target)).float()
 
     for exchange in ("lexicon", "virtual"):
@@ -186,13 +186,13 @@ def test_the_soft_form_vanishes_for_a_model_that_follows_every_exchange(scan_spl
 def test_the_soft_form_is_the_divergence_of_two_predictions_at_every_target_position(scan_splits, exchange):
     split = with_virtual_words(scan_splits["train"], 6)
     size = len(split.target)
-    sharpness = iter([3.0, 1.0])  # of the main pass, then of the pass over the swapped batch
+    sharpness = iter([3.0, 1.0])  # in the main pass, then in the pass over the swapped batch
 
     def copies(batch):
         return next(sharpness) * torch.nn.functional.one_hot(batch.targets, size).float()
 
     batch, soft, _ = swapped_batches(split, "soft", exchange, copies)
-    # The right symbol has one probability, each of the others another.
+    # All symbols but the right one have the same probability.
     ours, theirs = ([math.exp(sharp), *[1.0] * (size - 1)] for sharp in (3, 1))
     ours, theirs = ([weight / sum(weights) for weight in weights] for weights in (ours, theirs))
     middle = [(p + q) / 2 for p, q in zip(ours, theirs, strict=True)]
@@ -208,11 +208,11 @@ def test_hard_and_soft_forms_on_a_uniform_model(scan_splits):
     symbols = torch.tensor(float(len(split.target)))
     torch.testing.assert_close(hard, tokens * symbols.log())
     _, soft, _ = swapped_batches(split, "soft")
-    # A uniform distribution is its own image under every exchange.
+    # A uniform distribution does not change under any exchange.
     torch.testing.assert_close(soft, torch.zeros(2), atol=1e-4, rtol=0)
 
 
-def test_swapped_terms_are_drawn_from_all_training_pairs_and_make_sentences_of_another_length(question_splits):
+def test_swapped_terms_are_drawn_from_all_training_pairs_and_change_lengths_of_sentences(question_splits):
     split = question_splits["train"]
     _, hard, swapped = swapped_batches(split, "hard", "terms")
     targets = [[row for chunk in swapped.layout.chunks(swapped.targets) for row in chunk[run].tolist()] for run in range(2)]
@@ -230,7 +230,7 @@ def test_swapped_terms_are_drawn_from_all_training_pairs_and_make_sentences_of_a
     possible |= {(f"how long is the {name}", f"( A , ( _len ( B , A ) , _const ( B , {term} ) ) )") for name, term in names}
     assert len(stays) == 2
     assert stays < runs[0] | runs[1] <= possible | stays
-    # The loss of a uniform model is the logarithm of its symbols at every position.
+    # The loss of a uniform model is the logarithm of the number of symbols at every position.
     torch.testing.assert_close(hard, swapped.target_mask.sum(1) / 64 * math.log(len(split.target)))
     with pytest.raises(ValueError, match="exchange: terms changes it; use form: hard"):
         swapped_batches(split, "soft", "terms")

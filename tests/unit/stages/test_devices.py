@@ -1,4 +1,4 @@
-"""Which GPU a job takes, with devices that do not exist."""
+"""Which GPU a job claims, tested with simulated devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Start = Callable[..., subprocess.Popen]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """start(jobs_per_gpu, **environment): a process that claims one of the GPUs a and b and keeps it; ended after the test."""
+    """start(jobs_per_gpu, **environment): a process that claims one of the GPUs a and b and keeps it until the test ends."""
     started = []
     inherited = {name: value for name, value in os.environ.items() if name != "SLURM_JOB_ID"}
 
@@ -54,7 +54,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def claimed(process: subprocess.Popen) -> str:
-    """The device that a process got, once it has one; it sees no other."""
+    """Wait until a process has a device and return it; the process sees no other."""
     name, visible = process.stdout.readline().decode().split()
     assert name == visible
     return name
@@ -77,8 +77,8 @@ def test_two_jobs_on_one_gpu_if_configured(start: Start) -> None:
     assert sorted(names) == ["a", "a", "b", "b"]
 
 
-def test_slurm_jobs_keep_what_they_were_given(start: Start) -> None:
-    """On one node two jobs may know different GPUs by one number: neither waits for the other."""
+def test_slurm_jobs_keep_their_assigned_gpu(start: Start) -> None:
+    """On a node the same number may denote different GPUs in two jobs, so neither waits for the other."""
     jobs = [start(SLURM_JOB_ID=number, CUDA_VISIBLE_DEVICES="0") for number in ("1", "2")]
     assert [claimed(job) for job in jobs] == ["0", "0"]
 
@@ -94,8 +94,8 @@ def test_slurm_jobs_keep_what_they_were_given(start: Start) -> None:
         ("MIG-5ebe9f43,MIG-ac33420d", ["MIG-5ebe9f43", "MIG-ac33420d"]),
     ],
 )
-def test_indices_end_where_one_does_not_exist(monkeypatch: pytest.MonkeyPatch, given: str, expected: list[str]) -> None:
-    """As PyTorch counts on a machine with two GPUs."""
+def test_indices_after_an_invalid_one_are_ignored(monkeypatch: pytest.MonkeyPatch, given: str, expected: list[str]) -> None:
+    """PyTorch does the same; the simulated machine has two GPUs."""
     machine = {"_is_compiled": lambda: True, "_raw_device_count_nvml": lambda: 2}
     for name, value in (machine | {"_initialized": False, "_cached_device_count": None}).items():
         monkeypatch.setattr(torch.cuda, name, value)
@@ -104,7 +104,7 @@ def test_indices_end_where_one_does_not_exist(monkeypatch: pytest.MonkeyPatch, g
 
 
 @pytest.mark.parametrize("given", ["", "-1", "99"])
-def test_without_gpu(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+def test_a_machine_without_gpus_has_no_devices(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
     assert devices.claim(1) is None
     assert devices.resolve("auto") == "cpu"
@@ -112,7 +112,7 @@ def test_without_gpu(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
         devices.resolve("cuda")
 
 
-def test_the_cpu_takes_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_on_the_cpu_claims_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def claim(jobs_per_gpu: int) -> None:
         raise AssertionError("a job for the CPU took a GPU")
 
@@ -120,8 +120,8 @@ def test_the_cpu_takes_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices.resolve("cpu") == "cpu"
 
 
-def test_without_cuda_a_sentence_says_why(monkeypatch):
-    """Also that of PyTorch's own warning, such as of a driver that is too old."""
+def test_without_cuda_a_message_states_why(monkeypatch):
+    """The message includes PyTorch's own warning, for example about a driver that is too old."""
 
     def too_old() -> bool:
         warnings.warn("The NVIDIA driver on your system is too old (found version 11040)", stacklevel=1)
@@ -135,7 +135,7 @@ def test_without_cuda_a_sentence_says_why(monkeypatch):
 
 @pytest.mark.parametrize(("built", "said"), [(True, True), (False, False)], ids=["CUDA build", "CPU build"])
 def test_waiting_is_logged_and_a_cpu_build_waits_for_nothing(monkeypatch: pytest.MonkeyPatch, built: bool, said: bool) -> None:
-    """Schedulers hand a job a device by its UUID, which PyTorch is not asked about."""
+    """Schedulers assign a device by its UUID; PyTorch is not asked about it."""
 
     def claim(jobs_per_gpu: int) -> None:
         assert built, "a CPU build of PyTorch took a device"

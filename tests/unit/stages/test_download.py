@@ -1,4 +1,4 @@
-"""Downloads: every source, and every way in which one can fail."""
+"""Downloads from every source, and every way in which they can fail."""
 
 from __future__ import annotations
 
@@ -65,24 +65,24 @@ def put_in_mirror(tmp_path, payload: bytes):
     return str(tmp_path / "mirror")
 
 
-def test_mirror_folder_by_key_and_by_environment(tmp_path, entry, monkeypatch):
+def test_the_mirror_folder_can_be_set_by_key_and_by_environment(tmp_path, entry, monkeypatch):
     mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
     assert fetch(tmp_path, ["mirror"], mirror) == "mirror"
     assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
     monkeypatch.setenv(download.MIRROR_VARIABLE, mirror)
-    for key in (None, str(tmp_path / "nowhere")):  # the environment wins
+    for key in (None, str(tmp_path / "nowhere")):  # the environment has priority
         (tmp_path / "raw" / NAME).unlink()
         assert fetch(tmp_path, ["mirror"], key) == "mirror"
 
 
-def test_url(tmp_path, server):
+def test_a_file_is_downloaded_from_its_url(tmp_path, server):
     (server / "file.gz").write_bytes(gzip.compress(PAYLOAD))
     assert fetch(tmp_path, ["mirror", "url"]) == "url"
     assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
 
 
 def test_hub_rebuilds_the_canonical_bytes(tmp_path, entry, monkeypatch):
-    """A parquet folder of the hub's form stands in for the hub."""
+    """A local folder with parquet files replaces the hub."""
     from datasets import ClassLabel, Dataset, Features, Image
 
     rows = {"image": [np.full((2, 2), digit, np.uint8) for digit in (1, 2, 3, 4, 5)], "label": [1, 2, 3, 4, 5]}
@@ -115,7 +115,7 @@ def test_wrong_or_cut_off_files_leave_nothing_behind(tmp_path, entry, content, r
     assert left_over(tmp_path) == []
 
 
-def test_no_source_says_which_failed_how_and_what_to_do(tmp_path, entry):
+def test_the_error_without_a_working_source_states_each_failure_and_what_to_do(tmp_path, entry):
     entry["url"] = "http://127.0.0.1:9/none"
     with pytest.raises(download.DownloadError) as caught:
         fetch(tmp_path, ["mirror", "url"])
@@ -136,7 +136,7 @@ def test_idx_files_are_read_as_arrays(tmp_path):
     assert mnist._read(tmp_path / "x-images-idx3-ubyte").tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
 
 
-def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
+def test_a_file_that_has_changed_since_the_download_is_removed_and_named(tmp_path, entry):
     path = tmp_path / NAME
     path.write_bytes(PAYLOAD)
     download.verify("mnist", path)
@@ -148,9 +148,9 @@ def test_a_file_that_changed_since_is_removed_and_named(tmp_path, entry):
 
 @pytest.fixture
 def answers(entry):
-    """Answers of a web server, one after the other, the last again and again; and the headers of what it was asked.
+    """Start a web server with a list of answers, of which it repeats the last; the headers of requests are recorded.
 
-    An answer: its status, its bytes, the length that it declares, and further headers.
+    An answer consists of its status, its bytes, the length that it declares, and further headers.
     """
     given, asked = [], []
 
@@ -190,7 +190,7 @@ def test_a_server_or_network_that_fails_is_asked_again(tmp_path, answers, first)
 
 
 @pytest.mark.parametrize(("status", "times"), [(404, 1), (403, 1), (500, download.ATTEMPTS)])
-def test_what_is_not_there_is_asked_for_once_and_what_fails_a_few_times(tmp_path, answers, status, times):
+def test_a_missing_file_is_requested_once_and_a_failing_one_a_few_times(tmp_path, answers, status, times):
     given, asked = answers
     given += [(status, b"", 0)]
     with pytest.raises(download.DownloadError, match=f"{status}"):
@@ -221,7 +221,7 @@ def test_size_and_time_of_a_download_have_limits(tmp_path, answers, entry, monke
     "answer",
     [
         (200, NOISE, None),
-        (200, b"", 10 * 2**30),  # not a byte of it is waited for
+        (200, b"", 10 * 2**30),  # it is refused before any byte arrives
         (200, gzip.compress(PAYLOAD + b"x"), None),
         (200, gzip.compress(bytes(2**20)), None),
     ],
@@ -236,7 +236,7 @@ def test_a_download_larger_than_declared_is_refused_by_its_size(tmp_path, answer
     assert left_over(tmp_path) == []
 
 
-def test_noise_that_grows_when_packed_is_not_too_large(tmp_path, answers, entry):
+def test_incompressible_data_is_not_refused_as_too_large(tmp_path, answers, entry):
     entry.update(sha256=hashlib.sha256(NOISE).hexdigest(), bytes=len(NOISE))
     answers[0].append((200, gzip.compress(NOISE), None))
     assert fetch(tmp_path, ["url"]) == "url"
@@ -254,8 +254,8 @@ def uncompressed(answers, entry):
     return answers
 
 
-def test_a_download_that_is_cut_off_goes_on_where_it_was(tmp_path, uncompressed):
-    """As often as it must, as long as every attempt brings something."""
+def test_a_download_that_is_cut_off_resumes(tmp_path, uncompressed):
+    """It resumes as often as necessary, as long as every attempt brings new bytes."""
     given, asked = uncompressed
     steps = range(2**16, len(WHOLE), 2**16)
     given += [(200, WHOLE[: 2**16], len(WHOLE), ONE)]
@@ -276,7 +276,7 @@ def test_a_download_that_is_cut_off_goes_on_where_it_was(tmp_path, uncompressed)
     ],
     ids=["busy in between", "changed", "changed and shorter"],
 )
-def test_it_goes_on_only_in_the_same_file(tmp_path, uncompressed, between, ranges):
+def test_a_download_resumes_only_if_the_servers_file_is_unchanged(tmp_path, uncompressed, between, ranges):
     given, asked = uncompressed
     given += [CUT, *between, REST]
     assert fetch(tmp_path, ["url"]) == "url"
@@ -292,7 +292,7 @@ def test_it_goes_on_only_in_the_same_file(tmp_path, uncompressed, between, range
         ({"ETag": 'W/"one"', "Last-Modified": "Wed, 25 Nov 2026 00:00:00 GMT"}, "Wed, 25 Nov 2026 00:00:00 GMT"),
     ],
 )
-def test_without_a_word_on_its_version_a_file_is_fetched_from_its_beginning(tmp_path, uncompressed, version, sent):
+def test_a_file_without_a_version_is_fetched_again_from_the_start(tmp_path, uncompressed, version, sent):
     given, asked = uncompressed
     given += [(200, WHOLE[:HALF], len(WHOLE), version), (206 if sent else 200, WHOLE[HALF if sent else 0 :], None, version)]
     assert fetch(tmp_path, ["url"]) == "url"
@@ -300,7 +300,7 @@ def test_without_a_word_on_its_version_a_file_is_fetched_from_its_beginning(tmp_
     assert ("Range" in asked[1]) == bool(sent)
 
 
-def test_attempts_that_bring_nothing_more_end(tmp_path, uncompressed):
+def test_a_download_fails_after_attempts_without_new_bytes(tmp_path, uncompressed):
     given, asked = uncompressed
     given += [CUT, (200, WHOLE[:HALF], len(WHOLE), OTHER)]
     with pytest.raises(download.DownloadError, match=r"url: (ChunkedEncodingError|ConnectionError)"):
@@ -309,7 +309,7 @@ def test_attempts_that_bring_nothing_more_end(tmp_path, uncompressed):
     assert left_over(tmp_path) == []
 
 
-def test_where_no_checksum_is_published_a_file_must_stay_what_was_fetched_first(tmp_path, entry):
+def test_a_file_without_published_checksum_must_equal_the_first_download(tmp_path, entry):
     entry["sha256"] = None
     mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
     fetch(tmp_path, ["mirror"], mirror)
@@ -324,6 +324,6 @@ def test_where_no_checksum_is_published_a_file_must_stay_what_was_fetched_first(
     (tmp_path / "mirror/mnist" / f"{NAME}.gz").write_bytes(gzip.compress(PAYLOAD[:-1] + b"x"))
     with pytest.raises(download.DownloadError, match=f"wrong content: by {first}, sha256"):
         fetch(tmp_path, ["mirror"], mirror)
-    first.unlink()  # whoever wants the new one says so
+    first.unlink()  # deleting the checksum accepts the new file
     fetch(tmp_path, ["mirror"], mirror)
     download.verify("mnist", path)

@@ -1,4 +1,4 @@
-"""Jobs as forks of one process do what processes of their own do."""
+"""Jobs that are forks of one process behave like separate processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ match sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def environment():
-    """That of jobs whose process to fork from is ready."""
+    """The environment of jobs, with a process that is ready to be forked."""
     found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
     found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
     forks.start(found)
@@ -48,7 +48,7 @@ def environment():
 
 @pytest.fixture
 def job(environment, tmp_path):
-    """Call a job as rules do; its process."""
+    """A function that calls a job like a rule and returns the process."""
     (tmp_path / "job.py").write_text(SCRIPT)
 
     def call(*words: str, **additions: str) -> subprocess.Popen:
@@ -59,7 +59,7 @@ def job(environment, tmp_path):
     return call
 
 
-def test_a_job_is_a_fork_with_its_own_words_folder_environment_and_streams(job, tmp_path):
+def test_a_job_is_a_fork_with_its_own_arguments_folder_environment_and_streams(job, tmp_path):
     output, errors = job("one", "two words", COMPOSITIONAL_OWN="mine").communicate()
     told = json.loads(output)
     assert told.pop("process")
@@ -79,7 +79,7 @@ def test_a_job_is_a_fork_with_its_own_words_folder_environment_and_streams(job, 
     ],
 )
 @pytest.mark.parametrize("alone", [False, True])
-def test_how_a_job_ends_its_caller_sees(job, words, code, said, alone):
+def test_the_caller_sees_how_a_job_ends(job, words, code, said, alone):
     process = job(*words, **({forks.SOCKET: ""} if alone else {}))
     output, errors = process.communicate()
     assert json.loads(output)["fork"] is not alone
@@ -89,12 +89,12 @@ def test_how_a_job_ends_its_caller_sees(job, words, code, said, alone):
 @pytest.mark.parametrize(
     "additions", [{"OMP_NUM_THREADS": "2"}, {"HF_HOME": "/elsewhere"}, {forks.SOCKET: "/nowhere"}, {"CUDA_VISIBLE_DEVICES": "7"}]
 )
-def test_a_job_that_libraries_would_be_others_for_runs_by_itself(job, additions):
+def test_a_job_with_another_environment_for_libraries_is_not_forked(job, additions):
     output, _ = job("one", **additions).communicate()
     assert json.loads(output)["fork"] is False
 
 
-def test_a_job_that_is_killed_takes_its_fork_along(job):
+def test_killing_a_job_kills_its_fork(job):
     process = job("waits")
     fork = json.loads(process.stdout.readline())["process"]
     assert fork != process.pid
@@ -106,7 +106,7 @@ def test_a_job_that_is_killed_takes_its_fork_along(job):
     assert not Path(f"/proc/{fork}").exists()
 
 
-def test_a_job_of_another_copy_of_the_project_runs_that_copy(job, tmp_path):
+def test_a_job_of_another_copy_of_the_project_runs_that_copys_code(job, tmp_path):
     folder = tmp_path / "copy" / "compositional" / "stages" / "shared"
     folder.mkdir(parents=True)
     for package in (folder, folder.parent, folder.parents[1]):

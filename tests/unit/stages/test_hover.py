@@ -1,4 +1,4 @@
-"""Every point of a figure that is a run's value is found, with its run, where the picture has ink."""
+"""Every point of a figure that shows a run's value is found with its run, and the image has ink there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compositional.stages import plot
 from compositional.stages.shared import hover
 
 
-def test_equal_values_become_different_ones_and_none_moves_far():
+def test_equal_values_are_made_different_by_small_changes():
     table = pd.DataFrame({"metric": ["accuracy"] * 4 + ["diverged"], "value": [1.0, 1.0, 0.0, 0.0, 1.0]})
     changed, places = hover.tagged(table)
     assert changed.value.iloc[:4].nunique() == 4
@@ -27,7 +27,7 @@ def test_equal_values_become_different_ones_and_none_moves_far():
 
 
 @pytest.mark.parametrize("module", ["per_category", "ablation", "comparison"])
-def test_points_are_where_the_picture_has_ink(tmp_path, module):
+def test_points_are_where_the_image_has_ink(tmp_path, module):
     table, options = small.table(module), defaults(f"figures.{module}")
     table.to_csv(tmp_path / "table.csv", index=False)
     (width, height), found = hover.points(

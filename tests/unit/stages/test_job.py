@@ -1,4 +1,4 @@
-"""An error of a job is on the terminal in few words, with the plug-in's own line, and in its log in full."""
+"""An error of a job is brief on the terminal, with the plug-in's own line, and complete in the job's log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compositional.regularizers import interaction
 from compositional.stages.shared.job import OtherThanPlannedError, check, logged
 
 
-def test_an_error_within_a_plug_in_names_its_line(tmp_path, capsys):
+def test_an_error_in_a_plugin_names_its_line(tmp_path, capsys):
     with pytest.raises(SystemExit), logged(tmp_path / "job.log"):
         interaction._squares(torch.zeros(1, 2), 4, 4, 3, 1)
     said = capsys.readouterr().err
@@ -28,14 +28,14 @@ def test_an_error_within_a_plug_in_names_its_line(tmp_path, capsys):
     assert "Traceback" in (tmp_path / "job.log").read_text()
 
 
-def test_an_error_elsewhere_names_no_plug_in(tmp_path, capsys):
+def test_an_error_elsewhere_names_no_plugin(tmp_path, capsys):
     with pytest.raises(SystemExit), logged(tmp_path / "job.log"):
         raise ValueError("nothing of theirs")
     assert capsys.readouterr().err == f"ValueError: nothing of theirs\n(details in {tmp_path / 'job.log'})\n"
 
 
 def test_a_job_refuses_what_was_planned_with_a_library_that_it_does_not_see(tmp_path):
-    """Folders on PYTHONPATH reach Snakemake's own process, which plans, and no job."""
+    """Folders on PYTHONPATH affect Snakemake's own process, which plans, but not jobs."""
     about = tmp_path / "torch-99.0.dist-info/METADATA"
     about.parent.mkdir()
     about.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99.0\n")

@@ -1,4 +1,4 @@
-"""What is said where a GPU's memory is too small, with a GPU that does not exist."""
+"""The message if a GPU's memory is too small, tested with a simulated GPU."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ GIB = 2**30
         (11 * GIB, "16 GiB.*not even one fits: use a GPU with more memory"),
     ],
 )
-def test_how_many_runs_fit_is_measured_and_said(problem, monkeypatch, needed, message):
-    """10 of 16 GiB are free, of which 8 may be used."""
+def test_the_message_states_the_measured_number_of_runs_that_fit(problem, monkeypatch, needed, message):
+    """10 of 16 GiB are free, and 8 of these may be used."""
     case = problem("cnn")
     case.settings["cuda_width"] = 64
     fakes = {
@@ -36,7 +36,7 @@ def test_how_many_runs_fit_is_measured_and_said(problem, monkeypatch, needed, me
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def test_other_errors_pass(problem):
+def test_other_errors_are_not_replaced(problem):
     case = problem("cnn")
     with pytest.raises(ZeroDivisionError), memory.explained(case, 0):
         raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""A figure's bytes are its table's and options' alone, whatever the user's matplotlib is told."""
+"""A figure's bytes depend only on its table and options, not on the user's settings of matplotlib."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def drawn(folder) -> list[bytes]:
     ],
     ids=str,
 )
-def test_a_matplotlibrc_or_a_style_of_the_user_changes_no_byte(tmp_path, settings):
+def test_the_users_matplotlibrc_or_style_changes_no_byte(tmp_path, settings):
     expected = drawn(tmp_path)
     with plt.rc_context():
         if isinstance(settings, str):
@@ -40,7 +40,7 @@ def test_a_matplotlibrc_or_a_style_of_the_user_changes_no_byte(tmp_path, setting
             matplotlib.rc_file(tmp_path / "matplotlibrc")
             matplotlib.rcParams.update(settings)
         assert drawn(tmp_path) == expected
-        assert matplotlib.rcParams["savefig.dpi"] == "figure"  # as before: what a figure needs stays with it
+        assert matplotlib.rcParams["savefig.dpi"] == "figure"  # as before: a figure's settings are not global
 
 
 def sized(folder, style, module="ablation"):
@@ -51,7 +51,7 @@ def sized(folder, style, module="ablation"):
         return image.width / 200, image.height / 200, paths["pdf"].read_bytes()
 
 
-def test_a_figure_is_as_wide_as_a_column_and_in_its_font(tmp_path):
+def test_a_figure_has_the_configured_width_and_font(tmp_path):
     width, height, pdf = sized(tmp_path, {"width": 3.3, "font": "serif", "size": 7})
     assert width == pytest.approx(3.3, abs=0.01)
     assert 2.5 < height < 6
@@ -59,7 +59,7 @@ def test_a_figure_is_as_wide_as_a_column_and_in_its_font(tmp_path):
     assert sized(tmp_path, {"width": 5, "height": 4})[:2] == pytest.approx((5, 4), abs=0.01)
 
 
-def test_a_page_without_room_and_a_font_that_is_not_there_are_refused(tmp_path):
+def test_a_width_that_is_too_small_and_a_missing_font_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no room for its panels on a page of 0\.3 x .* inches; give `style` a larger width"):
         sized(tmp_path, {"width": 0.3})
     with pytest.raises(ValueError, match=r"style\.font: no font 'Serify' is installed"):

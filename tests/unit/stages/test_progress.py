@@ -1,4 +1,4 @@
-"""What a training job says of itself: in its log, and on the board that a build reads."""
+"""A training job reports its progress in its log and in files that the build reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def never(state) -> bool:
     return False
 
 
-def test_a_job_tells_from_its_start_how_far_it_is(tmp_path):
+def test_a_job_reports_its_progress_from_the_start(tmp_path):
     state = State(0, 0.0, 40)
     progress = Progress(io.StringIO(), tmp_path, "pack", 80, [state], 2, never)
     told = json.loads((tmp_path / "pack.json").read_text())
@@ -33,7 +33,7 @@ def test_a_run_that_ended_early_has_nothing_left_to_do(tmp_path):
     assert json.loads((tmp_path / "first.json").read_text())["done"] == 80
 
 
-def test_jobs_of_two_calls_leave_each_other_s_words_alone(tmp_path):
+def test_jobs_of_two_calls_do_not_overwrite_each_others_reports(tmp_path):
     for name, step in (("one", 10), ("other", 20)):
         Progress(io.StringIO(), tmp_path, name, 80, [State(0, 0.0, step)], 0, never)
     assert [json.loads((tmp_path / f"{name}.json").read_text())["done"] for name in ("one", "other")] == [10, 20]

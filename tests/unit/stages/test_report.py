@@ -1,4 +1,4 @@
-"""What a report shows is text, whatever its names and numbers are made of."""
+"""A report shows names and numbers as text, whatever they contain."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def test_audit_counts_and_refuses_overlap():
     assert clean == []
 
 
-def test_audit_tells_examples_from_distinct_inputs():
-    """A test set that repeats what training has: 3 of 4 examples, and 1 of 2 distinct inputs."""
+def test_audit_counts_examples_and_distinct_inputs_separately():
+    """3 of 4 examples of the test set, but only 1 of 2 distinct inputs, occur in training."""
     members = DatasetDict(train=Dataset.from_dict({"input": ["a", "b"]}), test=Dataset.from_dict({"input": ["b", "c", "b", "b"]}))
     (count,) = audit(members, [{"columns": ["input"], "members": ["test"], "by_design": "drawn independently"}])
     assert (count["items"], count["in_training"], count["share"]) == (4, 3, 0.75)
@@ -83,7 +83,7 @@ def test_audit_tells_examples_from_distinct_inputs():
 
 
 def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
-    """The members of a task may be the same: a canvas, a distance, words that occur nowhere are applied when they are read."""
+    """Tasks may have the same members: a canvas, a distance or virtual words are applied only when members are read."""
 
     def content(module, **parameters):
         folder = tmp_path / "split"
@@ -135,7 +135,7 @@ BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
         ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
     ],
 )
-def test_what_a_task_returns_is_checked(tmp_path, monkeypatch, change, message):
+def test_the_return_values_of_a_task_are_checked(tmp_path, monkeypatch, change, message):
     good = {"features": BLANK, "members": DatasetDict, "names": ["train", "validation", "test"]}
     good |= {"in_distribution": "validation", "disjoint": [RULE | {"by_design": "one image"}]}
     good |= {"image_shape": [1, 2, 2], "classes": 2, "component_width": 1}
@@ -154,14 +154,14 @@ def test_what_a_task_returns_is_checked(tmp_path, monkeypatch, change, message):
     assert not (tmp_path / "mine").exists()
 
 
-def test_virtual_words_join_both_vocabularies_and_no_sentence(tmp_path):
+def test_virtual_words_are_in_both_vocabularies_and_in_no_sentence(tmp_path):
     options = defaults("tasks.scan_jump") | {"virtual_words": 6, "deduplicate": True}
     make_split("scan", "tasks.scan_jump", options, tmp_path / "none", tmp_path / "scan")
     about = json.loads((tmp_path / "scan" / "task.json").read_text())
     words = set(lexicon.virtual_words(6))
     assert words < set(about["source_words"])
     assert words < set(about["target_words"])
-    assert len(about["source_words"]) == 3 + 13 + 6  # with <pad>, <start> and <end>
+    assert len(about["source_words"]) == 3 + 13 + 6  # including <pad>, <start> and <end>
     sentences = DatasetDict.load_from_disk(str(tmp_path / "scan"))["train"]["input"]
     assert not words & {word for sentence in sentences for word in sentence.split()}
 
@@ -184,8 +184,8 @@ def test_a_split_made_twice_has_the_same_bytes(tmp_path):
     assert DatasetDict.load_from_disk(str(tmp_path / "one"))["train"].num_rows == 50
 
 
-def test_a_task_is_not_built_from_files_that_were_damaged(tmp_path):
-    """Another task's folder, and metrics of runs, each with the record beside it."""
+def test_a_task_is_not_built_from_damaged_files(tmp_path):
+    """The files are another task's folder and metrics of runs, each with its record."""
     split, run = tmp_path / "splits" / "puzzles", tmp_path / "runs" / "seed=0"
     for folder, name in ((split, "task.json"), (run, "metrics.csv")):
         folder.mkdir(parents=True)

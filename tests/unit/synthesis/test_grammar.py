@@ -1,4 +1,4 @@
-"""Search by probability, and the grammar that says what is probable."""
+"""Search by probability, and the grammar that defines the probabilities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_enumeration_is_complete_without_repetition_and_ordered_by_probability()
         assert term.arguments == tuple(programs[place] for place in places)
 
     def every(size: int) -> list[Term]:
-        """All programs of a size, by brute force."""
+        """All programs of a size, found by brute force."""
         made = []
         for head, arity in library.arities.items():
             for sizes in itertools.product(range(1, size), repeat=arity):
@@ -46,7 +46,7 @@ def test_enumeration_is_complete_without_repetition_and_ordered_by_probability()
     assert likely <= set(programs)
 
 
-def test_inside_outside_against_values_worked_out_by_hand():
+def test_inside_outside_equals_hand_computed_values():
     """The program has two derivations: four primitives (p^4), or the invention and identity (p^2), with p = 1/11."""
     library = Library({"fn_0": FN_0})
     grammar = Grammar.uniform(library)
@@ -70,7 +70,7 @@ def test_inside_outside_against_values_worked_out_by_hand():
     assert counts["push"] == pytest.approx(posterior + 2 * (1 - posterior))
 
 
-def test_reestimation_without_ambiguity_gives_relative_frequencies_and_never_lowers_the_likelihood():
+def test_reestimation_gives_relative_frequencies_if_unambiguous_and_never_lowers_the_likelihood():
     plain = Grammar.uniform(Library())
     programs = [parse("(push (add (connect identity)))"), parse("(push identity)")]
     once = reestimate(plain, programs, pseudocount=1e-12)

@@ -1,4 +1,4 @@
-"""Graphs that programs grow, against values worked out by hand."""
+"""Graphs that programs build, compared with graphs derived by hand."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def edges(text: str) -> list[tuple]:
         ("(push (add (connect (connect identity))))", [(2, 1, 0, 0)]),  # the port is taken
         ("(push (add (connect (next_port (connect identity)))))", [(2, 1, 0, 0), (3, 1, 0, 1)]),
         ("(prev_port (push (add (connect identity))))", [(2, 1, 0, 9)]),
-        # The second node is on the stack, its port 0 is taken: the third one waits.
+        # The second node is on the stack and its port 0 is taken, so the third one waits.
         ("(push (add (connect (push (add (connect identity))))))", [(2, 1, 0, 0)]),
         ("(push (add (connect (push (next_port (add (connect identity)))))))", [(2, 1, 0, 0), (4, 3, 1, 1)]),
         ("(push (add (connect (push (pop (next_port (add (connect identity))))))))", [(2, 1, 0, 0), (4, 3, 0, 1)]),
-        # move goes back to node 0; from there a new node is connected to node 0 itself by the stack.
+        # move returns to node 0; from there a new node is connected to node 0 itself, which is on the stack.
         ("(push (add (connect (move (push (next_port (add (connect identity))))))))", [(2, 1, 0, 0), (4, 3, 0, 1)]),
-        # func keeps the graph and restores the cursor: the next port is 0 at node 0 again, which is taken.
+        # func keeps the graph and restores the cursor: it is at port 0 of node 0 again, which is taken.
         ("(push (func (add (connect identity)) (add (connect identity))))", [(2, 1, 0, 0)]),
         ("(push (func (add (connect identity)) (next_port (add (connect identity)))))", [(2, 1, 0, 0), (4, 3, 0, 1)]),
-        # func whose graph is not connected is dropped.
+        # A func whose graph is not connected is discarded.
         ("(push (func (add identity) (add (connect identity))))", [(2, 1, 0, 0)]),
-        # if: the cursors of the first two agree (first branch), or do not (second branch); then goes on.
+        # if: the cursors of the first two agree (first branch) or do not (second branch); then the program continues.
         ("(push (if_positions_equal identity identity (add (connect identity)) identity identity))", [(2, 1, 0, 0)]),
         ("(push (if_positions_equal (add identity) identity identity (add (connect identity)) identity))", [(2, 1, 0, 0)]),
         ("(push (if_positions_equal (add identity) identity (add (connect identity)) identity identity))", []),
     ],
 )
-def test_programs_grow_the_graphs_worked_out_by_hand(program, expected):
+def test_programs_build_the_graphs_derived_by_hand(program, expected):
     assert edges(program) == expected
 
 
@@ -53,7 +53,7 @@ def test_cursor_stack_and_ports():
     assert run("(pop identity)").stack == ()
     assert run("(push (add (connect (move identity))))").position == 0
     assert run("(push (add (connect (next_port (move identity)))))").position == 1  # no edge at this port
-    # A node that waits keeps what it can be connected to: here the stack's only node.
+    # A waiting node keeps a node on the stack to which it can be connected: here the only one.
     waiting = run("(push (add (pop identity)))")
     assert (waiting.stack, waiting.isolated, waiting.valid) == ((0,), 1, False)
     assert run("(push (push (add (pop identity))))").stack == (0,)
@@ -76,7 +76,7 @@ def test_valid_programs_make_connected_graphs(term):
     assert {state.position, *state.stack} <= set(state.nodes)
 
 
-def test_graphs_are_told_apart_up_to_isomorphism():
+def test_graphs_have_the_same_class_if_and_only_if_they_are_isomorphic():
     path = run("(push (add (connect (next_port (push (add (connect identity)))))))")
     other_path = run("(push (add (connect (next_port (add (connect identity))))))")
     doubled = run("(push (add (connect (next_port (connect identity)))))")
@@ -84,4 +84,4 @@ def test_graphs_are_told_apart_up_to_isomorphism():
     classes = graphs.Classes()
     numbers = [classes.of(state) for state in (path, other_path, doubled, edge)]
     assert len(path.nodes) == len(other_path.nodes) == 3
-    assert numbers == [0, 0, 1, 1]  # several edges between two nodes count once
+    assert numbers == [0, 0, 1, 1]  # parallel edges count once

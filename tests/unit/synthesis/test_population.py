@@ -25,10 +25,10 @@ def test_compression_never_changes_a_program_or_its_graph(programs):
         assert after.size <= before.size
     assert [learned.bodies["fn_0"]] == [library.bodies["fn_0"]]
     bodies = [learned.expand(body) for body in learned.bodies.values()]
-    assert len(set(bodies)) == len(bodies)  # nothing is invented twice
+    assert len(set(bodies)) == len(bodies)  # no body is invented twice
 
 
-def test_an_invention_made_again_is_the_earlier_one():
+def test_an_invention_that_equals_an_earlier_one_is_not_added():
     programs = [
         parse("(push (add (connect (next_port (push (add (connect identity)))))))"),
         parse("(push (add (connect (move identity))))"),
@@ -62,7 +62,7 @@ def test_a_population_is_filled_with_different_graphs_and_the_lightest_programs(
     )
     (light,), report = population.explore(Library({"fn_0": FN_0}), [heavy], search(population=1, programs=2000))
     assert (str(light.term), light.origin, light.changed, report["replaced"]) == ("(fn_0 identity)", 5, False, 1)
-    # The same edge at another port: isomorphic, but not the same to a network.
+    # The same edge at another port: isomorphic, but different for a network.
     heavy = replace(heavy, state=graphs.run(library, parse("(next_port (fn_0 identity))")))
     ((light,), _) = population.explore(Library({"fn_0": FN_0}), [heavy], search(population=1, programs=2000))
     assert (light.origin, light.changed) == (5, True)
@@ -70,6 +70,6 @@ def test_a_population_is_filled_with_different_graphs_and_the_lightest_programs(
         population.refill(Library(), [], search(programs=50))
 
 
-def test_graphs_of_the_largest_size_count():
+def test_graphs_of_the_maximum_size_are_kept():
     members, _ = population.explore(Library({"fn_0": FN_0}), [], search(programs=2000, max_nodes=2, max_edges=1))
     assert [(len(member.state.nodes), len(member.state.edges)) for member in members] == [(2, 1)]

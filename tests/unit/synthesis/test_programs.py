@@ -10,7 +10,7 @@ from compositional.synthesis import graphs
 from compositional.synthesis.programs import Library, parse
 
 
-def test_text_types_size_and_mass():
+def test_programs_have_text_types_size_and_mass():
     library = Library({"fn_0": FN_0, "fn_1": "(fn_0 (func #0 (next_port #1)))"})
     term = parse("(fn_1 (fn_0 identity) (move identity))")
     assert parse(str(term)) == term
@@ -31,7 +31,7 @@ def test_text_types_size_and_mass():
 
 @settings(max_examples=60)
 @given(terms({"fn_0": 1, "fn_1": 2}))
-def test_inventions_stand_for_their_bodies(term):
+def test_inventions_are_equivalent_to_their_bodies(term):
     library = Library({"fn_0": FN_0, "fn_1": "(func #1 (fn_0 #0))"})
     assert graphs.run(library, term) == graphs.run(library, library.expand(term))
     assert library.mass(term) == library.expand(term).size

@@ -1,4 +1,4 @@
-"""What every reader must do: rows of its columns, of every run or task, the same from the same files; a table is made of them."""
+"""What every reader must do: return rows with its columns for every run or task, always the same for the same files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compositional.tables.shared.reading import RUN
 
 
 def sources(table: Table, task: str, folder: Path) -> dict:
-    """What a reader reads: of two tasks, or of four runs."""
+    """The sources of a reader: those of two tasks, or of four runs."""
     if table.SOURCE == "split":
         return {name: small.split(name) for name in (task, "digits_concat")}
     runs = [Run(task, "cnn", *method, seed) for method in (("none", 0.0), ("entropy", 0.1)) for seed in (0, 1)]
@@ -36,7 +36,7 @@ def sources(table: Table, task: str, folder: Path) -> dict:
 
 
 @pytest.mark.parametrize("name", small.names("tables"))
-def test_a_reader_makes_rows_of_all_that_it_reads(name, tmp_path, monkeypatch):
+def test_a_reader_returns_rows_for_each_of_its_sources(name, tmp_path, monkeypatch):
     table = plugins.load(Table, f"tables.{name}")
     found = sources(table, small.entry("tables", name)["task"], tmp_path)
     rows = list(table.collect(found))
@@ -46,13 +46,13 @@ def test_a_reader_makes_rows_of_all_that_it_reads(name, tmp_path, monkeypatch):
     assert {len(row) for row in rows} == {1 + len(table.COLUMNS)}
     for row in rows:
         assert all(math.isfinite(value) if isinstance(value, float) else value is not None for value in row[1:])
-    monkeypatch.setattr(integrity, "verify", lambda path: None)  # no record stands for these files
+    monkeypatch.setattr(integrity, "verify", lambda path: None)  # these files have no records
     aggregate(list(found.values()), tmp_path / "table.csv")
     made = pd.read_csv(tmp_path / "table.csv")
     assert tuple(made.columns) == ((RUN[:1] if table.SOURCE == "split" else RUN) + table.COLUMNS)
     assert len(made) == len(rows)
 
 
-def test_each_reader_has_a_source_of_its_own():
+def test_no_two_readers_have_the_same_source():
     read = [plugins.declarations(f"tables.{name}")["SOURCE"] for name in plugins.available("tables")]
     assert len(set(read)) == len(read)

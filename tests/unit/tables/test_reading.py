@@ -1,4 +1,4 @@
-"""Tables are read as they were written, whatever their names mean to pandas."""
+"""Tables are read as they were written, even if pandas gives their names a special meaning."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_a_name_or_word_stays_what_it_is(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_with_such_names_are_compared_row_by_row(tmp_path, name):
-    """From their folders to the comparison of an archive."""
+def test_runs_with_special_names_are_compared_row_by_row(tmp_path, name):
+    """This covers the path from their folders to the comparison of an archive."""
     sources = []
     for seed in (0, 1):
         run = Run(name, name, name, 0.1, seed)
@@ -49,7 +49,7 @@ def test_reference_tables_read_as_pandas_reads_them(path):
     pd.testing.assert_frame_equal(read_table(path), pd.read_csv(path), check_exact=True)
 
 
-def test_every_table_is_read_in_one_place():
+def test_only_one_function_reads_tables():
     readers = {
         path.relative_to(ROOT).as_posix()
         for place in ("src", "docs", "workflow")

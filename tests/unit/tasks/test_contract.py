@@ -1,4 +1,4 @@
-"""What every task must do, in small (support/small.yaml): its stage makes it, which audits it, and its kind reads it."""
+"""What every task must do with small data (support/small.yaml): its stage makes and audits it, and its kind reads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def about(folder: Path) -> dict:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_made_again_has_the_same_bytes_and_with_another_option_others(task, tmp_path):
+def test_a_task_made_again_has_the_same_bytes_unless_an_option_differs(task, tmp_path):
     again = small.make_split(task, tmp_path / "again")
     made = [
         {path.relative_to(folder): sha256(path) for path in folder.rglob("*") if path.is_file()}
@@ -32,7 +32,7 @@ def test_a_task_made_again_has_the_same_bytes_and_with_another_option_others(tas
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_its_kind_reads_its_members(task):
+def test_the_kind_of_a_task_reads_its_members(task):
     told = about(small.split(task))
     splits = import_module(f"compositional.kinds.{told['kind']}").load(small.split(task), "cpu")
     assert told["in_distribution"] in splits
@@ -41,6 +41,6 @@ def test_its_kind_reads_its_members(task):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_what_may_overlap_with_training_says_why(task):
+def test_a_member_that_may_overlap_with_training_has_a_reason(task):
     for count in about(small.split(task))["audit"]:
         assert count["in_training"] == 0 or count["by_design"].strip()

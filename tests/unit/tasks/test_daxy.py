@@ -1,4 +1,4 @@
-"""The translation test with one new word: what is trained, what is asked, and how it is scored and shown."""
+"""The translation test with one new word: its training set, its test set, its scores and its caption."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new(member) -> Counter:
     return Counter(sentence for sentence in member["input"][:] if "daxy" in sentence.split())
 
 
-def test_the_new_word_is_in_one_training_sentence_and_in_no_ordinary_one():
+def test_the_new_word_is_in_one_training_sentence_and_in_no_in_distribution_sentence():
     members, about = build(copies=7)
     assert new(members["train"]) == {"i am daxy .": 7}
     assert not new(members["in_distribution"])
@@ -39,7 +39,7 @@ def test_contexts_move_from_the_test_set_into_training():
     assert new(members["test"]) == {"he is daxy .": 1}
 
 
-def test_bleu_of_words_takes_all_translations_of_a_sentence():
+def test_bleu_of_words_uses_all_translations_of_a_sentence():
     rows = [("x", "a b c d e", "a b c d e"), ("x", "v w x y z", "a b c d e")]
     assert decoding._bleu(rows, words=True) == pytest.approx(100)
     assert decoding._bleu([("x", *rows[0][1:]), ("y", *rows[1][1:])], words=True) < 60

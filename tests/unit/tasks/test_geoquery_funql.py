@@ -18,14 +18,14 @@ def build(**options):
     return task.build(small.raw_files("geoquery_funql"), defaults("tasks.geoquery_funql") | options)
 
 
-def test_functions_are_marked_and_commas_parted():
+def test_functions_are_marked_and_commas_are_separate_symbols():
     forms = build()[0]["train"]["output"][:]
     assert "_answer ( _size ( _cityid ( austin , _ ) ) )" in forms
     assert "_answer ( _size ( _cityid ( austin, _ ) ) )" in build(commas="glued")[0]["train"]["output"][:]
     assert "_answer ( _state ( all ) )" in forms
 
 
-def test_the_query_split_shares_no_form_and_the_question_split_says_that_it_does():
+def test_the_query_split_shares_no_form_and_the_question_split_declares_that_it_does():
     members, about = build()
     assert [count["in_training"] for count in audit(members, about["disjoint"])] == [0, 0]
     assert about["in_distribution"] == "validation"
@@ -54,11 +54,11 @@ def test_categories(form, category):
         ("a ( b ( c ) )", "a ( b ( c ) )"),
         ("a ( b ( c", "a ( b ( c ) )"),
         ("a ( b ( c ) ) ) )", "a ( b ( c ) )"),
-        ("a ( b ) ) c", "a ( b ) ) c"),  # a surplus bracket inside stays
+        ("a ( b ) ) c", "a ( b ) ) c"),  # an extra bracket inside stays
         ("", ""),
     ],
 )
-def test_brackets_are_repaired_at_the_end_alone(written, read):
+def test_brackets_are_repaired_only_at_the_end(written, read):
     assert readings.repaired(written) == read
 
 

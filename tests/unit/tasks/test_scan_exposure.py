@@ -1,4 +1,4 @@
-"""SCAN jump with a few composed commands in training, against the counts of the published files."""
+"""SCAN jump with a few composed commands in training, compared with the counts of the published files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from compositional.plugins import defaults
 from compositional.tasks import scan_exposure, scan_jump
 
-# Of tasks_train_addprim_complex_jump_num<commands>_rep<1 to 5>.txt: copies of each command of jump, and lines.
+# In tasks_train_addprim_complex_jump_num<commands>_rep<1 to 5>.txt: copies of each command of jump, and lines.
 PUBLISHED = {1: (734, 14671), 2: (489, 14670), 4: (293, 14668), 8: (163, 14670), 16: (86, 14665), 32: (44, 14655)}
 
 
@@ -38,7 +38,7 @@ def test_without_composed_commands_training_is_the_published_split():
     assert build()[0] == Counter(members["train"]["input"][:])
 
 
-def test_numbers_of_a_draw_are_nested_and_share_a_test_set_that_no_training_set_has():
+def test_training_sets_of_a_draw_are_nested_and_disjoint_from_their_common_test_set():
     few, test, _ = build(commands=8)
     many, same, _ = build(commands=32)
     assert set(jumps(few)) < set(jumps(many))
@@ -51,7 +51,8 @@ def test_numbers_of_a_draw_are_nested_and_share_a_test_set_that_no_training_set_
 
 
 def test_the_entropy_of_the_verb_is_that_of_the_published_files():
-    # Three verbs alike without jump. With it, by file: 1.747, 1.829 and 1.835 bits for 1, 4 and 32 commands; draws differ.
+    # Without jump, three verbs are equally frequent. The published files have 1.747, 1.829 and 1.835 bits for 1, 4 and 32
+    # commands; draws differ.
     assert build()[2]["bits of the verb"] == pytest.approx(1.584963, abs=1e-6)
     for commands, bits in ((1, 1.747), (4, 1.829), (32, 1.835)):
         drawn = [build(commands=commands, draw=draw)[2]["bits of the verb"] for draw in range(5)]

@@ -1,4 +1,4 @@
-"""Members to choose settings on: never trained, and nothing of them in the test set."""
+"""Members for choosing settings are disjoint from training and from the test set."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def scan_members(**options):
 
 
 @pytest.mark.parametrize("verb", ["walk", "look", "run"])
-def test_a_held_out_verb_of_scan_is_trained_alone_as_jump_is(verb):
+def test_a_held_out_verb_of_scan_is_trained_only_alone_like_jump(verb):
     inputs, members, about = scan_members(validation_verb=verb, held_out=0.05)
-    # 7,260 commands hold neither verb; 363 are held out; each lone verb is 10 % of training: 6,897 / 8 = 862.
+    # 7,260 commands contain neither verb; 363 are held out; each lone verb is 10 % of training: 6,897 / 8 = 862.
     assert {name: len(rows) for name, rows in inputs.items()} == {
         "train": 6897 + 2 * 862,
         "in_distribution": 363,
@@ -39,7 +39,7 @@ def test_a_held_out_verb_of_scan_is_trained_alone_as_jump_is(verb):
     assert with_verb == sum(verb in command.split() for command in inputs["test"]) == 1764
 
 
-def test_an_in_distribution_member_alone_leaves_the_test_set_as_it_is():
+def test_an_in_distribution_member_does_not_change_the_test_set():
     inputs, _, about = scan_members(held_out=0.05)
     published, _, before = scan_members()
     assert (about["in_distribution"], before["in_distribution"]) == ("in_distribution", "train")
@@ -49,7 +49,7 @@ def test_an_in_distribution_member_alone_leaves_the_test_set_as_it_is():
     assert Counter(published["train"])["jump"] == 1467
 
 
-def test_setting_b_has_nothing_to_hold_out():
+def test_options_that_hold_out_commands_are_refused_in_setting_b():
     with pytest.raises(ValueError, match="validation_verb is for setting A"):
         scan_members(setting="B", validation_verb="look")
 
@@ -59,7 +59,7 @@ def digits_members(**options):
     members, about = digits_concat.build(None, defaults("tasks.digits_concat") | sizes | options)
     combinations = {
         name: set(zip(member["label"], member["right_label"], strict=True)) for name, member in members.items()
-    }  # 600 draws of at most 80 combinations leave some out, by chance
+    }  # by chance, 600 draws of at most 80 combinations leave some out
     images = {name: set(member["left_index"]) | set(member["right_index"]) for name, member in members.items()}
     return combinations, images, members, about
 
@@ -68,7 +68,7 @@ HELD = {(1, 2), (3, 4), (5, 6)}
 TRAINED = {(digit, (digit + offset) % 10) for digit in range(10) for offset in (0, 1)}
 
 
-def test_trained_pairs_that_are_held_out_are_trained_no_more():
+def test_held_out_pairs_are_not_in_training():
     found, images, members, about = digits_members(evaluation_images="separate", validation_pairs=3)
     assert found["train"] == found["validation"] == TRAINED - HELD
     assert found["compositional"] == HELD
@@ -77,7 +77,7 @@ def test_trained_pairs_that_are_held_out_are_trained_no_more():
     assert all(count["in_training"] == 0 for count in audit(members, about["disjoint"]))
 
 
-def test_another_offset_leaves_training_as_it_is_and_the_test_set():
+def test_a_validation_offset_does_not_change_training_and_leaves_the_test_set():
     found, images, members, about = digits_members(evaluation_images="separate", validation_offset=2)
     _, _, plain, _ = digits_members()
     assert members["train"].to_dict() == plain["train"].to_dict()
@@ -87,7 +87,7 @@ def test_another_offset_leaves_training_as_it_is_and_the_test_set():
     assert all(count["in_training"] == 0 for count in audit(members, about["disjoint"]))
 
 
-def test_separate_images_are_halves_of_every_class():
+def test_separate_images_are_the_two_halves_of_every_class():
     _, images, members, _ = digits_members(evaluation_images="separate")
     assert set(members) == {"train", "validation", "test"}
     assert not images["test"] & images["validation"]

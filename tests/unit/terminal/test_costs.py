@@ -1,4 +1,4 @@
-"""What jobs cost, by earlier runs, else by the table that is shipped."""
+"""The cost of jobs comes from earlier runs or, if there are none, from the shipped table."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def record(results, family, seed, **values):
         (folder / f"{name}.json").write_text(json.dumps(content))
 
 
-def test_earlier_runs_go_before_the_table(tmp_path):
+def test_earlier_runs_have_priority_over_the_table(tmp_path):
     for seed, seconds in enumerate((30.0, 50.0, 40.0)):
         record(tmp_path, "a/cnn/none", seed, run={"wall_seconds": seconds, "steps": 100}, evaluation={"wall_seconds": 3.0})
     assert Costs(tmp_path).seconds("train", "a/cnn/none") == pytest.approx(0.4)
     assert Costs(tmp_path).seconds("evaluate", "a/cnn/none") == pytest.approx(3.0)
-    record(tmp_path, "a/cnn/entropy", 0, run={"wall_seconds": 3.0})  # a record without steps tells nothing
+    record(tmp_path, "a/cnn/entropy", 0, run={"wall_seconds": 3.0})  # a record without steps is ignored
     assert Costs(tmp_path).seconds("train", "a/cnn/entropy") == 0.2
 
 
-def test_what_the_table_lacks_is_as_what_is_most_like_it(tmp_path):
+def test_families_missing_in_the_table_cost_as_much_as_the_most_similar_one(tmp_path):
     known = Costs(tmp_path)
     assert known.seconds("train", "c/cnn/entropy") == 0.2
     assert known.seconds("train", "c/cnn/dropout") == pytest.approx(0.15)
@@ -45,7 +45,7 @@ def test_what_the_table_lacks_is_as_what_is_most_like_it(tmp_path):
     assert known.seconds("represent", "a/cnn/none") is None
 
 
-def test_splits_are_known_by_the_logs_of_their_jobs(tmp_path, monkeypatch):
+def test_costs_of_splits_come_from_the_logs_of_their_jobs(tmp_path, monkeypatch):
     (tmp_path / "split.json").write_text('{"recipe": {"of": {}}}')
     log = tmp_path / "logs/split/b.log"
     monkeypatch.setattr(sys, "argv", ["split.py", str(tmp_path / "split.json"), str(log)])
@@ -62,7 +62,7 @@ def test_the_table_is_written_from_a_build(tmp_path):
     assert list(measured(tmp_path)) == [("train", "a/cnn/none", "0.4"), ("evaluate", "a/cnn/none", "3")]
 
 
-def test_times_are_said_in_words():
+def test_times_are_written_in_words():
     assert [words(seconds) for seconds in (0, 33, 70, 400, 9000)] == ["5 s", "35 s", "1 min", "7 min", "2.5 h"]
 
 

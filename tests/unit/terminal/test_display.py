@@ -1,4 +1,4 @@
-"""What is shown of a build, from what Snakemake tells its logger."""
+"""The terminal output of a build, made from the messages of Snakemake's logger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _called_as_a_command(monkeypatch):
 
 
 class Call:
-    """A call of Snakemake: its logger, its handler, and what it told."""
+    """A simulated call of Snakemake with its logger and its handler."""
 
     def __init__(self, **settings) -> None:
         self.logger = logging.Logger("snakemake.logging")
@@ -32,13 +32,13 @@ class Call:
         self.display = Display(self.logger, SimpleNamespace(**settings), "did you mean {}?".format, "")
 
     def tell(self, text: str = "", level: int = logging.INFO, **values) -> str:
-        """What Snakemake's handler writes of a message."""
+        """The text that Snakemake's handler writes for a message."""
         before = self.theirs.tell()
         self.logger.log(level, text, extra=values)
         return self.theirs.getvalue()[before:]
 
 
-def test_what_snakemake_says_is_hidden_but_what_people_need():
+def test_snakemakes_messages_are_hidden_except_those_that_users_need():
     call = Call()
     assert call.tell("Config file config.yaml is extended by additional config") == ""
     assert call.tell("table", event="run_info", stats={"plot": 1, "total": 1}) == ""
@@ -49,7 +49,7 @@ def test_what_snakemake_says_is_hidden_but_what_people_need():
 
 
 @pytest.mark.parametrize("asked", [{"quiet": {"reason"}}, {"verbose": True}, {"printshellcmds": True}])
-def test_who_says_how_much_to_show_is_shown_that(asked, capsys):
+def test_explicit_options_for_verbosity_restore_snakemakes_output(asked, capsys):
     call = Call(**asked)
     assert call.tell("Config file config.yaml is extended by additional config")
     call.tell("job", event="job_info", jobid=1, **JOB)
@@ -57,7 +57,7 @@ def test_who_says_how_much_to_show_is_shown_that(asked, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_call_that_only_looks_shows_jobs_without_reasons(capsys):
+def test_a_dry_run_shows_jobs_without_reasons(capsys):
     call = Call(dryrun=True)
     assert call.tell("Building DAG of jobs...") == ""
     assert call.tell("table", event="run_info", stats={"plot": 1}) == ""
@@ -66,7 +66,7 @@ def test_a_call_that_only_looks_shows_jobs_without_reasons(capsys):
     assert call.tell("table", event="run_info", stats={"plot": 1}) == "table\n"
 
 
-def test_a_missing_target_is_answered(capsys):
+def test_the_error_for_a_missing_target_names_the_nearest_one(capsys):
     call = Call()
     assert (
         call.tell("MissingRuleException:\nNo rule to produce ablation (if you use input functions make sure", logging.ERROR) == ""
@@ -74,7 +74,7 @@ def test_a_missing_target_is_answered(capsys):
     assert capsys.readouterr().err == "did you mean ablation?\n"
 
 
-def test_a_file_gets_plain_lines_and_failures_last(tmp_path, capsys):
+def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     call = Call()
     call.tell("table", event="run_info", stats={"plot": 2, "total": 2})
     call.display.begin([], tmp_path, 2)
@@ -94,7 +94,7 @@ def test_a_file_gets_plain_lines_and_failures_last(tmp_path, capsys):
     assert not call.display.bar
 
 
-def test_a_job_that_succeeds_when_tried_again_did_not_fail(tmp_path, capsys):
+def test_a_job_that_succeeds_on_a_retry_is_not_reported_as_failed(tmp_path, capsys):
     call = Call()
     call.display.begin([], tmp_path, 2)
     call.tell("job", event="job_info", jobid=1, **JOB)

@@ -1,4 +1,4 @@
-"""What stands last when a build failed."""
+"""The last lines of the output of a failed build."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ call again
 """
 
 
-def test_the_error_is_what_follows_the_last_traceback(tmp_path):
+def test_the_error_is_the_text_after_the_last_traceback(tmp_path):
     log = tmp_path / "job.log"
     log.write_text(LOG)
     assert error_in(log) == "compositional.bad.WrongError: the width is 3\ncall again"
 
 
-def test_a_job_that_was_killed_has_no_error_of_its_own(tmp_path):
+def test_a_killed_job_has_no_error_of_its_own(tmp_path):
     log = tmp_path / "job.log"
     assert error_in(log).startswith("it ended before it wrote a log;")
     log.write_text("task step 3/9 loss 0.5\n")
     assert error_in(log).endswith("killed or out of memory; its last line is: task step 3/9 loss 0.5")
 
 
-def test_each_job_has_its_error_its_log_and_its_command(tmp_path):
+def test_each_failed_job_is_listed_with_its_error_log_and_command(tmp_path):
     log = tmp_path / "job.log"
     log.write_text(LOG)
     pack = {
@@ -78,11 +78,11 @@ def test_each_job_has_its_error_its_log_and_its_command(tmp_path):
     ]
 
 
-def test_a_build_that_was_stopped_has_no_failures():
+def test_an_interrupted_build_lists_no_failures():
     assert summary([], 3, 9, "") == "Stopped after 3 of 9 jobs. Repeat the command to resume: finished results are kept."
 
 
-def test_the_log_of_an_earlier_job_says_nothing_of_this_one(tmp_path):
+def test_the_log_of_an_earlier_job_is_ignored(tmp_path):
     log = tmp_path / "job.log"
     log.write_text(LOG)
     assert error_in(log, time.time()).startswith("compositional.bad.WrongError")
@@ -97,7 +97,7 @@ def test_the_log_of_an_earlier_job_says_nothing_of_this_one(tmp_path):
         ("exit 0", None),
     ],
 )
-def test_slurm_is_asked_before_jobs_are_submitted(tmp_path, monkeypatch, script, said):
+def test_slurm_is_checked_before_jobs_are_submitted(tmp_path, monkeypatch, script, said):
     if script:
         (tmp_path / "sinfo").write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "sinfo").chmod(0o755)

@@ -1,4 +1,4 @@
-"""The page of all figures is what the configuration says."""
+"""The page of all figures agrees with the configuration."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def figures():
     return described(Recipes(configuration(), Path("nowhere")), 2)
 
 
-def test_the_page_is_what_the_configuration_says(figures):
+def test_the_page_agrees_with_the_configuration(figures):
     assert (DOCS / "figures.md").read_text(encoding="utf-8") == page(figures, DOCS), "docs/figures.md is out of date (make docs)"
 
 
-def test_every_figure_is_on_the_page_once_with_what_it_needs(figures):
+def test_every_figure_is_on_the_page_once_with_its_requirements(figures):
     known = configuration()
     assert [figure.name for figure in figures] == list(known.figures)
     assert all(figure.shows and figure.data for figure in figures)
@@ -31,7 +31,7 @@ def test_every_figure_is_on_the_page_once_with_what_it_needs(figures):
     assert 180 < main.seconds < 3600
 
 
-def test_a_listing_says_what_is_left():
+def test_a_listing_states_what_remains_to_be_made():
     one = Described("a", "study", "What a shows.", ["scan"], 4, 2, 600.0, "not built")
     assert listing([one]).splitlines() == [
         "study",

@@ -1,4 +1,4 @@
-"""A target that nothing makes is answered with the nearest one."""
+"""The error for a target that no rule makes names the nearest one."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def test_the_nearest_target_is_named(target, found):
     assert nearest(target, FIGURES, TASKS).startswith(f"Nothing makes {target}; did you mean {found}? README.md lists")
 
 
-def test_where_nothing_is_near_nothing_is_guessed():
+def test_no_target_is_suggested_if_none_is_near():
     assert nearest("results/foo", FIGURES, TASKS).startswith("Nothing makes results/foo. README.md lists")

@@ -1,4 +1,4 @@
-"""A wrong --configfile is answered with a sentence."""
+"""A wrong --configfile stops with a clear message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compositional.terminal.overlays import named, refused
         ("a.pdf --config seeds=1", []),
     ],
 )
-def test_the_files_behind_configfile_are_found(words, files):
+def test_the_files_after_configfile_are_found(words, files):
     assert [str(path) for path in named(["snakemake", *words.split()])] == files
 
 
@@ -38,7 +38,7 @@ def test_the_files_behind_configfile_are_found(words, files):
         ("paper.yaml", None, "None"),
     ],
 )
-def test_what_is_no_overlay_is_refused_with_the_nearest_file(tmp_path, monkeypatch, name, content, said):
+def test_files_that_are_no_overlays_are_refused_with_the_nearest_match(tmp_path, monkeypatch, name, content, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config").mkdir()
     for known in ("config/config.yaml", "config/mine.yaml", "paper.yaml"):
@@ -48,9 +48,9 @@ def test_what_is_no_overlay_is_refused_with_the_nearest_file(tmp_path, monkeypat
     assert str(refused(Path(name))).startswith(said)
 
 
-def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+def test_a_file_without_read_permission_is_named(tmp_path, monkeypatch):
     def denied(path: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")  # root may read all
+        raise PermissionError(13, "Permission denied")  # root can read everything
 
     monkeypatch.setattr(Path, "read_bytes", denied)
     (tmp_path / "a.yaml").write_text("seeds: 2\n")

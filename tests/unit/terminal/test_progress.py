@@ -1,4 +1,4 @@
-"""How far a build is, and how long it will take."""
+"""The progress of a build and the time left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BELIEVED = {("train", "slow"): 0.5, ("train", "fast"): 0.1, ("evaluate", "slow")
 
 
 class Known:
-    """Costs of which a test knows all."""
+    """Known costs for the tests."""
 
     def seconds(self, stage: str, name: str) -> float | None:
         return BELIEVED.get((stage, name))
@@ -30,15 +30,15 @@ def training(tmp_path, name: str = "slow", units: int = 200, **values) -> Task:
     return Task("train", name, units, board, began=0.0 if values else None)
 
 
-def test_before_a_build_tells_anything_the_table_counts(tmp_path):
+def test_the_first_estimate_comes_from_the_table(tmp_path):
     tasks = [training(tmp_path), Task("evaluate", "slow", 2), Task("split", "digits")]
     share, left = build(*tasks).estimate(0.0)
     assert share == 0
     assert left == pytest.approx(3 * START + 200 * 0.5 + 2 * 2.0 + 30.0)
 
 
-def test_what_was_measured_scales_what_was_not(tmp_path):
-    """A machine that is half as fast as was believed: the running job by its own steps, the others by the same factor."""
+def test_measured_speeds_scale_the_estimates_of_other_jobs(tmp_path):
+    """The machine is half as fast as expected: the running job is scaled by its own steps, the others by the same factor."""
     slow = training(tmp_path, done=100, trained=100, seconds=100.0)
     share, left = build(slow, Task("evaluate", "slow", 2), training(tmp_path, "fast", 50)).estimate(100.0)
     wholes = (START + 200 * 1.0, START + 2 * 4.0, START + 50 * 0.2)
@@ -46,35 +46,35 @@ def test_what_was_measured_scales_what_was_not(tmp_path):
     assert share == pytest.approx(wholes[0] / 2 / sum(wholes))
 
 
-def test_runs_that_were_there_count_as_done_and_not_as_fast(tmp_path):
+def test_runs_from_the_store_count_as_done_but_not_as_measured_speeds(tmp_path):
     slow = training(tmp_path, done=150, trained=50, seconds=50.0)
     assert build(slow).estimate(50.0)[1] == pytest.approx((START + 200 * 1.0) / 4)
 
 
-def test_jobs_that_are_over_say_what_others_of_their_family_take():
+def test_finished_jobs_determine_the_estimates_of_their_family():
     over = Task("evaluate", "slow", 2, began=0.0, ended=START + 20.0)
     assert build(over, Task("evaluate", "slow", 4)).estimate(99.0)[1] == pytest.approx(START + 40.0)
 
 
-def test_workers_share_what_is_left_and_a_figure_waits_for_all(tmp_path):
+def test_workers_share_the_remaining_jobs_and_a_figure_waits_for_all(tmp_path):
     tasks = [training(tmp_path, units=units) for units in (400, 200, 200)]
     assert build(*tasks, workers=2).estimate(0.0)[1] == pytest.approx(2 * START + 200.0)
     last = [Task("aggregate", ""), Task("plot", "")]
     assert build(*tasks, *last, workers=2).estimate(0.0)[1] == pytest.approx(2 * START + 200.0 + 2 * (START + 5.0))
 
 
-def test_a_job_that_takes_longer_than_believed_is_almost_done():
+def test_a_job_that_takes_longer_than_expected_counts_as_almost_done():
     share, left = build(Task("split", "digits", began=0.0)).estimate(1000.0)
     assert share == pytest.approx(0.95)
     assert left == pytest.approx(0.05 * (START + 30.0))
 
 
-def test_when_all_is_done_nothing_is_left():
+def test_no_time_is_left_when_all_jobs_are_done():
     assert build(Task("split", "digits", began=0.0, ended=3.0)).estimate(9.0) == (1.0, 0.0)
     assert build().estimate(0.0) == (1.0, 0.0)
 
 
-def test_the_jobs_of_a_build_are_those_that_snakemake_counts(tmp_path):
+def test_the_number_of_jobs_equals_snakemakes_count(tmp_path):
     from compositional.planning.packs import Pack
 
     common = {"family": {"settings": {"steps": 10, "batch_size": 4}}}

@@ -1,6 +1,6 @@
-"""Training and evaluation on a device that is not the host: nothing is left behind, and a step can be recorded as a graph.
+"""Training and evaluation on a device that is not the host: no tensor stays on the host, and a step can be recorded as a graph.
 
-No GPU is needed (elsewhere.py), so this says nothing of CUDA's kernels; it says that the right tensors meet in them.
+No GPU is needed (support/elsewhere.py). These tests do not cover CUDA's kernels, but show that their tensors are on one device.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
 
 
-def test_what_the_device_forbids():
+def test_the_simulated_device_forbids_mixing_and_copying():
     with elsewhere.there():
         values = torch.arange(6.0).to(elsewhere.DEVICE)
         assert values.device.type == elsewhere.DEVICE
@@ -45,7 +45,7 @@ def test_a_step_with_many_words_stays_on_the_device(problem, monkeypatch, assert
 
 
 def test_nothing_comes_from_the_host_from_step_to_step(problem, device, weights_of):
-    """What is copied to the device or back does not grow with the number of steps."""
+    """The number of copies to and from the device does not grow with the number of steps."""
     counts = []
     for steps in (2, 6):
         case = problem("cnn", "entropy", steps=steps, record_every=6)
@@ -58,7 +58,7 @@ def test_nothing_comes_from_the_host_from_step_to_step(problem, device, weights_
 
 
 @pytest.mark.parametrize(("model", "beam"), [("lstm_attention", 2), ("transformer", 1), ("cnn", None)])
-def test_evaluation_finds_the_same_on_the_device(problem, device, model, beam):
+def test_evaluation_gives_the_same_results_on_the_device(problem, device, model, beam):
     def evaluated(case):
         flat = fresh_state(case, 0, 0.0).tensors["weights"][None].to(case.device)
         weights = weight_layout(case).views(flat)

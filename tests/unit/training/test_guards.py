@@ -1,4 +1,4 @@
-"""Every bug that trains without a word otherwise is refused, by name, before the first step."""
+"""Bugs of plug-ins that would otherwise pass unnoticed are refused before the first step, with the plug-in's name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HERE = inspect.getsourcefile(inspect.currentframe())
 
 
 def with_penalty(problem, penalty, **functions):
-    """A problem whose regularizer has these functions of somebody's."""
+    """A problem whose regularizer has these functions."""
     case = problem("lstm_attention", "smoothness")
     return replace(case, regularizer=replace(case.regularizer, penalty=penalty, **functions))
 
@@ -35,7 +35,7 @@ def with_forward(problem, forward, model=lstm_attention, regularizer=None):
 
 
 def refusal(case, seeds=(0, 1)):
-    """The message with which training of these runs is refused, checked to name this file."""
+    """The message with which training of these runs is refused; it must name this file."""
     states = [fresh_state(case, seed, 0.1) for seed in seeds]
     with pytest.raises(PluginError) as caught:
         train_runs(case, states, metrics.measure)
@@ -71,7 +71,7 @@ def detached_mean(step):
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["alone", "pack"])
 @pytest.mark.parametrize("penalty", [sums_over_runs, sums_everything, counts_over_runs, detached_mean])
-def test_a_penalty_that_mixes_runs(problem, penalty, seeds):
+def test_a_penalty_that_mixes_runs_is_refused(problem, penalty, seeds):
     message = refusal(with_penalty(problem, penalty), seeds)
     line = inspect.getsourcelines(penalty)[1]
     assert message.startswith(
@@ -80,7 +80,7 @@ def test_a_penalty_that_mixes_runs(problem, penalty, seeds):
     assert "values.sum((1, 2))" in message
 
 
-def test_a_perturbation_that_mixes_runs(problem):
+def test_a_perturbation_that_mixes_runs_is_refused(problem):
     def perturb(step, shown):
         return shown.values + 0.1 * shown.values.mean() * step.normal(shown.values.shape[1:])
 
@@ -89,7 +89,7 @@ def test_a_perturbation_that_mixes_runs(problem):
 
 
 def mixing(how):
-    """The forward pass of a model that hands on what `how` makes of its representations."""
+    """The forward pass of a model that applies `how` to its representations."""
 
     def forward(parameters, weights, batch, tap):
         def other(name, values, mask):
@@ -110,13 +110,13 @@ def mixing(how):
         lambda values: values + 0.1 * values.sum(0, keepdim=True).detach(),
     ],
 )
-def test_a_model_that_mixes_runs(problem, how):
+def test_a_model_that_mixes_runs_is_refused(problem, how):
     message = refusal(with_forward(problem, mixing(how)))
     assert message.startswith(f"{HERE}, line {inspect.getsourcelines(mixing)[1] + 3}, forward: the output of a run changes when")
     assert "Runs mix" in message
 
 
-def test_a_model_that_mixes_runs_in_evaluation_alone(problem):
+def test_a_model_that_mixes_runs_only_in_evaluation_is_refused(problem):
     def forward(parameters, weights, batch, tap):
         scores = cnn.forward(parameters, weights, batch, tap)
         return scores if hasattr(tap, "noise") else scores - scores.mean()
@@ -129,7 +129,7 @@ def test_a_model_that_mixes_runs_in_evaluation_alone(problem):
             check_evaluation(case, {name: values[:runs] for name, values in views.items()}, diverged=False)
 
 
-def test_what_is_computed_is_no_function_of_the_weights(problem):
+def test_outputs_that_depend_on_more_than_the_weights_are_refused(problem):
     passes = count()
     cases = [
         lambda values: values * (1 + 0.001 * next(passes)),
@@ -152,7 +152,7 @@ def test_what_is_computed_is_no_function_of_the_weights(problem):
         (lambda value, step: value.to("meta"), "must be on cpu, it is on meta"),
     ],
 )
-def test_what_a_penalty_returns(problem, returned, complaint):
+def test_wrong_return_values_of_a_penalty_are_refused(problem, returned, complaint):
     def penalty(step):
         return returned(smoothness.penalty(step), step)
 
@@ -160,8 +160,8 @@ def test_what_a_penalty_returns(problem, returned, complaint):
     assert re.search(f"penalty: its result, one number per run, {complaint}.*Usual cause", message)
 
 
-def test_a_gradient_that_is_not_finite(problem):
-    """The norm of what is 0 is 0, and its gradient nan: the run would diverge at its first step and not say why."""
+def test_a_gradient_that_is_not_finite_is_refused(problem):
+    """The norm of zeros is 0 and its gradient is NaN: the run would diverge at its first step without stating why."""
 
     def penalty(step):
         distance, _ = distances(step)
@@ -180,14 +180,14 @@ def test_a_gradient_that_is_not_finite(problem):
         (lambda logits: (logits, None), "must be a tensor .* it is of type tuple"),
     ],
 )
-def test_what_a_model_returns(problem, returned, complaint):
+def test_wrong_return_values_of_a_model_are_refused(problem, returned, complaint):
     def forward(parameters, weights, batch, tap):
         return returned(lstm_attention.forward(parameters, weights, batch, tap))
 
     assert re.search(f"forward: its result {complaint}", refusal(with_forward(problem, forward)))
 
 
-def test_what_a_model_shows(problem):
+def test_wrong_representations_of_a_model_are_refused(problem):
     def renamed(parameters, weights, batch, tap):
         return cnn.forward(parameters, weights, batch, lambda name, values, mask: tap(f"{name}s", values, mask))
 
@@ -199,7 +199,7 @@ def test_what_a_model_shows(problem):
         assert re.search(f"{forward.__name__}: .*{complaint}", refusal(with_forward(problem, forward, cnn, "entropy")))
 
 
-def test_what_a_kind_of_task_draws_and_loses(problem, monkeypatch):
+def test_wrong_draws_and_losses_of_a_kind_are_refused(problem, monkeypatch):
     case = problem("cnn")
     split = type(case.splits["train"])
     draws = {
@@ -218,7 +218,7 @@ def test_what_a_kind_of_task_draws_and_loses(problem, monkeypatch):
     assert "the task loss of a run changes when another run is computed beside it" in refusal(case)
 
 
-def test_a_run_that_diverged_or_whose_lambda_is_infinite_is_no_fault_of_a_plug_in(problem):
+def test_a_diverged_run_or_an_infinite_lambda_is_not_blamed_on_a_plugin(problem):
     case = problem("cnn", "additivity")
     check_training(case, [fresh_state(case, 0, 1e39)], None)
     lost = fresh_state(case, 0, 0.1)
@@ -231,8 +231,8 @@ def test_a_run_that_diverged_or_whose_lambda_is_infinite_is_no_fault_of_a_plug_i
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_runs_that_take_turns_are_looked_at_too(problem, width):
-    """One at a time they cannot mix; what they compute must be right, and must not change."""
+def test_runs_that_are_computed_one_after_the_other_are_checked_too(problem, width):
+    """They cannot mix, but their results must be right and repeatable."""
     case = problem("cnn", "entropy")
     case.model = replace(case.model, WIDTH={"cpu": width})
     check_training(case, [fresh_state(case, seed, 0.1) for seed in range(4)], None)
@@ -246,7 +246,7 @@ def test_runs_that_take_turns_are_looked_at_too(problem, width):
 
 
 @pytest.mark.parametrize(("model", "regularizer"), [("lstm_attention", "smoothness"), ("cnn", "entropy")])
-def test_on_a_device_what_is_right_passes_and_what_comes_from_the_host_does_not(problem, device, model, regularizer):
+def test_on_a_device_correct_plugins_pass_and_tensors_of_the_host_are_refused(problem, device, model, regularizer):
     case = problem(model, regularizer)
     with elsewhere.there():
         case = device(case)

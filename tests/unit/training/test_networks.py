@@ -1,4 +1,4 @@
-"""An ordinary torch.nn.Module as a model has what others have: an own seed, no neighbors, checkpoints, decoding."""
+"""A model that is an ordinary torch.nn.Module has what other models have: its own seed, independence, checkpoints, decoding."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def same(left, right):
 
 
 def own(case, network, representations=None):
-    """The same problem with somebody's network."""
+    """The same problem with another network."""
     return replace(case, model=replace(case.model, Network=network, REPRESENTATIONS=representations or {}))
 
 
-def test_the_random_numbers_of_others_are_left_alone(problem):
+def test_the_global_random_numbers_of_torch_are_not_changed(problem):
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
@@ -51,8 +51,8 @@ def test_the_random_numbers_of_others_are_left_alone(problem):
 
 
 @pytest.mark.parametrize("model", ["gru_attention", "transformer_torch"])
-def test_it_trains_as_a_plain_loop_in_pytorch_does(problem, model):
-    """The same network, its own batches. Not by Adam, which makes steps of gradients that are nothing but rounding."""
+def test_a_network_trains_like_in_a_plain_loop_in_pytorch(problem, model):
+    """The loop has the same network and batches. Adam is not used, because it would turn rounding errors into steps."""
     rates = {"optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9, "decay": 0.5}
     case = problem(model, steps=4, record_every=4, clip=0.5, **rates)
     case = replace(case, model_parameters=case.model_parameters | {"dropout": 0.0})
@@ -84,8 +84,8 @@ def test_it_trains_as_a_plain_loop_in_pytorch_does(problem, model):
         torch.testing.assert_close(ours[name][0], weight.detach(), atol=1e-5, rtol=1e-4)
 
 
-def test_a_network_with_batch_normalization_is_its_packed_twin(problem):
-    """In training, in what it evaluates with, and in evaluation."""
+def test_a_network_with_batch_normalization_equals_its_packed_twin(problem):
+    """This holds in training, for the statistics, and in evaluation."""
     packed = problem("batchnorm_cnn")
     single = replace(problem("batchnorm_cnn_torch"), model_parameters=packed.model_parameters)
     weights = initial_weights(packed, 0)
@@ -115,7 +115,7 @@ def test_a_network_with_batch_normalization_is_its_packed_twin(problem):
 
 
 class Reader(nn.Module):
-    """`lstm_regressor` in standard modules. These have two biases a gate; one is none here."""
+    """`lstm_regressor` made of standard modules. These have two biases per gate; one of them is zero here."""
 
     def __init__(self, parameters, task):
         super().__init__()
@@ -130,8 +130,8 @@ class Reader(nn.Module):
 
 
 @pytest.mark.parametrize("regularizer", ["smoothness", "recombination"])
-def test_a_network_that_reads_a_sequence_and_gives_a_number_is_its_packed_twin(regularizer):
-    """It begins with the same weights and trains to the same; its runs are what they are alone."""
+def test_a_network_for_sequence_regression_equals_its_packed_twin(regularizer):
+    """It starts and ends with the same weights, and its runs do not depend on their neighbors."""
     packed = small.problem("lstm_regressor", regularizer)
     rates = {"steps": 6, "optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9, "clip": None}
     packed = replace(packed, settings=packed.settings | rates)
@@ -159,7 +159,7 @@ def test_a_network_that_reads_a_sequence_and_gives_a_number_is_its_packed_twin(r
 
 
 @pytest.mark.parametrize("model", ["gru_attention", "transformer_torch", T5])
-def test_greedy_decoding_writes_what_is_right_under_teacher_forcing(problem, model):
+def test_greedy_decoding_is_right_whenever_teacher_forcing_is(problem, model):
     case = problem(model, steps=30, record_every=30, learning_rate=0.01)
     (state,) = train(case, [(0, 0.0)])
     weights = weight_layout(case).views(state.tensors["weights"][None])
@@ -171,11 +171,11 @@ def test_greedy_decoding_writes_what_is_right_under_teacher_forcing(problem, mod
 
 
 @pytest.mark.parametrize(("model", "expected"), [("gru_attention", True), ("t5", True), ("lstm_attention", False)])
-def test_what_makes_a_model_of_a_network_is_in_the_fingerprint_of_such_models_alone(model, expected):
+def test_only_fingerprints_of_networks_contain_the_code_that_wraps_networks(model, expected):
     assert ("training.networks" in small.configuration().modules(("scan_jump", model, "none"))) == expected
 
 
-def test_it_shows_what_its_submodules_give(problem):
+def test_a_networks_representations_are_outputs_of_its_submodules(problem):
     case = problem("gru_attention")
     weights = {name: values[None] for name, values in initial_weights(case, 0).items()}
     batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
@@ -191,12 +191,12 @@ def test_it_shows_what_its_submodules_give(problem):
 
 
 def cross_entropy(logits, targets, padding):
-    """Summed over all positions (B, T) that are no padding."""
+    """Cross entropy, summed over all positions (B, T) that are not padding."""
     return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=padding, reduction="sum")
 
 
 class Linear(nn.Module):
-    """Of whatever is put in; has what can go wrong or be forgotten."""
+    """A linear network for any input, with everything that could be handled wrongly or forgotten."""
 
     def __init__(self, parameters, task):
         super().__init__()
@@ -211,7 +211,7 @@ class Linear(nn.Module):
         return self.output(batch.flatten(1)) * self.random + self.frozen
 
 
-def test_frozen_parameters_and_buffers_are_the_run_s_and_stay(problem):
+def test_frozen_parameters_and_buffers_belong_to_the_run_and_do_not_change(problem):
     case = own(problem("cnn", steps=3, weight_decay=0.1), Linear)
     assert set(initial_weights(case, 0)) == {"output.weight", "output.bias", "unused.weight", "unused.bias"}
     first, second = buffers(case, 0), buffers(case, 1)
@@ -240,13 +240,13 @@ def numpy_noise(self, batch):
         (lambda self, batch: self.output(batch.flatten(1)).log(), "not finite"),
     ],
 )
-def test_a_network_that_is_no_function_of_its_weights_is_refused(problem, forward, complaint):
+def test_a_network_whose_outputs_depend_on_more_than_its_weights_is_refused(problem, forward, complaint):
     network = type("Network", (Linear,), {"forward": forward})
     with pytest.raises(PluginError, match=f"{__file__}, line {forward.__code__.co_firstlineno}, .*{complaint}"):
         train(own(problem("cnn"), network), [(0, 0.0)])
 
 
-def test_a_submodule_that_gives_no_states_by_example_is_named(problem):
+def test_a_submodule_whose_output_is_not_one_state_per_example_is_named(problem):
     class Network(nn.Module):
         def __init__(self, parameters, task):
             super().__init__()
@@ -260,7 +260,7 @@ def test_a_submodule_that_gives_no_states_by_example_is_named(problem):
 
 
 class Flat(nn.Module):
-    """One output an example, of what its kind puts in."""
+    """A network with one output per example, for any kind's input."""
 
     def __init__(self, parameters, task):
         super().__init__()
@@ -271,7 +271,7 @@ class Flat(nn.Module):
 
 
 class Entries(nn.Module):
-    """A matrix as a product of two."""
+    """A matrix as a product of two matrices."""
 
     def __init__(self, parameters, task):
         super().__init__()
@@ -283,7 +283,7 @@ class Entries(nn.Module):
 
 
 def splits_of(kind):
-    """A small split of a kind, how many numbers an example has, and what its task says."""
+    """A small split of a kind, how many numbers an example has, and the content of task.json."""
     source = np.random.default_rng(0)
     if kind == "point":
         return point.PointSplit(source.normal(size=(32, 2)), source.integers(2, size=32), "cpu"), 2, {"classes": 2}
@@ -303,7 +303,7 @@ def splits_of(kind):
 
 
 @pytest.mark.parametrize("kind", ["point", "puzzle", "combination", "tensor", "composite"])
-def test_every_kind_of_task_takes_a_network(problem, kind):
+def test_every_kind_of_task_can_train_a_network(problem, kind):
     split, inputs, about = splits_of(kind)
     loss = "cross_entropy" if kind in ("point", "puzzle") else "squared"
     case = problem("cnn", splits={"train": split, "test": split}, loss=loss, batch_size=16, learning_rate=0.02, steps=20)
@@ -316,8 +316,8 @@ def test_every_kind_of_task_takes_a_network(problem, kind):
 
 
 @pytest.mark.skipif(not find_spec("transformers"), reason="needs pip install -r envs/optional.txt")
-def test_t5_is_the_library_s(problem):
-    """Its own loss of the same targets, from labels."""
+def test_t5_computes_the_same_loss_as_the_library(problem):
+    """The library computes its loss from labels."""
     case = problem("t5")
     weights = {name: values[None] for name, values in initial_weights(case, 0).items()}
     batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
@@ -327,9 +327,9 @@ def test_t5_is_the_library_s(problem):
     row, step = batch.layout.positions.unbind(1)
     labels = torch.full((16, max(batch.layout.lengths)), -100)
     labels[row, step] = torch.where(batch.target_mask[0], batch.targets[0] + network.offset, -100)
-    begin = network.offset + 1  # START; the library would begin with a symbol of its own
+    begin = network.offset + 1  # START; the library would start with its own symbol
     previous = torch.cat([torch.full((16, 1), begin), labels[:, :-1].clamp(min=network.offset)], 1)
     given = {"input_ids": batch.inputs[0], "attention_mask": batch.input_mask[0].long(), "decoder_input_ids": previous}
-    # The library's softmax is over input words, too.
+    # The library's softmax also includes input words.
     logits = network.t5(**given, labels=labels).logits[..., network.offset :]
     torch.testing.assert_close(ours, cross_entropy(logits, torch.where(labels < 0, -100, labels - network.offset), -100))

@@ -1,4 +1,4 @@
-"""What training does with a pack of runs. What every model must do is in models/test_contract.py."""
+"""Training of a pack of runs. models/test_contract.py tests what every model must do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from compositional.training.state import fresh_state
 
 
 def assert_independent(case, runs):
-    """Every run, trained alone, is what it is in a pack of all."""
+    """Every run has the same bytes when it is trained alone as in a pack of all."""
     for run, packed_run in zip(runs, train(case, runs), strict=True):
         (alone,) = train(case, [run])
         assert same(alone, packed_run)
@@ -44,15 +44,15 @@ def assert_independent(case, runs):
         ("meta_sequence_to_sequence", {"width": 24}),
     ],
 )
-def test_nor_does_a_run_of_a_network_of_uneven_width(problem, model, options):
-    """Multiples of 4 are the widths that are allowed; others lie in memory differently from run to run."""
+def test_a_run_of_a_network_with_unusual_widths_does_not_depend_on_its_neighbors(problem, model, options):
+    """Widths must be multiples of 4; with other widths, the alignment in memory would differ from run to run."""
     case = problem(model, "entropy")
     case = replace(case, model_parameters=case.model_parameters | options)
     assert_independent(case, [(seed, 0.1) for seed in range(5)])
 
 
 def copying(problem, model, regularizer=None):
-    """A model with dropout and copying, on a task some of whose words are symbols, too."""
+    """A model with dropout and copying, on a task in which some words are also symbols."""
     case = problem(model, regularizer)
     about = case.about | {"target_words": [*case.about["target_words"][:5], *case.about["source_words"][5:9]]}
     options = {"dropout": 0.3} | ({"copying": True} if model == "lstm_attention" else {})
@@ -66,10 +66,11 @@ def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, ques
 
 
 @pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
-def test_copying_writes_the_words_looked_at(problem, model):
-    """With weights of zero all words are looked at alike; with one bias of log 3 copying is 3 times as likely as ...
+def test_copying_writes_the_attended_words(problem, model):
+    """With zero weights all words get equal attention. A bias of log 3 makes copying 3 times as likely as generating any symbol.
 
-    writing anything at all, in a mixture; as any other symbol, where what stands in the input can only be copied.
+    This is relative to all symbols together in the mixture (lstm_attention), and to each symbol in the single distribution
+    (lstm_input_feeding), in which symbols that occur in the input can only be copied.
     """
     case = copying(problem, model)
     batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
@@ -82,22 +83,22 @@ def test_copying_writes_the_words_looked_at(problem, model):
     beginnings = torch.cat([chunk[0, :, 0] for chunk in batch.layout.chunks(logits)])
     for row, (words, first) in enumerate(zip(batch.inputs[0], beginnings, strict=True)):
         words = [case.about["source_words"][word] for word in words[: batch.input_lengths[0, row]]]
-        copied = set(words[:-1]) & set(symbols)  # the end symbol is always written
+        copied = set(words[:-1]) & set(symbols)  # the end symbol is never copied
         looked_at = torch.tensor([words.count(symbol) / len(words) if symbol in copied else 0.0 for symbol in symbols])
         if model == "lstm_attention":
             expected = 0.25 / len(symbols) + 0.75 * looked_at
         else:
             written = torch.tensor([float(symbol not in copied) for symbol in symbols])
             written[0] = 0
-            looked_at[0] = 1 - looked_at.sum()  # words that are no symbols stand for padding, which cannot be written
+            looked_at[0] = 1 - looked_at.sum()  # words that are not symbols stand for padding, which cannot be generated
             expected = (written + 3 * looked_at) / (written.sum() + 3)
         torch.testing.assert_close(first.exp(), expected)
         seen |= copied
     assert seen
 
 
-def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
-    """Where what is looked at decides nothing else, the gradient of attention is multiplied, and the loss is the same."""
+def test_copying_weight_multiplies_the_gradient_of_the_attention_at_copied_symbols(problem):
+    """The loss does not change."""
     case = copying(problem, "lstm_input_feeding")
     batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
     tensors = initial_weights(case, 0) | buffers(case, 0)
@@ -105,7 +106,7 @@ def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
     symbols, row = case.about["target_words"], batch.layout.positions[:, 0]
 
     def loss_and_gradient(weight, word):
-        """Of writing a source word wherever its row has it."""
+        """The loss and its gradient when a source word is the target wherever its row contains it."""
         weights = {name: tensor[None] for name, tensor in tensors.items()}
         key = weights["key.weight"].requires_grad_()
         logits = case.model.forward(case.model_parameters | {"copying_weight": weight}, weights, batch, silent_tap)
@@ -121,8 +122,8 @@ def test_where_to_look_weighs_as_often_as_one_symbol_is_copied(problem):
     torch.testing.assert_close(larger, 3 * gradient)
 
 
-def test_runs_seeded_as_another_tasks_are_that_tasks_runs(problem):
-    """Of the same data and settings, to the bit; what a seed means depends on nothing else of the task."""
+def test_seeded_as_gives_the_runs_of_the_named_task(problem):
+    """With the same data and settings they are equal to the bit; a seed's meaning depends on no other property of the task."""
     own = problem("cnn", "entropy")
     (theirs,) = train(own, [(3, 0.5)])
     (alone,) = train(replace(own, task="another"), [(3, 0.5)])
@@ -133,7 +134,7 @@ def test_runs_seeded_as_another_tasks_are_that_tasks_runs(problem):
 
 @pytest.mark.parametrize(("model", "regularizer"), [("lstm_attention", "smoothness"), ("cnn", "entropy")])
 def test_a_larger_lambda_makes_the_penalty_smaller(problem, model, regularizer):
-    """By gradient descent on the loss plus lambda times the penalty, not minus."""
+    """The penalty is added to the loss, not subtracted."""
     case = problem(model, regularizer, steps=20, record_every=20, optimizer="sgd", learning_rate=0.05, decay=1.0)
     case.regularizer_parameters |= dict.fromkeys(("word_noise", "feature_noise"), 0.0)
     runs = train(case, [(0, 0.0), (0, 1.0), (0, 10.0)])
@@ -142,7 +143,7 @@ def test_a_larger_lambda_makes_the_penalty_smaller(problem, model, regularizer):
 
 
 def test_a_run_whose_gradient_is_not_finite_has_diverged_though_its_loss_is_finite(problem):
-    """A root of 0 has a gradient that is none; the other run has nothing of it."""
+    """The square root of 0 has no finite gradient; the other run is not affected."""
     case = problem("cnn", "entropy")
     case.regularizer = replace(case.regularizer, penalty=lambda step: (step.outputs * 0).sum((1, 2)).sqrt())
     pack = Pack(case, [fresh_state(case, 0, 0.1), fresh_state(case, 1, 0.0)], None)
@@ -159,7 +160,7 @@ def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
     healthy, sick = train(case, [(0, 0.1), (1, 1e39)])  # infinite in float32
     assert sick.diverged_at == 0
     assert torch.isfinite(sick.tensors["weights"]).all()
-    assert {step for step, *_ in sick.history} == {4}  # it leaves the pack at the record after it diverged
+    assert {step for step, *_ in sick.history} == {4}  # it leaves the pack at the first record after its divergence
     assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
     assert healthy.diverged_at is None
     assert healthy.step == 12
@@ -167,12 +168,12 @@ def test_a_diverging_run_is_marked_and_leaves_its_neighbors_alone(problem):
     assert same(alone, healthy)
 
 
-def test_a_run_that_its_last_step_breaks_is_marked_as_a_further_step_would(problem):
+def test_a_run_that_diverges_in_its_last_step_is_marked(problem):
     cases = [problem("cnn", "additivity", steps=steps, optimizer="sgd", clip=None) for steps in (1, 2)]
     runs = [(0, 0.1), (1, 1e18)]
     for healthy, sick in (train(case, runs) for case in cases):
         assert (healthy.diverged_at, sick.diverged_at) == (None, 1)
-        assert torch.isfinite(sick.tensors["weights"]).all()  # what they give is not
+        assert torch.isfinite(sick.tensors["weights"]).all()  # but their loss is not finite
         assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
     assert same(train(cases[1], runs[:1])[0], healthy)
 
@@ -192,13 +193,13 @@ def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
     with pytest.raises(KilledError):
         train_runs(case, states[:1], metrics.measure, kill)
     assert [state.step for state in states] == [4, 0]
-    # One run stands at step 4, the other at 0: the second catches up, then both go on together.
+    # One run is at step 4, the other at 0: the second catches up, then both continue together.
     train_runs(case, states, metrics.measure)
     assert all(same(left, right) for left, right in zip(whole, states, strict=True))
 
 
 def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem, monkeypatch, tmp_path):
-    """Runs that take turns on the device; a checkpoint is due after every other segment."""
+    """The device computes one run after the other; a checkpoint is due after every other segment."""
     case = problem("cnn", steps=16, record_every=4)
     case.about |= {"content_sha256": "", "raw_sha256": {}}
     segments, advance = [], Pack.advance
@@ -228,7 +229,7 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
         record = provenance.vouched(folder / "run.json")
         assert {*record["files"]} == {"weights.safetensors", "history.csv"}
         assert integrity.damaged(folder / "run.json", record, everything=True) == []
-    # Once more: nothing is trained, and no finished entry is written again.
+    # Another call trains nothing and writes no finished entry again.
     entries = {path: path.stat().st_ino for path in (tmp_path / "store/entries").rglob("*.safetensors")}
     assert len(entries) == 4
     assert not [*(tmp_path / "store/checkpoints").glob("*")]
@@ -260,7 +261,7 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
     stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
     assert asked == ["cpu"]
     assert [provenance.vouched(folder / "run.json")["device_name"] for folder in folders] == ["H100", "H100"]
-    # Where one is damaged, all are trained on one device: no table is made of several.
+    # If one is damaged, all are trained on the same device, because a table must not mix devices.
     for folder in folders:
         shutil.rmtree(folder)
     (path, _) = entries([tmp_path / "store"])
@@ -279,7 +280,7 @@ def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monke
     content["job"] |= {"store": str(shared)}
 
     def vanishing(pack, stop):
-        """As soon as the first run is in it."""
+        """The store vanishes as soon as it contains the first run."""
         if shared.is_dir() and [*entries([shared])]:
             shutil.rmtree(shared)
             shared.write_text("")
@@ -293,7 +294,7 @@ def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monke
     assert trained == [4, 4]
     assert "seed=0 is in" not in log.read_text()
     assert f"seed=1 is in {tmp_path / 'store'}, not in the shared store: " in log.read_text()
-    # The first one is in its folder, from which the next call keeps it again.
+    # The first run is in its folder, from which the next call puts it back into the store.
     stage.perform(content, log.open("w", buffering=1), tmp_path)
     assert trained == [4, 4]
     assert len([*entries([tmp_path / "store"])]) == 2
@@ -301,7 +302,7 @@ def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monke
         assert integrity.damaged(folder / "run.json", provenance.vouched(folder / "run.json"), everything=True) == []
 
 
-def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, monkeypatch):
+def test_a_fixed_width_pads_and_splits_packs_without_changing_a_bit(problem, monkeypatch):
     case = problem("cnn", "entropy")
     runs = [(seed, 0.1) for seed in range(5)]
     free = train(case, runs)
@@ -312,7 +313,7 @@ def test_a_fixed_width_fills_up_and_cuts_packs_without_changing_a_bit(problem, m
     assert {len(members) for members in seen} == {3, 2}
 
 
-def test_adam_with_decay_and_clipping_against_pytorch(problem):
+def test_adam_with_decay_and_clipping_equals_pytorch(problem):
     case = problem("cnn", steps=4, record_every=4, clip=0.5, decay=0.5, loss="cross_entropy", learning_rate=0.01)
     (state,) = train(case, [(3, 0.0)])
     layout = weight_layout(case)
@@ -334,7 +335,7 @@ def test_adam_with_decay_and_clipping_against_pytorch(problem):
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=2e-6, rtol=2e-4)
 
 
-def test_curves_are_recorded_at_the_steps_asked_for(problem):
+def test_curves_are_recorded_at_the_configured_steps(problem):
     (state,) = train(problem("cnn", steps=10, record_every=4), [(0, 0.0)])
     assert sorted({step for step, *_ in state.history}) == [4, 8, 10]
     assert {(split, metric) for _, split, metric, _ in state.history} >= {("batches", "loss"), ("test", "accuracy")}
