@@ -35,6 +35,11 @@ PHRASES = {
     r"\bfor want of\b": "because there is no",
     r"\bby (?:its|their|the) being (?:there|here)\b": "because it exists",
     r"\bwhat came of\b": "the results of",
+    r"\b(?:made|written|drawn|fetched|trained|submitted|starts?) anew\b": "again",
+    r"\bone's own\b": "your own, its own",
+    r"\bmend(?:s|ed|ing)?\b": "fix, repair",
+    r"\b(?:and|or) the like\b": "and similar things: name them",
+    r"\bis of no use\b": "does not help",
 }
 
 
