@@ -114,6 +114,27 @@ def iwslt(folder: Path) -> None:
             (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
 
 
+def multi30k(folder: Path) -> None:
+    """Captions of an adjective, a noun and a verb. Training never has a red cat, and the test set has two."""
+    adjectives = {"red": ("roter", "rouge"), "small": ("kleiner", "petit"), "old": ("alter", "vieux")}
+    nouns = {"dog": ("Hund", "chien"), "cat": ("Kater", "chat"), "boy": ("Junge", "garçon")}
+    verbs = {"runs": ("läuft", "court"), "sits": ("sitzt", "est assis"), "sleeps": ("schläft", "dort")}
+    parts = [{word: (word, *others) for word, others in kind.items()} for kind in (adjectives, nouns, verbs)]
+    rows = [
+        {
+            "en": f"A {a[0]} {n[0]} in the snow {v[0]}.",
+            "de": f"Ein {a[1]} {n[1]} im Schnee {v[1]}.",
+            "fr": f"Un {n[2]} {a[2]} dans la neige {v[2]}.",
+        }
+        for a, n, v in product(*(kind.values() for kind in parts))
+    ]
+    new = [row for row in rows if "red cat" in row["en"]]
+    known = [row for row in rows if row not in new]
+    for name, written in {"train": known[2:] * 4, "val": known[2:4], "test_2016_flickr": known[:2] + new[:2]}.items():
+        for language in ("en", "de", "fr"):
+            (folder / f"{name}.{language}").write_text("".join(f"{row[language]}\n" for row in written), encoding="utf-8")
+
+
 def mini_imagenet(folder: Path) -> None:
     """Noise, of three classes."""
     source = np.random.default_rng(0)

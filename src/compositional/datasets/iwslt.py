@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from compositional.datasets.shared import parallel_text
+
 FILES = {
     "train.en": {
         "sha256": "c26dfeed74b6bf3752f5ca552f2412456f0de153f7c804df8717931fb3a5c78a",
@@ -43,20 +45,5 @@ _MEMBERS = {"train": "train", "validation": "tst2012", "test": "tst2013"}
 
 
 def load(raw: Path, source: str, target: str) -> dict[str, list[tuple[str, str]]]:
-    """Pairs of sentences in the languages `source` and `target` ("en", "vi") by member; pairs with an empty side are left out.
-
-    Raises:
-        ValueError: the two files of a member differ in their number of lines.
-    """
-    found = {}
-    for name, file in _MEMBERS.items():
-        # Some sentences contain Unicode's other line separators, but only "\n" ends a line.
-        sides = [
-            (raw / f"{file}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n") for language in (source, target)
-        ]
-        if len(sides[0]) != len(sides[1]):
-            raise ValueError(f"iwslt: {file}.{source} has {len(sides[0])} lines, {file}.{target} has {len(sides[1])}")
-        # Subwords are separated by spaces. Other white space must not be in them, because BLEU's references would lose it.
-        plain = ([" ".join(text.split()) for text in side] for side in sides)
-        found[name] = [(left, right) for left, right in zip(*plain, strict=True) if left and right]
-    return found
+    """Pairs of sentences in the languages `source` and `target` ("en", "vi") by member; pairs with an empty side are left out."""
+    return {name: parallel_text.read(raw, file, (source, target)) for name, file in _MEMBERS.items()}

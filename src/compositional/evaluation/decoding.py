@@ -6,6 +6,7 @@ text (BLEU) do. Each step is one pass over everything decoded so far: simple, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
@@ -142,9 +143,10 @@ def predictions(
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
     """For each run {(split, metric): value} of the metrics that need decoding, as requested by "decoding" in task.json.
 
-    {"beam": number of hypotheses, "bleu": whether sentences are text, made of subwords or "words", "brackets": whether to repair
-    brackets as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu (sacrebleu's default, on text that
-    is joined from subwords) and "accuracy, brackets repaired", on every split except the training set.
+    {"beam": number of hypotheses, "bleu": whether sentences are text, made of subwords, "words" or, if "raw", of subwords of raw
+    text, "brackets": whether to repair brackets as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu
+    (sacrebleu's default, on text that is joined from subwords) and "accuracy, brackets repaired", on every split except the
+    training set. For raw text, bleu is also given under its sacrebleu signature, next to "bleu, lower-cased tokens".
     """
     results: list[dict[tuple[str, str], float]] = [{} for _ in range(next(iter(weights.values())).shape[0])]
     asked = problem.about.get("decoding")
@@ -153,7 +155,9 @@ def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str,
     for split in sorted(problem.splits.keys() - {"train"}):
         for result, rows in zip(results, predictions(problem, weights, split, None, asked["beam"]), strict=True):
             result[split, "accuracy_beam"] = sum(target == found for _, target, found in rows) / len(rows)
-            if asked["bleu"]:
+            if asked["bleu"] == "raw":
+                result |= {(split, metric): value for metric, value in _bleu_of_raw_text(rows).items()}
+            elif asked["bleu"]:
                 result[split, "bleu"] = _bleu(rows, asked["bleu"] == "words")
             if asked.get("brackets"):
                 right = sum(target == readings.repaired(found) for _, target, found in rows)
@@ -164,6 +168,19 @@ def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str,
 def join_subwords(sentence: str) -> str:
     """Join subwords separated by spaces into text. A subword that starts a word starts with the mark."""
     return sentence.replace(" ", "").replace(WORD_MARK, " ").strip()
+
+
+def _bleu_of_raw_text(rows: list[tuple[str, str, str]]) -> dict[str, float]:
+    """Corpus BLEU in percent of rows in subwords of raw text, as sacrebleu tokenizes it (13a, case kept), by "bleu" and by its
+    signature; and between words and marks in lower case, which is nearer to what papers on Multi30k report."""
+    from sacrebleu.metrics import BLEU
+
+    targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
+    standard = BLEU()
+    score = standard.corpus_score(found, [targets]).score
+    tokens = [[" ".join(re.findall(r"\w+|[^\w\s]", text.lower())) for text in side] for side in (found, targets)]
+    lower = BLEU(tokenize="none").corpus_score(tokens[0], [tokens[1]]).score
+    return {"bleu": score, f"bleu {standard.get_signature()}": score, "bleu, lower-cased tokens": lower}
 
 
 def _bleu(rows: list[tuple[str, str, str]], words: bool = False) -> float:

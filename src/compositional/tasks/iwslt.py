@@ -13,7 +13,7 @@ from pathlib import Path
 from datasets import DatasetDict
 
 from compositional.datasets import iwslt
-from compositional.tasks.shared import sentence_pairs
+from compositional.tasks.shared import sentence_pairs, subwords
 
 KIND = "sequence"
 DATASET = "iwslt"
@@ -28,34 +28,13 @@ PARAMETERS = {
     },
     "beam": {"type": "integer", "minimum": 1, "default": 5, "description": "hypotheses kept in decoding; 1 is greedy"},
 }
-_UNKNOWN = "<unknown>"
 _BY_DESIGN = "short sentences such as thanks recur in talks"
-
-
-def _learn(texts: list[str], size: int):
-    """A byte-pair encoding of the texts; a subword at the beginning of a word starts with a mark."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE(unk_token=_UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=[_UNKNOWN], show_progress=False))
-    return tokenizer
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """133,317 training pairs (minus the longest), 1,553 validation and 1,268 test pairs; subwords are separated by spaces."""
     source, target = (parameters["source"], "vi" if parameters["source"] == "en" else "en")
-    pairs = iwslt.load(raw, source, target)
-    tokenizer = _learn([text for pair in pairs["train"] for text in pair], parameters["subwords"])
-    members = {
-        name: list(
-            zip(
-                *([" ".join(found.tokens) for found in tokenizer.encode_batch(list(side))] for side in zip(*rows, strict=True)),
-                strict=True,
-            )
-        )
-        for name, rows in pairs.items()
-    }
+    members = subwords.encoded(iwslt.load(raw, source, target), parameters["subwords"])
     members["train"] = [pair for pair in members["train"] if max(len(side.split()) for side in pair) <= parameters["longest"]]
     return sentence_pairs.task(
         members,

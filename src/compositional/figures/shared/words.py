@@ -31,6 +31,8 @@ WORDS = {
     "geoquery_question": "GeoQuery: question split",
     "iwslt": "IWSLT'15: English to Vietnamese",
     "mnist_concat": "pairs of MNIST images",
+    "multi30k": "captions: English to German",
+    "multi30k_fr": "captions: English to French",
     "scan_around_right": "SCAN: around right",
     "scan_jump": "SCAN: add jump",
     "scan_jump_select_look": "SCAN: add jump",
