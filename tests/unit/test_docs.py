@@ -82,6 +82,20 @@ def test_documented_make_targets_exist():
         assert "No rule to make target" not in done.stderr, command
 
 
+def test_pages_name_tests_and_files_that_exist():
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for page in PAGES:
+        if page.name in ("options.md", "extending.md"):  # options begin with test_, and examples are files to write
+            continue
+        text = page.read_text()
+        missing = [name for name in re.findall(r"`(test_\w+)`", text) if f"def {name}(" not in tests]
+        files = re.findall(
+            r"`((?:tests|src|docs|config|workflow|rules|benchmarks|envs|slurm|local-gpu|reference)/[\w/.+-]+)`", text
+        )
+        missing += [name for name in files if not (ROOT / name).exists()]
+        assert not missing, page
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built like `make docs` builds it; a link without a target stops the build (mkdocs.yml, `strict`)."""
