@@ -1,4 +1,4 @@
-"""Small problems that many tests train on."""
+"""Small problems on which many tests train."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from compositional.tasks.shared import side_by_side
 from compositional.training.problem import Problem
 
 torch.set_num_threads(1)
-numba.config.DISABLE_JIT = 0  # as compositional.notebook does it
-# With an empty configuration Slurm's commands fail at once. Without any, where Slurm is installed and does not run (after its
-# tests), its plugin would keep every start of Snakemake waiting for nine seconds.
+numba.config.DISABLE_JIT = 0  # like compositional.notebook
+# With an empty configuration Slurm's commands fail immediately. Without a configuration, if Slurm is installed but not running
+# (after its tests), its plugin would delay every start of Snakemake by nine seconds.
 os.environ["SLURM_CONF"] = os.devnull
-# No example is timed, and none kept: a busy machine fails no test.
+# Examples have no deadline and are not stored, so that no test fails because the machine is busy.
 hypothesis_settings.register_profile("untimed", deadline=None, database=None)
 hypothesis_settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with Slurm tests come first, since these wait for minutes, then those that run the workflow most often, then those
-    with most tests: at the end short ones are left to share."""
+    """Order the files: first those with Slurm tests, which wait for minutes, then those that run the workflow most often, then
+    those with most tests. Short files remain for the end, where they can be shared among workers."""
     waiting = {item.path for item in items if item.get_closest_marker("slurm")}
     runs = Counter(item.path for item in items if item.get_closest_marker("workflow"))
     tests = Counter(item.path for item in items)
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def scan_splits():
-    """SCAN jump in small: the short training commands and every 40th other one, every 60th test command."""
+    """A small SCAN jump: the short training commands and every 40th other one, every 60th test command."""
     commands = scan.commands()
     known = [pair for pair in commands if "jump" not in pair[0]]
     train = [pair for pair in known if len(pair[0].split()) < 4] + known[::40] + [("jump", "I_JUMP")] * 20
@@ -61,7 +61,7 @@ def scan_splits():
 
 @pytest.fixture(scope="session")
 def episode_splits():
-    """SCAN jump as episodes in small."""
+    """A small SCAN jump as episodes."""
     members, _ = scan_jump_episodes.build(None, {"episodes": 400})
     rows = {"train": members["train"], "test": members["test"].select(range(0, len(members["test"]), 60))}
     every = [row for member in rows.values() for row in member]
@@ -73,7 +73,7 @@ def episode_splits():
 
 @pytest.fixture(scope="session")
 def question_splits():
-    """Questions on places and their logical forms: terms of two lengths, a name of two places, pairs without any."""
+    """Questions about places with logical forms: terms of two lengths, a name of two places, pairs without terms."""
     kinds = {"texas": "state", "new york": "state", "utah": "state", "ohio": "state", "red": "river", "austin": "city"}
     forms = {name: f"_{kind}id ( {name} )" for name, kind in kinds.items()} | {"austin": "_cityid ( austin , _ )"}
     rows = [
@@ -89,7 +89,7 @@ def question_splits():
 
 @pytest.fixture(scope="session")
 def digit_splits():
-    """Pairs of digits, setting A, in small."""
+    """A small task of pairs of digits in setting A."""
     options = defaults("tasks.digits_concat") | {"train_pairs": 600, "test_pairs": 200}
     members, about = side_by_side.build(digits.load(None), options)
     return {
@@ -100,7 +100,7 @@ def digit_splits():
 
 @pytest.fixture
 def problem(scan_splits, episode_splits, digit_splits):
-    """Factory of problems: problem("primitive_attention", "entropy", steps=20, ...); splits: SCAN's or digits if not given."""
+    """Factory of problems: problem("primitive_attention", "entropy", steps=20, ...); splits are SCAN's or digits by default."""
 
     def make(
         model: str, regularizer: str | None = None, options: dict | None = None, splits: dict | None = None, **settings

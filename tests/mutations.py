@@ -25,7 +25,7 @@ CURVES, DESCRIBED, RECORD = re.search(
     WRITTEN,
     re.DOTALL,
 ).groups()
-# What is wrong then: the file, its text, the text instead, and the tests of which one must fail.
+# By the fault that the change causes: the file, its text, the new text, and the tests of which one must fail.
 MUTATIONS = {
     "a gradient's norm is not checked for NaN": (
         *("training/pack.py", " & torch.isfinite(norm)", ""),
@@ -159,7 +159,7 @@ MUTATIONS = {
 
 
 def tested(folder: Path, *tests: str) -> tuple[bool, str]:
-    """Whether tests pass in a copy of the project, and what pytest says last."""
+    """Whether tests pass in a copy of the project, and the last line of pytest's output."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
     lines = done.stdout.strip().splitlines() or [done.stderr]
@@ -170,7 +170,7 @@ def tested(folder: Path, *tests: str) -> tuple[bool, str]:
 
 
 def main() -> int:
-    """Make each change, run its tests, put the text back."""
+    """Make each change, run its tests, and restore the text."""
     chosen = {name: mutation for name, mutation in MUTATIONS.items() if " ".join(sys.argv[1:]) in name}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,6 +1,6 @@
-"""Tests on a GPU: python -m pytest tests/gpu. They need PyTorch, NumPy, safetensors, numba and pytest, and nothing else.
+"""Tests on a GPU: python -m pytest tests/gpu. They need only PyTorch, NumPy, safetensors, numba and pytest.
 
-Without a GPU they are skipped. COMPOSITIONAL_TEST_DEVICE=cpu runs those that make sense there, to test the tests.
+Without a GPU they are skipped. COMPOSITIONAL_TEST_DEVICE=cpu runs those that are meaningful on a CPU, to test the tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WANTED = os.environ.get("COMPOSITIONAL_TEST_DEVICE", "cuda")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine cannot run, with the reason; what needs no device runs anywhere."""
+    """Skip tests that this machine cannot run, with the reason; tests that need no device run everywhere."""
     missing = WANTED == "cuda" and not torch.cuda.is_available()
     for item in items:
         if "gpu" not in item.path.parent.name or "device" not in item.fixturenames:
@@ -29,5 +29,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def device() -> str:
-    """The device, set up as a job does it."""
+    """The device, set up like in a job."""
     return devices.resolve(WANTED)

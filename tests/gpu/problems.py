@@ -1,4 +1,4 @@
-"""Every model on a small problem of its kind, made of random numbers: no data set, and no package but PyTorch and NumPy."""
+"""Every model on a small random problem of its kind. These need no data set and no packages except PyTorch and NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from compositional.training.problem import Problem
 
 BATCH = 16
 _SETTINGS = {"steps": 6, "record_every": 3, "curve_examples": 16, "batch_size": BATCH}
-# Sizes of networks whose defaults are too large for a test, and options without which a module does not fit the problem.
+# Small sizes for networks whose defaults are too large for a test, and options that modules need for these problems.
 _BATCHNORM = {"channels": [4, 4, 8, 8], "kernel": 3, "padding": 1, "dense_widths": [16, 16]}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "batchnorm_cnn": _BATCHNORM,
@@ -45,13 +45,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "transformer_torch": {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feedforward_width": 24},
     "vision_transformer": {"patch": 4, "width": 16, "depth": 2, "heads": 2, "head_width": 8, "hidden_width": 16},
 }
-_IMPORTED = {"kernel_machine": ["sklearn"]}  # of envs/requirements.txt, beside what these tests need
-Splits = tuple[dict[str, Any], dict[str, Any], str]  # members, what task.json says of them, and a loss
+_IMPORTED = {"kernel_machine": ["sklearn"]}  # packages of envs/requirements.txt that these tests do not need otherwise
+Splits = tuple[dict[str, Any], dict[str, Any], str]  # members, the content of task.json, and a loss
 
 
 def _sequence(model: str, device: str) -> Splits:
-    """Sentences of one to six words, each word with a symbol of its own, and logical forms of places; for the meta-learner,
-    episodes of such pairs."""
+    """Sentences of one to six words, each with its own symbol, and logical forms of places; for the meta-learner, episodes of
+    such pairs."""
     source = np.random.default_rng(0)
     words = [f"word{number}" for number in range(8)]
     sentences = [" ".join(source.choice(words, size=1 + number % 6)) for number in range(96)]
@@ -68,7 +68,7 @@ def _sequence(model: str, device: str) -> Splits:
 
 
 def _image(model: str, device: str) -> Splits:
-    """Noise, 8 x 16, of ten classes."""
+    """Noise of 8 x 16 pixels with ten classes."""
     source = np.random.default_rng(0)
     splits = {
         name: ImageSplit(source.integers(256, size=(count, 8, 16), dtype=np.uint8), np.arange(count) % 10, 8, device)
@@ -78,7 +78,7 @@ def _image(model: str, device: str) -> Splits:
 
 
 def _composite(model: str, device: str) -> Splits:
-    """Sums of two items, each a class of 16 x 16 images, with shifts and mirroring."""
+    """Sums of two items, each of which is a class of 16 x 16 images, with shifts and mirroring."""
     source = np.random.default_rng(0)
     shape = {"mean": [0.5], "std": [0.25], "augment": True, "distance": 0, "target": "number"}
     pool = torch.from_numpy(source.integers(256, size=(40, 1, 16, 16), dtype=np.uint8)).to(device)
@@ -101,7 +101,7 @@ def _combination(model: str, device: str) -> Splits:
 
 
 def _tensor(model: str, device: str) -> Splits:
-    """Random entries: of a matrix for its factorization, of an order 4 tensor for the others. Every step uses all of them."""
+    """Random entries of a matrix for its factorization, or of an order 4 tensor for other models. Every step uses all of them."""
     shape = [8, 8] if model == "matrix_factorization" else [4, 4, 4, 4]
     source = np.random.default_rng(0)
     places = source.permutation(int(np.prod(shape)))
@@ -121,7 +121,7 @@ def _point(model: str, device: str) -> Splits:
 
 
 def _puzzle(model: str, device: str) -> Splits:
-    """Noise of two classes; every run's graph is a triangle, its nodes and edges numbered in the order of creation."""
+    """Noise with two classes; every run's graph is a triangle, with nodes and edges numbered in the order of creation."""
     source = np.random.default_rng(0)
     splits = {
         name: PuzzleSplit(source.integers(256, size=(count, 16, 16), dtype=np.uint8), np.arange(count) % 2, device)
@@ -133,7 +133,7 @@ def _puzzle(model: str, device: str) -> Splits:
 
 
 def _sequence_regression(model: str, device: str) -> Splits:
-    """Sums and products of two digits; operands exchanged, they have the same value."""
+    """Sums and products of two digits, whose values do not change if the operands are exchanged."""
     source = np.random.default_rng(0)
     splits = {}
     for name, count in {"train": 64, "test": 32}.items():
@@ -166,22 +166,22 @@ KINDS: dict[str, Callable[[str, str], Splits]] = {
 
 
 def applies(model: str, regularizer: str) -> bool:
-    """Whether a regularizer is for a model's kind of task and representations, by what both declare."""
+    """Whether a regularizer fits a model's kind of task and representations, according to their declarations."""
     if model == "meta_sequence_to_sequence" and regularizer in ("homomorphism", "recombination_of_terms"):
-        return False  # a part of an episode is no episode, nor has it terms
+        return False  # a part of an episode is not an episode, and it has no terms
     own, wanted = declarations(f"models.{model}"), declarations(f"regularizers.{regularizer}")
     shown, needed = set(own["REPRESENTATIONS"]), set(wanted["REPRESENTATIONS"])
     return kind_of(model) in wanted["APPLIES_TO"] and (not needed or bool(shown & needed))
 
 
 def kind_of(model: str) -> str:
-    """The kind of task that a model is tried on: the first of those that it is for."""
+    """The kind of task on which a model is tested: the first that it supports."""
     kind = declarations(f"models.{model}")["KIND"]
     return kind if isinstance(kind, str) else kind[0]
 
 
 MODELS = available("models")
-# All but what is fitted at once.
+# All models except those that are fitted.
 TRAINED = [
     (model, regularizer)
     for model in MODELS
@@ -189,9 +189,9 @@ TRAINED = [
     for regularizer in (None, *available("regularizers"))
     if regularizer is None or applies(model, regularizer)
 ]
-# Of the runs of a Network, which take turns, nothing is recorded.
+# Steps of a Network are not recorded as graphs, because its runs are computed one after the other.
 PACKED = [pair for pair in TRAINED if not is_network(f"models.{pair[0]}")]
-# Every model, and every regularizer once for every kind of task.
+# Every model, and every regularizer once per kind of task.
 _FIRST = {(kind_of(model), regularizer): model for model, regularizer in reversed(PACKED)}
 EACH = [pair for pair in TRAINED if pair[1] is None or _FIRST[kind_of(pair[0]), pair[1]] == pair[0]]
 
@@ -199,7 +199,7 @@ EACH = [pair for pair in TRAINED if pair[1] is None or _FIRST[kind_of(pair[0]), 
 def problem(model: str, regularizer: str | None, device: str, **settings: Any) -> Problem:
     """A small problem on a device.
 
-    Skips the test where a package is missing that the model alone needs.
+    The test is skipped if a package is missing that only this model needs.
 
     Raises:
         KeyError: there is no such problem for this kind of task: add one to KINDS.

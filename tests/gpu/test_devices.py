@@ -1,4 +1,4 @@
-"""How a job sets up its device, and what it says where there is none."""
+"""How a job sets up its device, and its message if there is none."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ print(time.time(), flush=True)
 
 
 @pytest.mark.cuda
-def test_numbers_do_not_depend_on_luck(device):
+def test_computation_is_deterministic_and_in_full_precision(device):
     assert torch.are_deterministic_algorithms_enabled()
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
     left, right = (torch.randn(512, 512, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
-    # Ten bits of mantissa, as TensorFloat32 has, would leave an error of about 1e-2.
+    # TensorFloat32's ten bits of mantissa would leave an error of about 1e-2.
     torch.testing.assert_close((left.cuda() @ right.cuda()).cpu(), left @ right, rtol=0, atol=1e-3)
     assert trained_runs.device_name(device).endswith(", full float32, deterministic")
 
@@ -60,8 +60,8 @@ def test_two_jobs_take_turns_on_one_gpu(device, tmp_path, monkeypatch):
     assert second[0] >= first[1]
 
 
-def test_two_jobs_at_once_have_the_bytes_of_one(device, tmp_path, monkeypatch):
-    """Where jobs_per_gpu allows it."""
+def test_two_simultaneous_jobs_have_the_same_bytes_as_one(device, tmp_path, monkeypatch):
+    """jobs_per_gpu allows both."""
     for name, value in (("TMPDIR", str(tmp_path)), ("PYTHONPATH", PLACES)):
         monkeypatch.setenv(name, value)
     if device == "cuda":
@@ -72,7 +72,7 @@ def test_two_jobs_at_once_have_the_bytes_of_one(device, tmp_path, monkeypatch):
         jobs = [subprocess.Popen(command, text=True, **pipes) for _ in range(count)]
         for job in jobs:
             assert job.stdout.readline() == "claimed\n"
-        for job in jobs:  # both have claimed it, none has begun
+        for job in jobs:  # both have claimed the GPU, neither has started
             job.stdin.write("begin\n")
             job.stdin.flush()
         return {job.communicate()[0].strip() for job in jobs}
@@ -82,7 +82,7 @@ def test_two_jobs_at_once_have_the_bytes_of_one(device, tmp_path, monkeypatch):
     assert digests(2) == {alone}
 
 
-def test_where_no_device_is_visible_a_sentence_says_what_to_do():
+def test_the_error_without_a_visible_device_states_what_to_do():
     code = "from compositional.stages.shared import devices; devices.resolve('cuda')"
     environment = os.environ | {devices.VARIABLE: "", "PYTHONPATH": PLACES}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
@@ -92,7 +92,7 @@ def test_where_no_device_is_visible_a_sentence_says_what_to_do():
 
 
 @pytest.mark.cuda
-def test_too_little_memory_is_said_with_what_fits(device):
+def test_the_error_for_too_little_memory_states_how_many_runs_fit(device):
     case = problems.problem("cnn", None, device)
     with pytest.raises(RuntimeError, match=r"would fit: set cuda_width: \d+"), memory.explained(case, 0):
         torch.empty(2**50, device=device)

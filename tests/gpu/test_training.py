@@ -1,4 +1,4 @@
-"""Training on a GPU: the same numbers as on the CPU, the same bytes every time, whatever trains beside a run."""
+"""Training on a GPU gives the same numbers as on the CPU, and the same bytes every time, whatever trains next to a run."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def same(left: State, right: State) -> bool:
 
 @pytest.fixture(autouse=True)
 def memory() -> None:
-    """What a test before this one kept is given back."""
+    """Free the memory that the previous test has kept."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 @pytest.mark.parametrize(("model", "regularizer"), EACH)
 def test_every_plug_in_has_a_problem_to_be_tried_on(model, regularizer):
-    """On the CPU of any machine: whoever adds one finds out before a GPU is there."""
+    """This runs on any machine's CPU, so a plug-in without a problem is noticed before there is a GPU."""
     case = problems.problem(model, regularizer, "cpu")
     pack = Pack(case, [fresh_state(case, 0, 0.1)], prepare(case))
     pack.rows.copy_(torch.tensor(pack.train.draw(0, range(1), problems.BATCH)))
@@ -48,9 +48,9 @@ def test_every_plug_in_has_a_problem_to_be_tried_on(model, regularizer):
 
 @pytest.mark.parametrize(("model", "regularizer"), TRAINED)
 def test_steps_equal_the_cpus(device, model, regularizer):
-    """Within 1e-4 of a weight after two steps of gradient descent with rate 0.1: other kernels sum in another order.
+    """Weights agree within 1e-4 after two steps of gradient descent with rate 0.1: other kernels sum in another order.
 
-    Not Adam: it makes whole steps of what is nothing but rounding, such as the gradient of a key's bias.
+    Adam is not used, because it would turn pure rounding errors, such as the gradient of a key's bias, into full steps.
     """
     options = {"steps": 2, "record_every": 2, "optimizer": "sgd", "learning_rate": 0.1}
     (here,) = train(problems.problem(model, regularizer, "cpu", **options), [(0, 0.0)])
@@ -104,14 +104,14 @@ def test_a_replayed_graph_equals_eager_steps(device, monkeypatch, model, regular
 @pytest.mark.cuda
 @pytest.mark.parametrize(("model", "regularizer"), PACKED)
 def test_no_step_waits_for_the_device(device, model, regularizer):
-    """Nothing is read back, nothing is copied from the host: a pack's steps are queued at once."""
+    """Nothing is copied to or from the host, so that all steps of a pack can be queued."""
     case = problems.problem(model, regularizer, device)
     width = width_of(case) or 1
     pack = Pack(case, [fresh_state(case, 0, 0.1) for _ in range(width)], prepare(case))
     rows = pack.rows.clone()
 
     def step(number: int) -> None:
-        """As `Pack.advance` takes it, without the graph."""
+        """A step like in `Pack.advance`, without the graph."""
         pack.rows.copy_(rows)
         pack.now.fill_(number)
         pack.noise.draw(number)
@@ -143,9 +143,9 @@ def test_a_run_that_diverges_leaves_the_others_alone(device):
 
 @pytest.mark.cuda
 def test_a_pack_gives_its_memory_back(device):
-    """Prints how much a run takes: pytest -s."""
+    """pytest -s prints how much memory a run takes."""
     case = problems.problem("cnn", "entropy", device)
-    train(case, [(0, 0.1)])  # what the libraries keep for themselves, they have from now on
+    train(case, [(0, 0.1)])  # after this, the libraries have allocated what they keep for themselves
     gc.collect()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -159,7 +159,7 @@ def test_a_pack_gives_its_memory_back(device):
 
 @pytest.mark.parametrize("model", problems.MODELS)
 def test_evaluation_equals_the_cpus(device, model):
-    """Accuracies exactly; losses and representations within 1e-4 of theirs; decoded sentences to the letter."""
+    """Accuracies and decoded sentences are equal; losses and representations agree within 1e-4."""
     found = []
     (state,) = train(problems.problem(model, None, "cpu"), [(0, 0.0)])
     for where in ("cpu", device):

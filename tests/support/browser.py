@@ -1,4 +1,4 @@
-"""A real browser for tests: Debian's Chromium, installed where it is missing, driven by Playwright."""
+"""A real browser for tests: Debian's Chromium, installed if it is missing, controlled by Playwright."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-# No sandbox: root has none. The rest keeps the browser's own services from asking for the network.
+# Root cannot use the sandbox. The other options prevent network requests by the browser's own services.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 
@@ -20,10 +20,10 @@ class UnavailableError(RuntimeError):
 
 
 def find() -> str:
-    """The browser's program, installed if need be.
+    """The browser's program, installed if necessary.
 
     Raises:
-        UnavailableError: there is none, and this is no Debian, or not root's session, or the package is unavailable.
+        UnavailableError: there is none, and this is not Debian, or the user is not root, or the package is unavailable.
     """
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found:

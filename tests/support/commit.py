@@ -1,4 +1,4 @@
-"""Which commit records name, asked again."""
+"""Makes records ask again for the commit of the sources."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from compositional.records import provenance
 
 
 def forget() -> None:
-    """What git said of the sources: it is asked once per process."""
+    """Forget git's answer about the sources, which is otherwise asked for only once per process."""
     provenance.source.cache_clear()
     provenance._asked.cache_clear()

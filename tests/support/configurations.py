@@ -1,4 +1,4 @@
-"""The shipped configuration, merged as Snakemake merges it, and changed."""
+"""The shipped configuration, merged like Snakemake merges it, with changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _file(name: str) -> dict:
 
 
 def read(*names: str) -> dict:
-    """Files of config/, merged; the caller's own, to change at will."""
+    """Files of config/, merged. The caller may change the result."""
     return merged(*map(_file, names))
 
 
@@ -49,7 +49,7 @@ def change(config: dict, path: list, value: Any) -> dict:
 
 
 def refusal(path: list, value: Any) -> str:
-    """What is said of the shipped configuration with one value changed, which must be wrong."""
+    """The error message for the shipped configuration with one value changed, which must be invalid."""
     with pytest.raises(ConfigurationError) as caught:
         Configuration(change(read("config.yaml", *STUDIES), path, value), SCHEMA)
     return str(caught.value)

@@ -1,5 +1,5 @@
-"""A device that is not the host, on a machine that has none: numbers are computed by the CPU, but their tensors say that they lie
-elsewhere, and an operation that meets a tensor of the host fails, as it does on a GPU.
+"""A simulated device that is not the host. The CPU computes the numbers, but their tensors report that they are elsewhere, and an
+operation with a tensor of the host fails, like on a GPU.
 
     with elsewhere.there():
         a = torch.ones(3).to(elsewhere.DEVICE)
@@ -25,14 +25,14 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 DEVICE = "elsewhere"
 _setup_privateuseone_for_python_backend(DEVICE)
 
-# What tells the host a value, or a size that depends on values.
+# Operations that reveal a value, or a size that depends on values, to the host.
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_dim", "_unique2"}
 _is_sealed = False
 crossings: list[str] = []  # operations that copied between the device and the host, or read a value back
 
 
 class _There(Tensor):
-    """A tensor of the device; `here` holds its numbers."""
+    """A tensor on the device; `here` holds its numbers."""
 
     @staticmethod
     def __new__(cls, here: Tensor) -> _There:
@@ -45,7 +45,7 @@ class _There(Tensor):
     def __torch_dispatch__(cls, operation: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         return _compute(operation, args, kwargs or {})
 
-    # Where the library looks into memory itself.
+    # Some functions of the library access memory directly.
     def numpy(self, *, force: bool = False) -> Any:
         assert force, "numpy of a tensor that is not the host's"
         return self.detach().cpu().numpy()
@@ -61,7 +61,7 @@ def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
     device = kwargs.get("device")
     goes_there = bool(there) if device is None else torch.device(device).type == DEVICE
     crosses = bool(tensors) and (goes_there != bool(there) or 0 < len(there) < len(tensors))
-    # A GPU takes the host's indices, too.
+    # A GPU also accepts indices on the host.
     assert not crosses or name in ("_to_copy", "copy_", "index"), f"{operation} meets tensors of the device and of the host"
     masks = [tensor for tensor in tensors[1:] if tensor.dtype == torch.bool] if name.startswith("index") else []
     reads = bool(there) and (name in _READS or bool(masks))
@@ -78,12 +78,12 @@ def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
         return args[0]
     if not goes_there:
         return result
-    own = {id(tensor.here): tensor for tensor in there}  # operations in place give back what they were given
+    own = {id(tensor.here): tensor for tensor in there}  # in-place operations return their argument
     return tree_map_only(Tensor, lambda tensor: own[id(tensor)] if id(tensor) in own else _There(tensor), result)
 
 
 def _assert_ordered(name: str, args: tuple) -> None:
-    """On CUDA these add up in any order what goes to the same place, so no two may."""
+    """On CUDA these operations add values with the same index in any order, so no two indices may be equal."""
     if name.rstrip("_") not in ("index_add", "scatter_add"):
         return
     index = args[2].here
@@ -92,14 +92,14 @@ def _assert_ordered(name: str, args: tuple) -> None:
 
 
 class _Operations(TorchDispatchMode):
-    """Also what makes a tensor from none comes to the device."""
+    """Intercepts operations, including those that create tensors."""
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         return _compute(operation, args, kwargs or {})
 
 
 class _Functions(TorchFunctionMode):
-    """torch.tensor copies out of sight of what looks at operations."""
+    """Intercepts torch.tensor, whose copies are not visible as operations."""
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -110,14 +110,14 @@ class _Functions(TorchFunctionMode):
 
 @contextmanager
 def there() -> Iterator[None]:
-    """The device exists."""
+    """A context in which the device exists."""
     with _Functions(), _Operations():
         yield
 
 
 @contextmanager
 def sealed() -> Iterator[None]:
-    """Nothing goes to the device or comes back, and no result depends on the order in which it adds up."""
+    """A context in which copies to and from the device, and sums without a fixed order, raise errors."""
     global _is_sealed
     _is_sealed = True
     try:

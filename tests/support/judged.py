@@ -1,4 +1,4 @@
-"""What can be said of a drawn figure without eyes: labels are there, in words, and nothing lies over them."""
+"""Automatic checks of drawn figures: labels exist, consist of words, and are not covered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
-_NUMBER = re.compile(r"[-+−]?[\d.,]+(\\times)?|.*\$.*|")  # also as a power of ten
+_NUMBER = re.compile(r"[-+−]?[\d.,]+(\\times)?|.*\$.*|")  # including powers of ten
 
 
 def _panels(figure: Figure) -> Iterator[Axes]:
@@ -21,7 +21,7 @@ def _panels(figure: Figure) -> Iterator[Axes]:
 
 
 def _ticks(axis: Axis) -> list[Text]:
-    """Tick labels that are seen."""
+    """Visible tick labels."""
     low, high = sorted(axis.get_view_interval())
     return [
         tick.label1
@@ -31,7 +31,7 @@ def _ticks(axis: Axis) -> list[Text]:
 
 
 def unlabelled(figure: Figure) -> list[str]:
-    """Axes with numbers and without a word on what they are."""
+    """Axes with numbers but without a label."""
     shared = [text.get_text() for part in (figure, *figure.subfigs) for text in part.texts]
     return [
         f"panel {index} ({axes.get_title()!r}): no label on its {name} axis"
@@ -40,12 +40,12 @@ def unlabelled(figure: Figure) -> list[str]:
         if not axis.get_label_text()
         and (ticks := _ticks(axis))
         and all(_NUMBER.fullmatch(tick.get_text()) for tick in ticks)
-        and len(shared) < 2  # one of the figure for all panels each way
+        and len(shared) < 2  # one shared label for all panels in each direction
     ]
 
 
 def _texts(figure: Figure) -> list[Text]:
-    """All words that are seen: titles, labels, legends, annotations."""
+    """All visible texts: titles, labels, legends, annotations."""
     hidden = {text for axes in figure.axes if not (axes.get_visible() and axes.axison) for text in axes.findobj(Text)}
     kept = {
         text
@@ -60,14 +60,14 @@ def _texts(figure: Figure) -> list[Text]:
 
 
 def in_code(figure: Figure) -> list[str]:
-    """Texts with names as they are configured, not in words."""
+    """Texts that contain configured names instead of words."""
     return [text.get_text() for text in _texts(figure) if re.search(r"[a-z]_[a-z]", text.get_text())]
 
 
 def overlapping(figure: Figure) -> list[str]:
-    """Texts that lie on another text, and texts in a panel that a line of it strikes through."""
+    """Texts that overlap another text, and texts in a panel that a line crosses."""
     figure.draw_without_rendering()
-    # The box of slanted words says nothing.
+    # The bounding box of rotated text is meaningless.
     boxes = [(text, text.get_window_extent().padded(-1.5)) for text in _texts(figure) if text.get_rotation() % 90 == 0]
     wrong = [
         f"{one.get_text()!r} lies on {other.get_text()!r}"

@@ -1,4 +1,4 @@
-"""A copy of the project that a test builds in and edits."""
+"""A copy of the project in which a test builds and edits."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FIGURE = "results/figures/ablation.pdf"
 RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
-# To import Snakemake takes half of a call that finds nothing to do. So calls are forks of a process that has imported it, and
-# nothing of this project.
+# Importing Snakemake takes half of the time of a call that has nothing to do. Calls are therefore forks of a process that has
+# imported Snakemake and nothing of this project.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["snakemake.api", "snakemake.cli", "jsonschema"])
 
 
 def _main(words: list[str], folder: Path, environment: dict[str, str], streams: list[str]) -> None:
-    """What `python -m snakemake` does in a folder and an environment."""
+    """Do the same as `python -m snakemake` in a folder and an environment."""
     for number, path in enumerate(streams, start=1):
         os.dup2(os.open(path, os.O_WRONLY), number)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    # As Python begins: no source of this checkout, only of the copy. The environment may lie in the checkout.
+    # As at Python's start, the path contains sources of the copy, not of this checkout. The environment may be in the checkout.
     own = [path for path in sys.path if path and Path(path) not in (ROOT, ROOT / "src", ROOT / "tests")]
     sys.path[:] = [str(folder), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *own]
     from snakemake import cli
@@ -42,7 +42,7 @@ def _main(words: list[str], folder: Path, environment: dict[str, str], streams: 
 
 @cache
 def jobs_as_forks() -> dict[str, str]:
-    """What to add to a call's environment so that its jobs are forks of one process for all calls, as in a large build."""
+    """Additions to a call's environment that make its jobs forks of one process for all calls, as in a large build."""
     from compositional.records import surroundings
     from compositional.stages.shared import forks
 
@@ -60,7 +60,7 @@ class Project:
         names = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        # With what numba has compiled: copies keep their times, by which it knows them, and are not compiled again.
+        # numba's cache is copied, too. Copies keep their times, by which numba recognizes them, so nothing is compiled again.
         compiled = [path.relative_to(ROOT) for path in ROOT.glob("src/compositional/**/__pycache__/*.nb[ci]")]
         for name in (*names.stdout.splitlines(), *compiled):
             if (ROOT / name).is_file():
@@ -72,7 +72,7 @@ class Project:
         return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", *files]
 
     def call(self, *arguments: str, overlay: str | None = None, **environment: str) -> subprocess.CompletedProcess:
-        """A call, with additions to the environment, that has ended."""
+        """The finished process of a call, with additions to the environment."""
         _, _, _, *words = self.command(*arguments, overlay=overlay)
         with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
             made = (words, self.folder, os.environ | jobs_as_forks() | environment, [output.name, errors.name])
@@ -84,14 +84,14 @@ class Project:
             return subprocess.CompletedProcess(words, code, output.read(), errors.read())
 
     def snakemake(self, *arguments: str, overlay: str | None = None, succeeds: bool = True, **environment: str) -> str:
-        """Output of a call; fails the test with it if the call does not end as expected."""
+        """The output of a call; the test fails with this output if the call does not end as expected."""
         done = self.call(*arguments, overlay=overlay, **environment)
         output = done.stdout + done.stderr
         assert (done.returncode == 0) == succeeds, output
         return output
 
     def jobs(self, *arguments: str, overlay: str | None = None) -> Counter:
-        """Jobs that a call would run, by rule; pack rules without their digest."""
+        """The number of jobs that a call would run, by rule; rules of packs are counted without their digests."""
         output = self.snakemake("--dry-run", *arguments, overlay=overlay)
         table = output.partition("Job stats:")[2].partition("total")[0]
         found = Counter()
@@ -100,7 +100,7 @@ class Project:
         return found
 
     def overlay(self, change: dict) -> str:
-        """A configuration overlay, by its path."""
+        """Write a configuration overlay and return its path."""
         (self.folder / "overlay.yaml").write_text(yaml.safe_dump(change))
         return "overlay.yaml"
 

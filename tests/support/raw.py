@@ -1,4 +1,4 @@
-"""Raw files in small, of the form that is published, for every dataset that is downloaded: `write` puts them into a folder."""
+"""Small raw files in the published format for every dataset that is downloaded; `write` puts them into a folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def cifar10(folder: Path) -> None:
-    """As many images as `is_same_class` holds out, and some more."""
+    """More images than `is_same_class` holds out."""
     source = np.random.default_rng(0)
     for name, count in {**{f"data_batch_{number}.bin": 2040 for number in range(1, 6)}, "test_batch_first1000.bin": 20}.items():
         records = source.integers(256, size=(count, 3073), dtype=np.uint8)
@@ -69,7 +69,7 @@ def daxy(folder: Path) -> None:
 
 
 def geoquery(folder: Path) -> None:
-    """Questions of two forms on places of one word or two, some of them of no place."""
+    """Questions of two forms about places with one-word or two-word names, and questions without a place."""
     forms = {"how big is {}": "( A , ( _size ( B , A ) , _const ( B , {} ) ) )"}
     forms |= {"what is the length of the great {}": "( A , ( _len ( B , A ) , _const ( B , {} ) ) )"}
     templates = []
@@ -84,7 +84,7 @@ def geoquery(folder: Path) -> None:
 
 
 def geoquery_funql(folder: Path) -> None:
-    """Questions of three forms on places of one word or two; cities have a comma after their name."""
+    """Questions of three forms about places with one-word or two-word names; cities have a comma after their names."""
     forms = {
         "how big is {} ?": "answer ( size ( {} ) )",
         "what is the longest in {} ?": "answer ( longest ( river ( loc_2 ( {} ) ) ) )",
@@ -136,7 +136,7 @@ def multi30k(folder: Path) -> None:
 
 
 def mini_imagenet(folder: Path) -> None:
-    """Noise, of three classes."""
+    """Noise with three classes."""
     source = np.random.default_rng(0)
     for name in ("train", "validation", "test"):
         stream = io.BytesIO()
@@ -145,7 +145,7 @@ def mini_imagenet(folder: Path) -> None:
 
 
 def mnist(folder: Path) -> None:
-    """Noise, 30 images a class."""
+    """Noise with 30 images per class."""
     source = np.random.default_rng(0)
     for name in ("train", "t10k"):
         images = source.integers(256, size=(300, 28, 28), dtype=np.uint8)
@@ -155,7 +155,7 @@ def mnist(folder: Path) -> None:
 
 
 def write(dataset: str, folder: Path) -> None:
-    """The raw files of a dataset that has any: in small where a function above has its name, else those of the mirror folder.
+    """Write a dataset's raw files: small ones if a function above has its name, otherwise those of the mirror folder.
 
     Raises:
         DownloadError: the mirror folder (COMPOSITIONAL_MIRROR in the environment) does not have them.

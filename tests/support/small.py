@@ -1,4 +1,4 @@
-"""Everything that is there, in small (small.yaml): splits, problems and tables for the contract tests."""
+"""Small splits, problems and tables of all plug-ins for the contract tests, as described in small.yaml."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from compositional.training.problem import Problem
 
 PATH = Path(__file__).with_suffix(".yaml")
 SMALL = yaml.safe_load(PATH.read_text(encoding="utf-8"))
-_FOLDER = TemporaryDirectory(prefix="small")  # goes when the tests end
+_FOLDER = TemporaryDirectory(prefix="small")  # removed when the tests end
 
 
 def names(section: str) -> list[str]:
-    """All that is there in a section, and the variants that have an entry."""
+    """All plug-ins of a section, and the variants that have an entry."""
     return sorted({*available(section), *SMALL[section]})
 
 
 def entry(section: str, name: str) -> dict[str, Any]:
-    """How something is made in small; fails the test where nobody says it."""
+    """The entry of a plug-in in small.yaml; the test fails if there is none."""
     if name not in SMALL[section]:
         pytest.fail(f"{section}/{name}.py has no entry for its contract test: add one under {section}: in {PATH.name}")
     return SMALL[section][name]
@@ -42,7 +42,7 @@ def entry(section: str, name: str) -> dict[str, Any]:
 
 @cache
 def configuration() -> Configuration:
-    """The default configuration with everything in small, and no figure."""
+    """The default configuration with small versions of everything, and without figures."""
     own = {"trains_on", "without", "other", "kinds"}
     sections = {
         section: {name: {key: value for key, value in SMALL[section][name].items() if key not in own} for name in SMALL[section]}
@@ -54,14 +54,15 @@ def configuration() -> Configuration:
 
 
 def computes_many_runs(model: str) -> bool:
-    """At once, in steps that can be recorded as a graph. No Network does: its runs take turns, and it may read values back."""
+    """Whether a model computes many runs at once, in steps that can be recorded as a graph. A Network does not: its runs are
+    computed one after the other, and it may copy values to the host."""
     known = configuration()
     return known.declared("models", model)["GRAPH"] and not is_network(known.module("models", model))
 
 
 @cache
 def raw_files(dataset: str) -> Path:
-    """The folder of a dataset's raw files, which are written where it has any."""
+    """The folder of a dataset's raw files, which are written if it has any."""
     folder = Path(_FOLDER.name) / "raw" / dataset
     if declarations(f"datasets.{dataset}")["FILES"]:
         raw.write(dataset, folder)
@@ -69,7 +70,7 @@ def raw_files(dataset: str) -> Path:
 
 
 def make_split(task: str, folder: Path, **options: Any) -> Path:
-    """Make a task, with other options than those of its entry, as its stage does and return its folder."""
+    """Make a task like its stage does, with options that replace those of its entry, and return its folder."""
     entry("tasks", task)
     sources, runs = configuration().built_from(task)
     assert not runs, f"{task}: its entry in {PATH.name} must make a task that needs no run"
@@ -82,13 +83,13 @@ def make_split(task: str, folder: Path, **options: Any) -> Path:
 
 @cache
 def split(task: str) -> Path:
-    """The folder of a task, made once."""
+    """The folder of a task, which is made only once."""
     return make_split(task, Path(_FOLDER.name) / "splits" / task)
 
 
 @cache
 def problem(model: str, regularizer: str | None = None, task: str | None = None) -> Problem:
-    """A problem of a model, by default on the task of its entry; the test's to read, not to change."""
+    """A problem of a model, by default on the task of its entry. Tests must not change it."""
     task = task or entry("models", model)["trains_on"]
     for package in configuration().declared("models", model).get("PACKAGES", {}):
         pytest.importorskip(package)
@@ -96,7 +97,7 @@ def problem(model: str, regularizer: str | None = None, task: str | None = None)
 
 
 def combinations() -> Iterator[tuple[str, str]]:
-    """Every model with every regularizer that can be trained with it on the task of its entry."""
+    """Every model with every compatible regularizer, on the task of the model's entry."""
     for model in names("models"):
         own = SMALL["models"].get(model, {})
         for regularizer in names("regularizers") if own else ():
@@ -108,7 +109,7 @@ def combinations() -> Iterator[tuple[str, str]]:
 
 
 def _each(text: str) -> list[str]:
-    """The texts that one with braces stands for, the innermost first: "a{b,c}" for "ab" and "ac"."""
+    """Expand braces in a text, the innermost first: "a{b,c}" gives "ab" and "ac"."""
     if not (braces := re.search(r"\{([^{}]*)\}", text)):
         return [text]
     return [found for part in braces[1].split(",") for found in _each(text[: braces.start()] + part + text[braces.end() :])]
@@ -121,7 +122,7 @@ def table(figure: str) -> pd.DataFrame:
     for block in entry("figures", figure)["table"]:
         columns = (run if "image" not in block else {}) | block
         lists = [own if isinstance(own, list) else [own] for own in columns.values()]
-        # Braces stand for names alone: other texts may be JSON.
+        # Only braces with names are expanded, because other texts may be JSON.
         several = ("task", "metric")
         lists = [
             [each for value in own for each in (_each(value) if key in several else [value])]

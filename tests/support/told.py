@@ -1,4 +1,4 @@
-"""What a job is told by its recipe file, for tests of stages without the workflow."""
+"""The content of a job's recipe file, for tests of stages without the workflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compositional.runs import Run
 
 
 def told(stage: str, family: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
-    """Of a pack's job; code that every test has, and no record of what it is made from."""
+    """The recipe file of a pack's job, with placeholder code and without records of its inputs."""
     return {
         "stage": stage,
         "common": {"stage": stage, "family": family, "code": {"fingerprint": "test"}},

@@ -14,7 +14,7 @@ from compositional.training.state import State, fresh_state
 
 
 def unguarded() -> AbstractContextManager:
-    """Training without the guards, which cost more than a few small steps: where the same plug-ins have passed them already."""
+    """A context without guards, for plug-ins that have already passed them: guards cost more than a few small steps."""
     return mock.patch("compositional.training.guards.check_training")
 
 

@@ -1,4 +1,4 @@
-"""The archive of a tiny build: complete, valid, the same bytes each time, and every deviation of a rebuild is seen."""
+"""The archive of a tiny build is complete, valid and always has the same bytes, and every deviation of a rebuild is found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.workflow
 
 
 def reproduce(source: Path, folder: Path) -> subprocess.CompletedProcess:
-    """`make reproduce` without a new environment."""
+    """Run `make reproduce` without a new environment."""
     command = [sys.executable, str(ROOT / "workflow/reproduce.py"), str(source), "--folder", str(folder)]
     environment = {key: value for key, value in os.environ.items() if key != "COMPOSITIONAL_MIRROR"}
     options = ["--environment", "current", "--cores", "2", "--yes"]
@@ -37,7 +37,7 @@ def reproduce(source: Path, folder: Path) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def rebuilt(archived_project, tmp_path_factory) -> tuple[Path, str]:
-    """The archive, rebuilt in a new folder, and what was said of it."""
+    """The archive, rebuilt in a new folder, and the output of the rebuild."""
     folder = tmp_path_factory.mktemp("reproduced") / "project"
     done = reproduce(archived_project.folder / "results/archive.zip", folder)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -46,12 +46,12 @@ def rebuilt(archived_project, tmp_path_factory) -> tuple[Path, str]:
 
 @pytest.fixture
 def changeable(rebuilt, tmp_path) -> Path:
-    """A copy of the rebuild, to spoil."""
+    """A copy of the rebuild, which a test can damage."""
     shutil.copytree(rebuilt[0], tmp_path / "copy", ignore=shutil.ignore_patterns(".snakemake", "store", "__pycache__"))
     return tmp_path / "copy"
 
 
-def test_every_result_says_where_it_comes_from(archived_project):
+def test_every_result_records_its_origin(archived_project):
     results = archived_project.folder / "results"
     run = results / "runs" / RUN
     records = [results / f"{name}{provenance.SUFFIX}" for name in ("splits/digits_concat", "tables/ablation", "figures/ablation")]
@@ -92,7 +92,7 @@ def test_the_manifest_lists_every_artifact(archived_project):
     assert listed["config"]["mirror"] is None
 
 
-def test_the_archive_holds_sources_results_and_citation(archived_project):
+def test_the_archive_contains_sources_results_and_citation(archived_project):
     with zipfile.ZipFile(archived_project.folder / "results/archive.zip") as stored:
         names = stored.namelist()
         assert json.loads(stored.read("archived/config.json"))["tasks"]["digits_concat"]["train_pairs"] == 200
@@ -101,12 +101,12 @@ def test_the_archive_holds_sources_results_and_citation(archived_project):
     tracked = subprocess.run(["git", "ls-files"], cwd=archived_project.folder, capture_output=True, text=True, check=True)
     assert set(tracked.stdout.split()) <= set(names)
     assert {"archived/results/tables/ablation.csv", "archived/results/figures/ablation.pdf", "LICENSE"} <= set(names)
-    # What the Citation File Format 1.2.0 requires.
+    # The keys that the Citation File Format 1.2.0 requires.
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
     assert citation["license"] == "MIT"
 
 
-# The terms that the description uses, as the RO-Crate 1.1 context maps them: its own file is on the network.
+# The terms that the description uses, as mapped by the RO-Crate 1.1 context, whose own file would have to be downloaded.
 TERMS = {
     "CreateAction": "http://schema.org/CreateAction",
     "CompletedActionStatus": "http://schema.org/CompletedActionStatus",
@@ -163,8 +163,8 @@ def test_the_archive_is_a_workflow_run_crate(rebuilt, archived_project, tmp_path
     )
     issues = services.validate(settings).get_issues()
     assert [issue.message for issue in issues if issue.severity == models.Severity.REQUIRED] == []
-    # Recommended and not followed: times would make equal builds differ, authors and workflow have no page of their own, and one
-    # check of the profile takes the classes themselves for software.
+    # Recommendations that are not followed: times would make equal builds differ, authors and workflow have no pages of their
+    # own, and one check of the profile mistakes the classes themselves for software.
     assert {issue.message for issue in issues} == {
         "The Action SHOULD have an endTime in ISO 8601 format",
         "The Application SHOULD have a url",
@@ -183,7 +183,7 @@ def test_a_rebuild_has_the_same_bytes_and_so_has_its_archive(rebuilt, archived_p
 
 
 def findings(folder: Path) -> dict[str, comparison.Finding]:
-    """What the comparison says, by what it is said of, without what agrees."""
+    """The findings of the comparison by name, without those that agree."""
     return {finding.what: finding for finding in comparison.compare(folder) if not finding.good}
 
 
@@ -194,7 +194,7 @@ def rewrite(path: Path, change) -> None:
 
 
 def forge(folder: Path, *names: str) -> None:
-    """Make the manifest of an archive agree with altered files, as a careful forger would."""
+    """Make the manifest of an archive agree with altered files, like a careful forger would."""
 
     def change(manifest: dict) -> None:
         for name in names:
@@ -231,7 +231,7 @@ def test_a_missing_run_is_caught(changeable):
     assert RUN in bad["runs digits_concat/cnn/entropy"].detail
 
 
-def test_a_run_of_which_the_archive_says_nothing_is_caught(changeable):
+def test_an_additional_run_that_the_archive_does_not_list_is_caught(changeable):
     def silence(record: dict) -> None:
         record["files"] = {}
 
@@ -271,14 +271,14 @@ def test_other_raw_data_is_caught(changeable):
     assert findings(changeable)["raw data mnist/images"].verdict == "DIFFERS"
     (changeable / "results/raw/mnist/images").write_bytes(b"true")
     assert findings(changeable) == {}
-    # Data that is part of a package, or generated: other examples.
+    # For data that is part of a package or generated, other examples are found.
     record = f"splits/digits_concat{provenance.SUFFIX}"
     rewrite(changeable / "archived/results" / record, lambda known: known.update(content_sha256="0" * 64))
     forge(changeable, record)
     assert findings(changeable).keys() == {"data of digits_concat"}
 
 
-def test_altered_sources_figures_and_fates_are_caught(changeable):
+def test_altered_sources_figures_and_statuses_of_runs_are_caught(changeable):
     (changeable / "rules/plot.smk").write_text("")
     (changeable / "src/extra.py").write_text("")
     details = [finding.detail for finding in comparison.compare(changeable) if finding.what == "archive"]
@@ -313,7 +313,7 @@ def test_on_another_device_numbers_agree_within_the_spread_of_seeds(changeable):
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_raw_data_goes_into_the_archive_where_its_license_allows(archived_project, tmp_path, monkeypatch, allowed):
+def test_raw_data_goes_into_the_archive_if_its_license_allows_it(archived_project, tmp_path, monkeypatch, allowed):
     monkeypatch.chdir(archived_project.folder)
     monkeypatch.setattr(provenance, "ROOT", archived_project.folder)
     built = json.loads(Path("results/manifest.json").read_text())

@@ -1,4 +1,4 @@
-"""The workflow from elsewhere: as a module of another one, and by --snakefile and --directory."""
+"""The workflow is used from elsewhere: as a module of another workflow, and with --snakefile and --directory."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_another_workflow_uses_this_one_as_a_module(project, tmp_path):
     assert (mine / "paper.json").read_bytes() == (mine / RUN).read_bytes()
     assert "Nothing to be done" in call(mine, "-n")
     assert not (project.folder / "results").exists()
-    # What is wrong is said of the module's own keys; an option that changes is seen.
+    # Errors name the module's own keys, and changed options are noticed.
     (mine / "mine.yaml").write_text(yaml.safe_dump({"place": "../project", "compositional": tiny | {"devise": "cpu"}}))
     assert "unknown key 'devise'" in call(mine, "-n", succeeds=False)
     tiny["tasks"]["digits_concat"]["training"]["learning_rate"] = 0.1
@@ -69,7 +69,7 @@ def test_another_workflow_uses_this_one_as_a_module(project, tmp_path):
 
 
 def test_snakefile_directory_and_profile_are_found_from_elsewhere(project, tmp_path):
-    """By the Snakefile where catalogs of workflows look for it."""
+    """The Snakefile is the one where catalogs of workflows expect it."""
     (tmp_path / "profile").mkdir()
     (tmp_path / "profile" / "config.yaml").write_text("cores: 1\n")
     place = Path(os.path.relpath(project.folder, tmp_path))

@@ -1,4 +1,4 @@
-"""A tiny build with archive and report, with whichever Python and Snakemake this is: for both ends of the supported ranges."""
+"""A tiny build with archive and report, to be run with the oldest and newest supported versions of Python and Snakemake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md work as they stand there, and the page shows them as they are."""
+"""The examples of docs/extending.md work, and the page shows the files unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIGURE = "results/figures/my_figure"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A copy of the project with the examples in their places."""
+    """A copy of the project with the examples in their folders."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPOSITIONAL_MIRROR", str(EXAMPLES / "mirror"))
         project = Project(tmp_path_factory.mktemp("examples"))
@@ -36,7 +36,7 @@ def project(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", [*map(str, MODULES), "study.yaml", "small.yaml"])
-def test_the_page_shows_every_example_as_it_is(path):
+def test_the_page_shows_every_example_unchanged(path):
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```\w*\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert (EXAMPLES / path).read_text(encoding="utf-8") in blocks
@@ -49,7 +49,7 @@ def test_an_example_is_short(path):
 
 
 @pytest.mark.workflow
-def test_every_example_passes_what_make_check_calls(project):
+def test_every_example_passes_the_tests_of_make_check(project):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     command = re.search(r"^check:.*\n\t@?\$\(RUN\) python (.*)$", makefile, re.MULTILINE)[1].replace("$(NAME)", "my_")
     words = [sys.executable, *shlex.split(command)]
@@ -62,7 +62,7 @@ def test_every_example_passes_what_make_check_calls(project):
 
 
 @pytest.mark.workflow
-def test_the_study_of_the_examples_is_built(project):
+def test_the_study_made_of_the_examples_can_be_built(project):
     study = yaml.safe_load((EXAMPLES / "study.yaml").read_text(encoding="utf-8"))
     for task in study["tasks"].values():
         task["training"] |= {"steps": 4, "record_every": 2, "curve_examples": 32}

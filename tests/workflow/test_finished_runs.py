@@ -1,4 +1,4 @@
-"""Finished runs are shared, travel and are checked: between folders of results, with the real workflow."""
+"""Finished runs are shared between results folders, packed into files and checked, with the real workflow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ablation(**grid) -> dict:
 
 
 def finished(folder: Path) -> list[str]:
-    """When each run was trained: equal in two folders if one of them has not trained it."""
+    """When each run was trained: equal in two folders if only one of them has trained it."""
     return [json.loads(path.read_text())["finished"] for path in sorted((folder / "results/runs").rglob("run.json"))]
 
 
@@ -47,7 +47,7 @@ def shared(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, shared) -> Project:
-    """A repository that keeps its runs in a shared store, by its configuration."""
+    """A repository whose configuration names a shared store for its runs."""
     project = Project(tmp_path_factory.mktemp("built"))
     project.overlay(ablation() | {"store": str(shared)})
     for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]):
@@ -58,7 +58,7 @@ def built(tmp_path_factory, shared) -> Project:
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch, capsys):
-    """runs(words) calls workflow/runs.py in an empty folder, with its own store, and returns what it says."""
+    """runs(words) calls workflow/runs.py in an empty folder with its own store, and returns the output."""
     monkeypatch.chdir(tmp_path)
     Path("overlay.yaml").write_text(yaml.safe_dump(ablation()))
     main = runpy.run_path(str(ROOT / "workflow" / "runs.py"))["main"]
@@ -79,7 +79,7 @@ def runs(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def packed(built, shared, runs, monkeypatch, tmp_path) -> Path:
-    """A file of the runs, written to its address, as of a remote."""
+    """A file with the runs, written to an address like that of a remote."""
     path = tmp_path / "runs.zip"
     with monkeypatch.context() as patched:
         patched.setenv("COMPOSITIONAL_STORE", str(shared))
@@ -88,8 +88,8 @@ def packed(built, shared, runs, monkeypatch, tmp_path) -> Path:
 
 
 def test_another_configuration_has_results_of_its_own_and_shares_runs(built, shared, monkeypatch, tmp_path):
-    """In a folder of its own, as README builds at paper scale; by the variable that names the store. Nothing is submitted to a
-    cluster, where sbatch fails here: that a run is there is known when the build is planned."""
+    """The other configuration has its own folder, as for builds at paper scale, and an environment variable names the store.
+    Nothing is submitted to the cluster, where sbatch would fail: the plan already knows that the runs exist."""
     existing, before = entries(shared), built.read(*MADE)
     assert len(existing) == 2
     assert not entries(built.folder / "results/store")
@@ -107,7 +107,7 @@ def test_another_configuration_has_results_of_its_own_and_shares_runs(built, sha
 
 
 def test_an_archive_is_reproduced_with_runs_from_a_file(built, packed, tmp_path):
-    """That none was trained but the sample, the moments say."""
+    """The times of training show that only the sample was trained."""
     command = [
         sys.executable,
         ROOT / "workflow/reproduce.py",
@@ -123,8 +123,8 @@ def test_an_archive_is_reproduced_with_runs_from_a_file(built, packed, tmp_path)
     assert finished(tmp_path / "there") == finished(built.folder)
 
 
-def test_a_run_that_nobody_trained_is_found(packed, runs, tmp_path):
-    """Of the other one of the sample, the bytes are the same."""
+def test_a_forged_run_is_found(packed, runs, tmp_path):
+    """The bytes of the other run in the sample agree."""
     assert "every digest is right: 2 runs added" in runs("unpack", packed.as_uri())
     assert "0 runs added to results/store, 2 already existed" in runs("unpack", str(packed))
     store, path = Store(tmp_path / "results/store"), entries(tmp_path / "results/store")[0]
@@ -139,8 +139,8 @@ def test_a_run_that_nobody_trained_is_found(packed, runs, tmp_path):
     assert "1 of 2 retrained runs differ" in said
 
 
-def test_remotes_give_and_take_the_file(packed, runs):
-    """Stand-ins on this machine: fsspec's memory, and a web server, which only gives."""
+def test_the_file_can_be_sent_to_and_fetched_from_remotes(packed, runs):
+    """The remotes are on this machine: fsspec's memory, and a web server, which is read-only."""
     runs("unpack", str(packed))
     assert "2 runs are in memory://group/runs.zip" in runs("pack", "memory://group/runs.zip", "--figures", "ablation")
     assert fsspec.filesystem("memory").cat("group/runs.zip") == packed.read_bytes()
@@ -161,7 +161,7 @@ def test_remotes_give_and_take_the_file(packed, runs):
     )
 
 
-def test_what_is_missing_or_damaged_is_named(packed, runs, tmp_path):
+def test_missing_or_damaged_runs_are_named(packed, runs, tmp_path):
     said = runs("pack", "out.zip", "--figures", "ablation", status=2)
     assert f"2 of 2 runs are not in the store, such as {RUNS[0]}. Build the figures first" in said
     assert "none of these runs is in the store" in runs("check", "--figures", "ablation", status=2)
@@ -171,12 +171,12 @@ def test_what_is_missing_or_damaged_is_named(packed, runs, tmp_path):
     assert not entries(tmp_path / "results/store")
 
 
-def test_prune_says_what_no_configured_run_uses_and_removes_it_only_if_told(packed, runs, monkeypatch):
+def test_prune_lists_unused_entries_and_removes_them_only_on_request(packed, runs, monkeypatch):
     runs("unpack", str(packed))
     before = entries(Path("results/store"))
     assert "0 runs are used by no configured run" in runs("prune", "--yes")
     assert entries(Path("results/store")) == before
-    # Without the overlay, nothing asks for runs of so few steps.
+    # Without the overlay, the configuration has no runs with so few steps.
     for answer in ("no", "yes"):
         assert entries(Path("results/store")) == before
         monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)

@@ -1,4 +1,4 @@
-"""Damaged files are found and made again, with the same bytes, whatever stage they are from."""
+"""Damaged files of every stage are found and made again with the same bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARROW = "results/splits/digits_concat/test/data-00000-of-00001.arrow"
 
 @pytest.fixture
 def project(archived_project, tmp_path):
-    """A copy of the build, to spoil: other files' tests look at it, too."""
+    """A copy of the build, which a test can damage; tests in other files use the original."""
     copied = copy.copy(archived_project)
     copied.folder = shutil.copytree(archived_project.folder, tmp_path / "copy", symlinks=True)
     return copied
@@ -52,7 +52,7 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
 
 
 @pytest.mark.parametrize("target", ["all", "results/report.html"])
-def test_a_damaged_figure_without_runs_is_found_by_whoever_asks_for_all_or_the_report(tmp_path, target):
+def test_a_damaged_figure_without_runs_is_found_by_the_targets_all_and_report(tmp_path, target):
     project, name = Project(tmp_path), "results/figures/pathfinder_samples"
     (tmp_path / "results/figures").mkdir(parents=True)
     provenance.write(tmp_path / f"{name}{provenance.SUFFIX}", {"inputs": {}}, {}, [])
@@ -62,8 +62,8 @@ def test_a_damaged_figure_without_runs_is_found_by_whoever_asks_for_all_or_the_r
     assert "Drawing pathfinder_samples" in output
 
 
-def test_what_is_measured_on_damaged_runs_is_measured_again_without_training(project):
-    """Also when the store was deleted, as the README suggests for room."""
+def test_measurements_of_damaged_files_are_repeated_without_training(project):
+    """This also holds if the store was deleted to free space."""
     before = project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors")
     shutil.rmtree(project.folder / "results/store")
     damage(project.folder / RUN / "metrics.csv")
@@ -74,8 +74,8 @@ def test_what_is_measured_on_damaged_runs_is_measured_again_without_training(pro
     assert project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors") == before
 
 
-def test_archive_and_report_notice_what_they_were_made_of(project):
-    """Whoever made it again, and whether or not Snakemake remembers; times decide nothing."""
+def test_archive_and_report_notice_changed_inputs(project):
+    """It does not matter which call made the inputs again, whether Snakemake remembers it, or what their times are."""
     targets = ("results/archive.zip", "results/report.html")
     archived = project.read(targets[0])
     damage(project.folder / FIGURE)
@@ -84,7 +84,7 @@ def test_archive_and_report_notice_what_they_were_made_of(project):
     project.snakemake(*targets, overlay="overlay.yaml")
     assert project.read(targets[0]) == archived
     assert project.jobs(*targets, overlay="overlay.yaml") == {}
-    # Drawn otherwise by another call, and copied with Snakemake's folder gone.
+    # Another call has drawn the figure differently, and the folder was copied without Snakemake's own folder.
     style = project.folder / "src/compositional/figures/shared/style.py"
     style.write_text(style.read_text().replace('"font.size": 9', '"font.size": 8'))
     project.snakemake(FIGURE, overlay="overlay.yaml")
@@ -96,7 +96,7 @@ def test_archive_and_report_notice_what_they_were_made_of(project):
     assert project.jobs(*targets, overlay="overlay.yaml") == expected
     project.snakemake(*targets, overlay="overlay.yaml")
     assert project.jobs(*targets, overlay="overlay.yaml") == {}
-    # A number of another build in the manifest, a page of another build.
+    # The manifest has a number from another build, and the page is from another build.
     manifest = project.folder / "results/manifest.json"
     manifest.write_text(manifest.read_text().replace('"done"', '"diverged"', 1))
     assert project.jobs(*targets, overlay="overlay.yaml") == {"manifest": 1, "archive": 1}
@@ -114,7 +114,7 @@ def test_runs_whose_folders_were_exchanged_are_made_again(project):
     assert project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors") == before
 
 
-def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_call(project):
+def test_damage_by_a_failing_disk_is_noticed_on_reading_and_repaired_by_the_next_call(project):
     path = project.folder / f"{RUN}/metrics.csv"
     missing = ("results/tables/ablation.csv", "results/tables/ablation.provenance.json", FIGURE)
     kept = project.read(missing[0], FIGURE)
@@ -128,12 +128,12 @@ def test_a_failing_disk_is_noticed_by_whoever_reads_and_repaired_by_the_next_cal
     assert "Traceback" not in output
     project.snakemake(FIGURE, overlay="overlay.yaml")
     assert path.read_bytes() == before
-    # Below what is forced, Snakemake alone would not miss them.
+    # Snakemake alone would not notice that inputs of a forced job are missing.
     assert project.read(missing[0], FIGURE) == kept
 
 
-def test_a_raw_file_that_is_damaged_is_fetched_anew_in_one_call_and_said_so(tmp_path, monkeypatch):
-    """Though the split that was made of it is there; one that is merely gone is missed by nobody."""
+def test_a_damaged_raw_file_is_fetched_again_with_a_message(tmp_path, monkeypatch):
+    """This happens although its split exists. A raw file that is only missing is not fetched again."""
     (tmp_path / "project").mkdir()
     project, mirror = Project(tmp_path / "project"), tmp_path / "mirror/geoquery"
     raw.write("geoquery", mirror)

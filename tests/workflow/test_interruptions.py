@@ -1,6 +1,6 @@
-"""Builds killed at any moment, again and again: the next call goes on to the same bytes.
+"""Builds are killed at random moments, and the next call resumes and ends with the same bytes.
 
-KILLS=50 python -m pytest tests/workflow/test_interruptions.py     so many kills (default 2); SEED=1: other moments
+KILLS=50 python -m pytest tests/workflow/test_interruptions.py     number of kills (default 2); SEED=1: other moments
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SMALL = {
 
 
 def results(folder: Path) -> dict[str, str]:
-    """Every file that must have the same bytes: all but times (records, logs) and what the store is made of.
+    """Every file that must have the same bytes: all except those with times (records, logs) and those in the store.
 
-    A file that was being written when its process was killed stays behind under its hidden, temporary name: no result.
+    If a process is killed while it writes a file, the file keeps its hidden, temporary name and is not a result.
     """
     return {
         path.relative_to(folder).as_posix(): sha256(path)
@@ -43,7 +43,7 @@ def results(folder: Path) -> dict[str, str]:
 
 
 def kill_after(project: Project, seconds: float, overlay: str) -> bool:
-    """Start a build from nothing and kill all of its processes after so long; whether it was still running."""
+    """Start a build and kill all of its processes after this time. Returns whether it was still running."""
     shutil.rmtree(project.folder / "results")
     shutil.rmtree(project.folder / ".snakemake")
     command = [*project.command(FIGURE, "--rerun-incomplete", overlay=overlay)]
@@ -71,9 +71,9 @@ def test_killed_builds_end_in_the_same_bytes(tmp_path):
     for kill in range(KILLS):
         moment = source.uniform(0, whole)
         while not kill_after(project, moment, overlay):
-            moment /= 2  # it had ended by then: the machine is less busy than it was
+            moment /= 2  # the build had already ended, because the machine is less busy now
         project.snakemake("--unlock", overlay=overlay)
-        project.snakemake(FIGURE, *["--rerun-incomplete"][: kill % 2], overlay=overlay)  # with and without: it says nothing here
+        project.snakemake(FIGURE, *["--rerun-incomplete"][: kill % 2], overlay=overlay)  # it has no effect here
         assert results(project.folder) == expected, f"kill {kill} of seed {SEED}, after {moment:.2f} s"
         leftovers = [path for path in (project.folder / "results/runs").rglob(".*") if path.name != ".snakemake_timestamp"]
         print(f"kill {kill}: after {moment:.2f} of {whole:.2f} s, leftovers {len(leftovers)}", flush=True)

@@ -1,4 +1,4 @@
-"""A kind of task that the project does not know: three new modules, nothing edited, and a figure is built of it."""
+"""A new kind of task: three new modules, without any edit, are enough to build a figure."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ def test_a_new_kind_of_task_is_split_trained_evaluated_and_drawn(project):
     table = pd.read_csv(project.folder / "results/tables/ablation.csv")
     found = table[table.metric == "accuracy"].groupby("split").value
     assert found.count().to_dict() == {"train": 2, "test": 2}
-    assert found.min().to_dict() == {"train": 1.0, "test": 1.0}  # the slope is learned, so the large numbers are right, too
+    assert found.min().to_dict() == {"train": 1.0, "test": 1.0}  # the slope is learned, so it also fits large numbers
     assert (project.folder / "results/figures/ablation.pdf").stat().st_size > 0
 
 
-def test_what_a_kind_declares_is_asked_of_its_settings(project):
+def test_settings_are_checked_against_the_declarations_of_a_kind(project):
     wrong = {"batch_size": 6, "loss": "hinge", "influence_examples": 16}
     message = project.snakemake("--dry-run", overlay=project.overlay(overlay(TRAINING | wrong)), succeeds=False)
     for part in (

@@ -1,4 +1,4 @@
-"""`make new` writes plug-ins that work as they are."""
+"""`make new` writes plug-ins that work without changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def new(project: Project, *words: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Project:
-    """A copy of the project with one of each."""
+    """A copy of the project with a new plug-in of each kind."""
     project = Project(tmp_path_factory.mktemp("new"))
     for kind, name in MADE.items():
         done = new(project, kind, name)
@@ -29,8 +29,8 @@ def project(tmp_path_factory) -> Project:
 
 
 @pytest.mark.workflow
-def test_what_is_made_passes_its_contract_test(project):
-    folders = [f"tests/unit/{kind}s/test_contract.py" for kind in MADE if kind != "network"]  # a kind of model
+def test_new_plugins_pass_their_contract_tests(project):
+    folders = [f"tests/unit/{kind}s/test_contract.py" for kind in MADE if kind != "network"]  # a network is a kind of model
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", " or ".join(MADE.values()), *folders]
     done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -39,7 +39,7 @@ def test_what_is_made_passes_its_contract_test(project):
 
 
 @pytest.mark.workflow
-def test_what_is_made_is_built(project):
+def test_a_figure_made_of_new_plugins_can_be_built(project):
     grids = [
         {"task": "digits_concat", "model": ["my_model", "my_network"], "regularizers": {"my_term": [0.1]}, "seeds": [0, 1]},
         {"task": "my_task", "model": "multilayer_perceptron", "regularizers": {}, "seeds": [0]},
@@ -66,7 +66,7 @@ def test_what_is_made_is_built(project):
         (("model",), "KIND is one of dataset, figure, kind, model, network, regularizer, task"),
     ],
 )
-def test_what_can_not_be_made_is_refused_and_nothing_is_written(project, words, message):
+def test_invalid_requests_are_refused_and_nothing_is_written(project, words, message):
     before = sorted(project.folder.rglob("*.py"))
     done = new(project, *words)
     assert done.returncode == 2

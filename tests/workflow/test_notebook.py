@@ -1,4 +1,4 @@
-"""From Python a run is the workflow's, to the bit."""
+"""A run trained from Python equals the workflow's to the bit."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def project(tmp_path_factory):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize(("path", "model"), [(RUN, "cnn"), (SENTENCES, "primitive_attention")])
-def test_a_run_trained_in_a_notebook_is_the_workflow_s(project, tmp_path, path, model, elsewhere):
-    """Also where the workflow has made no split."""
+def test_a_run_trained_in_a_notebook_equals_the_workflows(project, tmp_path, path, model, elsewhere):
+    """This also holds if the workflow has not made the split."""
     theirs = compositional.open(project.folder / path)
     results = tmp_path / "results" if elsewhere else project.folder / "results"
     task = theirs.run.task
@@ -61,8 +61,8 @@ run.history.to_csv(sys.stdout, index=False)
 """
 
 
-def test_tools_that_watch_python_change_no_run(project):
-    """NUMBA_DISABLE_JIT, set to look into functions of one's own, and a trace of every call."""
+def test_debugging_tools_do_not_change_runs(project):
+    """The tools are NUMBA_DISABLE_JIT, which is used to debug compiled functions, and a trace of every call."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-c", TRAIN, TINY, project.folder / "results"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -70,7 +70,7 @@ def test_tools_that_watch_python_change_no_run(project):
     assert done.stdout == (project.folder / SENTENCES / "history.csv").read_text()
 
 
-def test_the_notebook_of_the_docs_runs_and_says_what_it_said(tmp_path):
+def test_the_notebook_of_the_docs_runs_with_the_same_outputs(tmp_path):
     cells = [cell for cell in json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
     assert all(cell["execution_count"] for cell in cells)
     outputs = ["".join(one["data"]["text/plain"]) for cell in cells for one in cell["outputs"]]

@@ -1,4 +1,4 @@
-"""The reference results kept in the repository: a part of them, rebuilt at full laptop scale, agrees."""
+"""The reference results in the repository: a part of them is rebuilt at full laptop scale and agrees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYS = ["task", "model", "regularizer", "lambda", "seed"]
 
 
 @pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.csv")), ids=lambda path: path.stem)
-def test_a_reference_is_whole_and_says_where_it_comes_from(path):
+def test_a_reference_is_complete_and_records_its_origin(path):
     record = provenance.read(path.with_suffix(".provenance.json"))
     assert record["files"] == {path.name: sha256(path)}
     assert len(record["source"]["commit"]) == 40
@@ -44,7 +44,7 @@ def test_a_part_of_the_reference_rebuilt_agrees(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     aggregate([tmp_path / name for name in sources], tmp_path / "table.csv")
     rebuilt, reference = pd.read_csv(tmp_path / "table.csv"), pd.read_csv(REFERENCE / "ablation.csv")
-    # The tolerance is that of the whole table; runs that were not rebuilt stand for themselves.
+    # The tolerance is that of the complete table; runs that were not rebuilt are taken from the reference.
     rest = reference.merge(rebuilt[KEYS].drop_duplicates(), how="left", indicator=True)
     whole = pd.concat([rebuilt, reference[(rest._merge == "left_only").to_numpy()]])
     assert len(whole) == len(reference)

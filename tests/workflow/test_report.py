@@ -1,4 +1,4 @@
-"""The report, looked at in a real browser: everything is there, nothing is fetched, nothing goes wrong."""
+"""The report in a real browser: it is complete, fetches nothing, and has no errors."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not 
 
 @pytest.fixture(scope="module")
 def opened(archived_project):
-    """The page, open in a browser; what it wrote to the console and what it asked for."""
+    """The page, opened in a browser, with its console messages and its requests."""
     from support import browser
 
     try:
         with browser.browser() as started:
             page = started.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
-            page.set_default_timeout(180_000)  # a picture of the whole page takes long on a busy machine
+            page.set_default_timeout(180_000)  # a screenshot of the complete page takes long on a busy machine
             heard: list[str] = []
             asked: list[str] = []
             page.on("console", lambda message: heard.append(message.text))
@@ -51,7 +51,7 @@ def test_nothing_is_fetched_and_the_console_is_silent(opened, archived_project):
 
 
 @pytest.mark.workflow
-def test_figure_caption_table_and_runs_are_seen(opened):
+def test_figure_caption_table_and_runs_are_visible(opened):
     page, _, _ = opened
     widths = page.evaluate("[...document.images].map(image => image.complete && image.naturalWidth)")
     assert len(widths) == 1
@@ -81,8 +81,8 @@ def test_figure_caption_table_and_runs_are_seen(opened):
 
 
 @pytest.mark.workflow
-def test_a_point_says_whose_it_is_and_what_rebuilds_it(opened, archived_project):
-    """All that did not diverge are in both panels; the pointer finds each where the picture shows it."""
+def test_a_point_shows_its_run_and_the_command_that_rebuilds_it(opened, archived_project):
+    """All runs that did not diverge are in both panels, and the pointer finds each where the image shows it."""
     page, _, _ = opened
     said = page.evaluate("[...document.querySelectorAll('circle title')].map(title => title.textContent)")
     table = pd.read_csv(archived_project.folder / "results/tables/ablation.csv")
@@ -101,8 +101,8 @@ def test_a_point_says_whose_it_is_and_what_rebuilds_it(opened, archived_project)
 
 
 @pytest.mark.workflow
-def test_a_figure_of_another_configuration_says_so(archived_project):
-    """The same page, of a configuration with another seed, without building anything."""
+def test_a_figure_of_another_configuration_is_marked(archived_project):
+    """The page is made for a configuration with another seed, without building anything."""
     recipe = json.loads(next((archived_project.folder / "results/recipes").glob("report_*.json")).read_text())["recipe"]
     recipe["digests"]["ablation"] = "of another one"
     here = Path.cwd()
@@ -115,19 +115,19 @@ def test_a_figure_of_another_configuration_says_so(archived_project):
 
 
 @pytest.mark.workflow
-def test_the_screenshot_shows_a_page(opened):
+def test_the_screenshot_is_not_blank(opened):
     page, _, _ = opened
     image = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("L"))
     assert image.shape[1] == 1100
     assert image.shape[0] > 900
-    # Ink all the way down: no third of the page is blank.
+    # No third of the page is blank.
     assert all(part.std() > 5 for part in np.array_split(image, 3))
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 @pytest.mark.workflow
 def test_the_command_of_a_figure_can_be_pasted_whatever_its_files_are_called(tmp_path):
-    """And there is a page where git knows nothing of the folder."""
+    """The page can also be made if the folder is not in a git repository."""
     project = Project(tmp_path)
     (tmp_path / "my overlay.yaml").write_text("archive: {figures: []}")
     project.snakemake("results/report.html", overlay="my overlay.yaml")
@@ -136,7 +136,7 @@ def test_the_command_of_a_figure_can_be_pasted_whatever_its_files_are_called(tmp
     assert "This page: commit <code>unknown</code>, Python" in page
 
 
-def test_summaries_of_tables_by_hand():
+def test_summaries_of_tables_equal_hand_computed_values():
     rows = [("t", "m", "none", 0.0, seed, step, "test", "accuracy", seed + step) for seed in (1, 3) for step in (0, 10)]
     columns = ["task", "model", "regularizer", "lambda", "seed", "step", "split", "metric", "value"]
     shown, cells, note = report.summarize(pd.DataFrame(rows, columns=columns))
@@ -148,11 +148,11 @@ def test_summaries_of_tables_by_hand():
     assert report.summarize(lost)[1] == [["t", "m", "none", "0", "diverged"]]
 
 
-def test_captions_run_nothing_and_include_nothing():
+def test_captions_cannot_run_code_or_include_files():
     text = report._html(".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/hostname\n\nAnd **bold**.")
     assert "<script" not in text
     assert "<strong>bold</strong>" in text
 
 
-def test_durations():
+def test_durations_are_written_in_words():
     assert [report.duration(seconds) for seconds in (0.42, 35, 470, 7380)] == ["0.4 s", "35 s", "7 min 50 s", "2 h 3 min"]

@@ -1,4 +1,4 @@
-"""The figures of representations in the real workflow: measured from saved weights, and never at the price of a training."""
+"""The figures of representations in the real workflow: they are measured from saved weights and never retrain anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def built(tmp_path_factory) -> Project:
     project = Project(tmp_path_factory.mktemp("built"))
     grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [1]}, "seeds": [0, 1]}
     figures = {"metrics_images": {"grids": [grid]}, "tradeoff": {"grids": [grid]}}
-    # Enough test pairs for all pairs of classes.
+    # There must be enough test pairs to contain all pairs of classes.
     project.overlay(
         {"tasks": {"digits_concat": {"test_pairs": 1000}}, "studies": {"representations": {"figures": figures}}},
     )
@@ -52,7 +52,7 @@ def test_another_figure_of_the_same_runs_measures_nothing(built):
     assert set(built.jobs("results/figures/tradeoff.pdf", overlay="overlay.yaml")) == {"aggregate", "plot"}
 
 
-def test_measures_of_one_run_asked_for_by_its_path(built):
+def test_measures_of_a_single_run_can_be_requested_by_its_path(built):
     assert built.jobs(f"{RUN}/representations.csv", overlay="overlay.yaml") == {}
 
 

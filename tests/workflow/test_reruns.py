@@ -1,7 +1,7 @@
-"""Reruns: what is out of date, in every state that a folder can be in, and that nothing else is made or lost.
+"""Reruns: in every state of a results folder, exactly the outdated results are made again, and nothing is lost.
 
 One build is made and copied for each state. "Exactly" means: a dry run changes nothing and lists the jobs that the real call then
-runs, and after it there is none.
+runs, and after that call no jobs remain.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def grid(task: str, seeds: list[int], model: str = "cnn") -> dict:
 
 
 def overlay(**training) -> dict:
-    """Two figures: `whole` of four runs and three families, `small` of two of them; with other settings of digits_concat."""
+    """Two figures: `whole` with four runs of three families, and `small` with two of these; with settings for digits_concat."""
     figures = {
         "whole": {
             "module": "ablation",
@@ -58,7 +58,7 @@ def overlay(**training) -> dict:
 
 
 class Built(Project):
-    """A copy of the build, in which something happens."""
+    """A copy of the build that a test changes."""
 
     targets = (SMALL, WHOLE)
 
@@ -66,12 +66,12 @@ class Built(Project):
         self.overlay(overlay(**training))
 
     def told(self, *arguments: str, succeeds: bool = True, **environment: str) -> str:
-        """Output of a call with today's overlay."""
-        everything = () if "-n" in arguments else ("--quiet", "reason")  # that Snakemake says of jobs
+        """The output of a call with today's overlay."""
+        everything = () if "-n" in arguments else ("--quiet", "reason")  # print everything about jobs except the reasons
         return self.snakemake(*arguments, *everything, overlay="overlay.yaml", succeeds=succeeds, **environment)
 
     def tree(self, times: bool = True) -> dict[str, tuple]:
-        """Every result with its bytes and its time."""
+        """Every result with its bytes and, if requested, its time."""
         return {
             path.relative_to(self.folder).as_posix(): (files.sha256(path), path.stat().st_mtime_ns if times else 0)
             for path in sorted((self.folder / "results").rglob("*"))
@@ -79,7 +79,7 @@ class Built(Project):
         }
 
     def numbers(self) -> dict[str, str]:
-        """Every file that must have the same bytes whenever it is made."""
+        """Every file whose bytes must not depend on when it is made."""
         stages = ("results/splits", "results/runs", "results/tables", "results/figures")
         return {
             name: digest for name, (digest, _) in self.tree().items() if name.startswith(stages) and not name.endswith(".json")
@@ -108,7 +108,7 @@ def rules(output: str) -> list[tuple[str, int]]:
 
 
 def jobs(output: str) -> list:
-    """Rules, whose names are digests of the runs that they make and how, and what each job says of itself."""
+    """The rules of the jobs, whose names are digests of their runs and recipes, and each job's message."""
     return sorted(rules(output)) + sorted(re.findall(r"^Job \d+: (.*)$", output, re.MULTILINE))
 
 
@@ -162,7 +162,7 @@ def shuffled(built: Built) -> None:
 
 
 def newer_clone(built: Built) -> None:
-    """All sources have the time of now, later than all results."""
+    """All sources get the current time, which is later than that of all results."""
     for name in ("src", "rules", "workflow", "config", "Snakefile"):
         for path in [built.folder / name, *(built.folder / name).rglob("*")]:
             os.utime(path)
@@ -174,13 +174,13 @@ def older_clone(built: Built) -> None:
 
 
 def documented(built: Built) -> None:
-    """Another description of an option, a comment, a docstring."""
+    """The description of an option, a comment and a docstring change."""
     edit(built, "src/compositional/models/cnn.py", '"description": "', '"description": "in other words, ')
     edit(built, "src/compositional/kinds/image.py", '"""', '"""Once more. ')
     edit(built, "src/compositional/stages/evaluate.py", "from __future__", "# a comment\nfrom __future__")
 
 
-def test_what_changes_no_result_makes_nothing_again(built):
+def test_changes_that_affect_no_result_rerun_nothing(built):
     before = built.numbers()
     happens: list[Callable[[Built], None]] = [
         lambda built: None,
@@ -196,14 +196,14 @@ def test_what_changes_no_result_makes_nothing_again(built):
     for state in happens:
         state(built)
         assert built.exactly() == ({}, set()), state
-    # Without splits, store and recipes, what is asked for is made, and nothing else.
+    # Without splits, store and recipes, only the requested results are made.
     assert built.exactly("results/splits/digits_concat") == ({"split": 1}, set())
     assert built.exactly() == ({}, set())
     assert {name: digest for name, digest in before.items() if "splits/" not in name}.items() <= built.numbers().items()
     assert built.numbers()[ARROW] == before[ARROW]
 
 
-def test_an_option_changed_and_changed_back(built):
+def test_an_option_that_is_changed_back_takes_runs_from_the_store(built):
     before = built.numbers()
     built.configure(learning_rate=0.004)
     assert built.exactly() == (PACK, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
@@ -215,11 +215,11 @@ def test_an_option_changed_and_changed_back(built):
     assert built.numbers() == before
 
 
-def test_snakemakes_own_memory_decides_nothing(built):
-    """In a database, there or deleted; the test above has it in files."""
+def test_snakemakes_own_records_do_not_matter(built):
+    """Here the records are in a database, which exists or is deleted; in the test above they are in files."""
     options = ("--persistence-backend", "db")
     if options[0] not in built.told("--help"):
-        pytest.skip("this Snakemake has one way to remember")
+        pytest.skip("this Snakemake has no database for its records")
     made = {"train": 1, "evaluate": 1, "aggregate": 1, "plot": 1}
     built.configure(learning_rate=0.004)
     assert built.exactly(SMALL, options=options) == (made, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
@@ -248,8 +248,8 @@ def test_snakemakes_own_memory_decides_nothing(built):
     ],
     ids=["what training makes", "what weights outlive", "what is measured", "figures"],
 )
-def test_what_was_damaged_is_made_again_and_trained_only_where_weights_are_lost(built, names, expected, trained):
-    """Without the store. What is damaged at once is of different families: each is made again for itself."""
+def test_damaged_results_are_made_again_and_trained_only_if_weights_are_lost(built, names, expected, trained):
+    """There is no store. Files that are damaged together belong to different families, and each is made again separately."""
     before = built.numbers()
     remove(built, "results/store")
     for name in names:
@@ -258,8 +258,8 @@ def test_what_was_damaged_is_made_again_and_trained_only_where_weights_are_lost(
     assert built.numbers() == before
 
 
-def test_what_the_store_keeps_is_not_trained_again(built):
-    """Weights that were damaged, and a record that was edited, which vouches for nothing."""
+def test_runs_in_the_store_are_not_trained_again(built):
+    """Weights were damaged, and a record was edited, so that its digest of itself is wrong."""
     before = built.numbers()
     damage(built.folder / f"{RUN}/weights.safetensors")
     edit(built, f"{OTHER}/run.json", '"status": "done"', '"status": "diverged"')
@@ -270,8 +270,8 @@ def test_what_the_store_keeps_is_not_trained_again(built):
     assert built.numbers() == before
 
 
-def test_code_that_writes_reaches_existing_runs_without_training(built):
-    """With the store, and without."""
+def test_changed_writing_code_updates_existing_runs_without_training(built):
+    """This holds with and without the store."""
     remove(built, "results/store")
     edit(built, "src/compositional/stages/train.py", '"raw_sha256": problem', '"more": 1, "raw_sha256": problem')
     everything = {"train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}
@@ -286,7 +286,7 @@ def test_code_that_writes_reaches_existing_runs_without_training(built):
 
 
 def of_another_release(built: Built, record: str) -> None:
-    """Made at another commit; its recipe says more, and its writing code was another."""
+    """Change a record as if it was made at another commit, with more entries in its recipe and with other writing code."""
     known = json.loads((built.folder / record).read_text())
     known["source"], known["of_old"] = {"commit": "0" * 40, "date": "", "dirty": False}, 1
     known["recipe"]["of_old"] = 1
@@ -297,8 +297,8 @@ def of_another_release(built: Built, record: str) -> None:
 
 
 @pytest.mark.parametrize("keeps", ["results/runs", "results/store"])
-def test_results_of_another_release_are_taken_over_where_their_identity_is_the_same(built, keeps):
-    """From runs without a store, and from a store without runs."""
+def test_results_of_another_release_are_reused_if_their_identity_is_the_same(built, keeps):
+    """They come from runs without a store, or from a store without runs."""
     before = built.numbers()
     for path in sorted((built.folder / "results").rglob("*.json")):
         if path.name in ("run.json", "evaluation.json") or path.name.endswith(".provenance.json"):
@@ -317,18 +317,18 @@ def test_a_split_made_by_other_code_with_equal_content_trains_nothing(built):
 
 
 def other_version(built: Built, library: str) -> str:
-    """A folder for Python to search in which a library has another version."""
+    """A folder for Python's path in which a library has another version."""
     about = built.folder / f"versions/{library}-99.0.dist-info/METADATA"
     about.parent.mkdir(parents=True)
     about.write_text(f"Metadata-Version: 2.1\nName: {library}\nVersion: 99.0\n")
     return str(built.folder / "versions")
 
 
-def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_first(built):
+def test_another_version_of_a_library_retrains_and_is_not_mixed_with_the_first(built):
     path = other_version(built, "torch")
     before = built.tree()
     jobs, trained = built.exactly(f"{RUN}/metrics.csv", PYTHONPATH=path, COMPOSITIONAL_PYTHONPATH=path)
-    # Splits are drawn with it, too.
+    # Splits are drawn with this library, too.
     assert (jobs, trained) == ({"split": 1, "train": 1, "evaluate": 1}, {RUN.removeprefix("results/runs/")})
     assert 'torch "2.' in built.said
     changed = {name for name, now in built.tree().items() if before.get(name) != now}
@@ -338,7 +338,7 @@ def test_another_version_of_a_library_trains_again_and_is_not_mixed_with_the_fir
 
 
 def refused(built: Built) -> None:
-    """By hand, as by a call that was planned before: no table is made of a run that was made otherwise, and it says of which."""
+    """A call that was planned before must not make a table that includes a run made differently; its error names the run."""
     (recipe,) = (built.folder / "results/recipes").glob("aggregate_small__*.json")
     command = [sys.executable, "workflow/scripts/aggregate.py", str(recipe.relative_to(built.folder)), "log"]
     environment = os.environ | {"PYTHONPATH": str(built.folder / "src")}
@@ -360,7 +360,7 @@ def other_data(built: Built) -> None:
 
 
 @pytest.mark.parametrize("happens", [other_code, other_data, lambda built: built.configure(learning_rate=0.004)])
-def test_no_table_is_made_of_runs_of_different_code_data_or_options(built, happens):
+def test_no_table_is_made_from_runs_with_different_code_data_or_options(built, happens):
     before = built.tree()
     happens(built)
     built.told(f"{RUN}/metrics.csv")
@@ -380,11 +380,11 @@ def test_a_call_for_one_run_leaves_every_other_file_alone(built):
     assert {name: now.get(name) for name in before if not name.startswith(made)} == {
         name: value for name, value in before.items() if not name.startswith(made)
     }
-    # Its neighbor is another matter, until it is asked for.
+    # Its neighbor stays outdated until it is requested.
     assert built.exactly() == (PACK, {OTHER.removeprefix("results/runs/")})
 
 
-def test_runs_more_and_runs_less(built):
+def test_adding_and_removing_runs_keeps_the_others(built):
     before = built.tree()
     more = overlay()
     more["studies"]["compositional_regularization"]["figures"]["small"]["grids"][0]["seeds"] = [0, 1, 2]
@@ -406,12 +406,12 @@ LOOKS = [
     [f"{RUN}/metrics.cvs"],
     ["results/figures/smal.pdf"],
 ]
-# Those that look at results, or at what Snakemake remembers of them.
+# Calls that only read results or Snakemake's records of them.
 OF_RESULTS = [["-n"], ["--summary"], ["--dag"], ["--unlock"], ["--touch"]]
 
 
 @pytest.mark.parametrize(("memory", "looks"), [(True, LOOKS), (False, OF_RESULTS)], ids=["with .snakemake", "without"])
-def test_looking_changes_nothing(built, memory, looks):
+def test_read_only_calls_change_nothing(built, memory, looks):
     built.configure(learning_rate=0.004)
     damage(built.folder / f"{SIDE}/metrics.csv")
     remove(built, "results/splits", *([] if memory else [".snakemake"]))
@@ -444,7 +444,7 @@ def test_looking_changes_nothing(built, memory, looks):
 
 
 def remote(built: Built, name: str) -> subprocess.CompletedProcess:
-    """A job as executors that submit jobs elsewhere start it."""
+    """Run a job like executors do that submit jobs to other machines."""
     command = [sys.executable, "-m", "snakemake", "--snakefile", "Snakefile", "--target-jobs", f"{name}:"]
     command += ["--allowed-rules", name, "--cores", "1", "--attempt", "1", "--force-use-threads", "--force", "--nolock"]
     command += ["--ignore-incomplete", "--no-hooks", "--mode", "remote", "--rerun-triggers", "mtime", "params", "code", "input"]
@@ -454,7 +454,7 @@ def remote(built: Built, name: str) -> subprocess.CompletedProcess:
 
 
 def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
-    """Options, packs and code edited between planning and computing; and another call in the meantime."""
+    """Options, packs and code are edited between planning and computing, and another call runs in the meantime."""
     before = built.numbers()
     names = [
         path.stem
@@ -472,7 +472,7 @@ def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
     built.configure()
     assert built.exactly() == ({}, set())
     assert built.numbers() == before
-    # Another call, of the same runs by other options, in between: the first one's evaluation says so.
+    # In between, another call makes the same runs with other options: the evaluation of the first call reports this.
     built.configure(learning_rate=0.004)
     built.told(f"{RUN}/run.json")
     done = remote(built, names[1])
@@ -484,7 +484,7 @@ def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
     assert "the code has changed since this build began" in done.stderr
 
 
-def test_calls_at_once_do_not_disturb_each_other(built):
+def test_simultaneous_calls_do_not_disturb_each_other(built):
     remove(built, "results/store")
     built.configure(learning_rate=0.004)
     targets = [f"{RUN}/metrics.csv", f"{OTHER}/metrics.csv", f"{SIDE}/metrics.csv"]
@@ -502,19 +502,19 @@ def test_calls_at_once_do_not_disturb_each_other(built):
     for process in running:
         output, _ = process.communicate(timeout=600)
         assert process.returncode == 0, output
-    # "set of input files has changed": one pack of two was made as two.
+    # "set of input files has changed": a pack of two runs was made as two packs.
     jobs, trained = built.exactly()
     assert (jobs["train"], trained) == (0, set())
 
 
-def test_a_build_that_is_told_less_or_more(built):
+def test_snakemakes_options_for_parts_of_a_build_work(built):
     """--until, --batch, -R, --no-hooks, --groups, --retries."""
     before = built.tree()
     assert rules(built.told(SMALL, "-R", "plot", "-n")) == [("plot", 1)]
-    output = built.told("-R", "plot", SMALL, succeeds=False)  # to Snakemake, all, and two things to force
+    output = built.told("-R", "plot", SMALL, succeeds=False)  # Snakemake takes this as the target all and two names to force
     assert f"is among what this call makes, though it names only {SMALL}. Snakemake takes what follows an option" in output
     assert "MissingInput" not in output
-    output = built.told(SMALL, "--replace-workflow-config", succeeds=False)  # by what is no whole configuration
+    output = built.told(SMALL, "--replace-workflow-config", succeeds=False)  # the file is not a complete configuration
     assert "The configuration is wrong" in output
     assert built.tree() == before
     built.configure(learning_rate=0.004)
@@ -530,7 +530,7 @@ def test_a_build_that_is_told_less_or_more(built):
     before = built.numbers()
     built.configure(learning_rate=0.004)
     assert built.exactly(SMALL) == ({}, set())
-    # Forced by hand: done again, with the same bytes, and nothing trained; what is missing below it is made.
+    # Forced jobs are repeated with the same bytes, and nothing is trained; missing inputs are made.
     for path in (built.folder / "results").glob("*s/small*"):
         path.unlink()
     output = built.told(SMALL, "-R", train)
@@ -540,7 +540,7 @@ def test_a_build_that_is_told_less_or_more(built):
     pair = [name for name, _ in rules(built.told(SMALL, "-n")) if name.startswith(("train", "evaluate"))]
     built.told(SMALL, "--groups", *(f"{name}=together" for name in pair))
     assert built.exactly(SMALL) == ({}, set())
-    # A job that fails once, as a node does: its entry of the store can't be read as a folder.
+    # A job fails once, like on a failing node: its entry in the store cannot be read as a folder.
     built.configure(learning_rate=0.001)
     shutil.rmtree(built.folder / "results/store")
     (built.folder / "results/store").write_text("in the way")
@@ -550,8 +550,8 @@ def test_a_build_that_is_told_less_or_more(built):
     assert built.exactly(SMALL, options=("--retries", "1"))[0] == PACK | {"aggregate": 1, "plot": 1}
 
 
-def test_no_table_is_made_of_runs_of_different_devices(built):
-    """It names them; and a device that is asked for trains again what is of another one."""
+def test_no_table_is_made_from_runs_of_different_devices(built):
+    """The error names the runs. If the configuration names a device, runs of other devices are trained again."""
     built.overlay(overlay() | {"device": "auto"})
     path = built.folder / RUN / "run.json"
     record = json.loads(path.read_text()) | {"device": "cuda"}
@@ -568,27 +568,27 @@ def test_no_table_is_made_of_runs_of_different_devices(built):
     assert "device cuda -> cpu" in built.said
 
 
-def test_the_results_may_be_elsewhere(base, tmp_path):
+def test_the_results_folder_may_be_elsewhere(base, tmp_path):
     results = base.folder / "results"
     shutil.copytree(results, tmp_path / "results")
     for profile in ([], ["--profile", "slurm"]):
         assert "Nothing to be done" in base.told(SMALL, "--directory", str(tmp_path), *profile)
 
 
-def test_predictions_are_asked_for_like_any_other_result(built):
+def test_predictions_can_be_requested_like_any_other_result(built):
     (built.folder / SCAN / "predictions.csv").unlink()
     assert built.exactly() == ({}, set())
     assert built.exactly(f"{SCAN}/predictions.csv") == ({"evaluate": 1}, set())
 
 
-def test_an_unknown_snakemake_is_refused(built):
-    """Whatever it lacks, nothing runs, and a sentence says why."""
+def test_an_unsupported_snakemake_is_refused(built):
+    """Whatever it lacks, nothing runs, and a message states why."""
     before = built.tree()
     rules_ = (built.folder / "rules/common.smk").read_text()
     names = re.findall(r'of_snakemake\("([a-z_.]+)"\)', rules_)
     assert {*names} >= {"is_main_process", "dag.forcefiles", "touch"}
     built.configure(learning_rate=0.004)
-    # Of cores it is asked where a call names none.
+    # The number of cores is only determined if a call does not state it.
     for name in sorted({*names} - {"register_resource"}):
         (built.folder / "rules/common.smk").write_text(rules_.replace(f'of_snakemake("{name}")', f'of_snakemake("{name}_gone")'))
         output = built.told(SMALL, *(["--touch"] if name == "touch" else []), succeeds=False)

@@ -1,4 +1,4 @@
-"""Nothing that is loaded runs code, and no name from a configuration or a command line leads out of the results folder."""
+"""Loading files never runs code, and no name in a configuration or command line leads out of the results folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compositional.runs import Run
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for place in ("src", "workflow", "benchmarks", "tests", "envs") for path in (ROOT / place).rglob("*.py"))
-# Modules that run what they load, calls that do, and the options that make others do so.
+# Modules and calls that execute what they load, and options that make other calls do so.
 MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib", "jsonpickle"}
 CALLS = {"eval", "exec", "torch.load", "torch.hub.load", "torch.jit.load", "pd.read_pickle", "pandas.read_pickle", "yaml.load"}
 CALLS |= {"yaml.unsafe_load", "yaml.full_load", "os.system", "os.popen", "np.loads", "numpy.loads"}
@@ -25,7 +25,7 @@ OPTIONS = {"trust_remote_code", "allow_pickle", "shell"}
 
 
 def _dangers(tree: ast.AST) -> list[str]:
-    """What in a module could run code that comes with data."""
+    """The places in a module that could run code from data."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -43,12 +43,12 @@ def _dangers(tree: ast.AST) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_pickles_and_no_remote_code(path):
+def test_no_module_loads_pickles_or_remote_code(path):
     assert _dangers(ast.parse(path.read_text())) == []
 
 
 def test_the_rules_run_scripts_only():
-    """Their commands are a script's name, and what a name or a quoted path fills in."""
+    """Their commands consist of a script's name and of placeholders for names or quoted paths."""
     commands = []
     for path in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
         words = [line.strip() for line in path.read_text().splitlines()]
@@ -120,7 +120,7 @@ def test_a_hostile_name_in_the_configuration_is_refused(name):
         *("a/b/c/lambda=1/seed=0\n", "a/b\n/c/lambda=1/seed=0"),
     ],
 )
-def test_a_run_asked_for_by_a_hostile_path_is_refused(run):
+def test_a_run_requested_by_a_hostile_path_is_refused(run):
     with pytest.raises(ValueError, match="is not <task>"):
         Run.parse(run)
     configuration = Configuration(read("config.yaml", *STUDIES), SCHEMA)

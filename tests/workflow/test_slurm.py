@@ -1,4 +1,4 @@
-"""The tiny ablation on a real Slurm (support/slurm/cluster.py), disturbed in every way, against an undisturbed local run."""
+"""The tiny ablation on a real Slurm (support/slurm/cluster.py) with many disturbances, compared with an undisturbed local run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ import cluster  # noqa: E402
 FIGURE = "results/figures/ablation.pdf"
 TRAINING = {"steps": 150, "record_every": 5, "curve_examples": 64}
 TINY = {
-    "device": "auto",  # asks for GPUs, computes without
+    "device": "auto",  # requests GPUs, but computes without them
     "checkpoint_seconds": 0,
     "tasks": {
         name: {"train_pairs": 300, "test_pairs": 100, "training": TRAINING} for name in ("digits_concat", "digits_concat_b")
@@ -42,7 +42,7 @@ PACKS = 5  # of two runs each
 
 
 def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list = GRIDS) -> Path:
-    """The project in `folder`, at tiny scale, its Slurm profile edited as a person would: {key: value, or values to merge}."""
+    """A tiny copy of the project in `folder`, with an edited Slurm profile: {key: value, or values to merge}."""
     folder.mkdir()
     shutil.copy(ROOT / "Snakefile", folder)
     for name in ("rules", "envs", "workflow", "config", "src", "slurm", "local-gpu"):
@@ -61,7 +61,7 @@ def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A home directory without anything in it, and no network inside jobs."""
+    """An environment with an empty home folder and without network in jobs."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
     return os.environ | {"HOME": str(home), "COMPOSITIONAL_PYTHONPATH": str(ROOT / "tests" / "support" / "slurm" / "offline")}
@@ -121,7 +121,7 @@ def log_of(folder: Path, job: dict[str, str]) -> str:
 
 
 def stop_in_the_middle(folder: Path, process: subprocess.Popen, packs: int) -> list[dict[str, str]]:
-    """Stop every training (SIGSTOP) after its first checkpoints, and return the jobs."""
+    """Suspend every training (SIGSTOP) after its first checkpoints, and return the jobs."""
     stopped: set[str] = set()
 
     def stop() -> bool:
@@ -136,7 +136,7 @@ def stop_in_the_middle(folder: Path, process: subprocess.Popen, packs: int) -> l
 
 
 def assert_same_results(folder: Path, reference: Path, *stages: str) -> None:
-    """All that was made has the bytes that the reference has; records too, apart from the time that it took."""
+    """All results have the same bytes as the reference; records, too, except for their times."""
     compared = 0
     for path in sorted(path for stage in stages for path in (folder / "results" / stage).rglob("*.*") if path.is_file()):
         other = reference / path.relative_to(folder)
@@ -153,7 +153,7 @@ def assert_same_results(folder: Path, reference: Path, *stages: str) -> None:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny ablation by the local profile, on two devices that do not exist."""
+    """The tiny ablation with the local profile, on two simulated devices."""
     folder = copy_of_project(tmp_path_factory.mktemp("local") / "project", {})
     done = subprocess.run(
         command("--profile", "local-gpu", FIGURE),
@@ -191,14 +191,14 @@ def test_the_local_profile_spreads_jobs_over_gpus(reference: Path) -> None:
         re.search("CUDA_VISIBLE_DEVICES=(.*)", path.read_text())[1] for path in (reference / "results/logs/train").glob("*.log")
     ]
     assert len(used) == PACKS
-    # Without CUDA in PyTorch no job claims one: it is handed both and uses none (claims: tests/unit/stages/test_devices.py).
+    # Without CUDA in PyTorch no job claims a GPU: it sees both and uses neither (tests/unit/stages/test_devices.py tests claims).
     assert set(used) == ({"GPU-first", "GPU-second"} if torch.backends.cuda.is_built() else {"GPU-first,GPU-second"})
 
 
 def test_jobs_of_the_tests_have_no_network(tmp_path: Path) -> None:
     code = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
     own = environment(tmp_path)
-    own |= {"SLURM_JOB_ID": "1", "PYTHONPATH": own["COMPOSITIONAL_PYTHONPATH"]}  # as jobs get it
+    own |= {"SLURM_JOB_ID": "1", "PYTHONPATH": own["COMPOSITIONAL_PYTHONPATH"]}  # the same as in jobs
     tried = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True, text=True)
     assert "a compute node has no network" in tried.stderr
 
@@ -219,14 +219,14 @@ def test_the_test_cluster_leaves_no_process_behind(tmp_path: Path) -> None:
 
 @pytest.mark.slurm
 def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> None:
-    """Without accounting: a canceled job, one over its time limit, preemption, a drained node that then fails."""
+    """Without accounting: a canceled job, a job over its time limit, preemption, and a drained node that then fails."""
     folder = copy_of_project(tmp_path / "project", SITE)
     with cluster_or_skip(accounting=False), snakemake(folder, "--profile", "slurm", FIGURE) as process:
         trainings = stop_in_the_middle(folder, process, PACKS)
         on = {node: [job for job in trainings if job["NodeList"] == node] for node in cluster.NODES}
         assert [len(on[node]) for node in cluster.NODES] == [2, 2, 1]
 
-        # Each job uses the GPU it was given, and no two have the same.
+        # Each job uses its assigned GPU, and no two jobs have the same.
         for node, (first, *second) in on.items():
             for job in (first, *second):
                 given = re.search(r"CUDA_VISIBLE_DEVICES=(\d+)\n", log_of(folder, job))[1]
@@ -259,7 +259,7 @@ def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> 
         for job in trainings:
             steps = re.search(r"resuming from checkpoints, (\d+) steps", log_of(folder, job))
             assert 0 < int(steps[1]) < 2 * TRAINING["steps"]
-        # Nothing but packs was submitted: one job for training and one for evaluation, and the two that were replaced.
+        # Only packs were submitted: one job each for training and evaluation, plus two jobs that were replaced.
         assert all(job["rule"].startswith(("train_", "evaluate_")) for job in ended)
         assert len(ended) == 2 * PACKS + 2
     assert_same_results(folder, reference, "runs", "tables", "figures")
@@ -267,7 +267,7 @@ def test_disturbed_jobs_give_the_same_bytes(reference: Path, tmp_path: Path) -> 
 
 @pytest.mark.slurm
 def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> None:
-    """With accounting, which enforces accounts; in larger packs than the reference; and what the jobs cost."""
+    """With accounting, which enforces accounts, and with larger packs than the reference; it also reports the costs of jobs."""
     site = SITE | {
         "default-resources": SITE["default-resources"] | {"slurm_account": "study", "slurm_partition": "main"},
         "slurm-status-command": "sacct",
@@ -280,7 +280,7 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
             process.send_signal(signal.SIGKILL)
             process.wait()
         assert not (folder / FIGURE).exists()
-        # As docs/slurm.md says: the jobs left over are canceled, and the folder is unlocked.
+        # As docs/slurm.md describes, the remaining jobs are canceled, and the folder is unlocked.
         slurm("scancel", "--user=root")
         subprocess.run(
             command("--profile", "slurm", "--unlock"), cwd=folder, env=environment(folder), check=True, capture_output=True
@@ -292,7 +292,7 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
         for job in submitted:
             assert job["rule"].startswith("evaluate_") or "resuming from checkpoints" in log_of(folder, job)
         last_call = submitted[-1]["JobName"]
-        # What the last call's jobs cost, for docs/slurm.md.
+        # The costs of the last call's jobs, for docs/slurm.md.
         listed = slurm("sacct", "--noheader", "--parsable2", f"--name={last_call}", "--format=JobID,TotalCPU,ElapsedRaw")
         rows = [line.split("|") for line in listed.splitlines()]
         elapsed = [float(seconds) for number, _, seconds in rows if "." not in number]
@@ -307,8 +307,8 @@ def test_killing_snakemake_loses_nothing(reference: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slurm
-def test_a_node_without_cuda(tmp_path: Path) -> None:
-    """A job that needs CUDA says that there is none; one that is told to use the CPU asks for no GPU."""
+def test_jobs_on_a_node_without_cuda_fail_clearly_or_use_the_cpu(tmp_path: Path) -> None:
+    """A job that needs CUDA reports that there is none; a job configured for the CPU requests no GPU."""
     folder = copy_of_project(tmp_path / "project", SITE | {"retries": 0})
     target = "results/runs/digits_concat_b/cnn/none/lambda=0/seed=0/run.json"
     with cluster_or_skip(accounting=False):
@@ -328,18 +328,18 @@ def test_a_node_without_cuda(tmp_path: Path) -> None:
 
 
 def queue(state: str) -> None:
-    """Down, what waits goes on waiting, and what runs goes on running."""
+    """Set the state of the partition. When it is down, waiting jobs keep waiting and running jobs keep running."""
     slurm("scontrol", "update", "partitionname=main", f"state={state}")
 
 
 def waiting(stage: str) -> list[str]:
-    """Numbers of the jobs of a stage that have not begun."""
+    """The numbers of a stage's jobs that have not started."""
     return [job["JobId"] for job in jobs() if job["JobState"] == "PENDING" and job["rule"].startswith(stage)]
 
 
 @pytest.mark.slurm
-def test_options_edited_and_two_calls_at_once_while_jobs_wait(tmp_path: Path) -> None:
-    """The second call trains a run of the first one's by other options, just before the first one evaluates it."""
+def test_edited_options_and_a_second_call_while_jobs_wait_mix_nothing(tmp_path: Path) -> None:
+    """The second call trains a run of the first call with other options, just before the first call evaluates it."""
     grids = [{"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1]}]
     folder = copy_of_project(tmp_path / "project", SITE | {"retries": 0}, grids=grids)
     elsewhere, table = folder / "elsewhere", "results/tables/ablation.csv"
@@ -386,7 +386,7 @@ def test_options_edited_and_two_calls_at_once_while_jobs_wait(tmp_path: Path) ->
             assert first.wait(200) != 0
         (refused,) = [job for job in jobs() if job["JobId"] == evaluation]
     assert f"made by other options, code or versions than planned: {run}/run.json." in log_of(elsewhere, refused)
-    # Nothing of the two is mixed, and which runs are whose is known: the next call takes from the store what it misses.
+    # The two calls are not mixed, and each run's origin is known: the next call takes missing runs from the store.
     assert not (elsewhere / table).exists()
     assert learning_rates() == [0.004, 0.001]
     options(0.001)

@@ -16,7 +16,7 @@ from compositional.records import provenance
 
 pytestmark = pytest.mark.workflow
 
-# What stands in the home: by its path there.
+# The files in the home folder, by path.
 HOME = {
     ".gitconfig": "[log]\n showSignature = true\n[status]\n showUntrackedFiles = no\n[core]\n fsmonitor = false\n",
     ".bashrc": "exit 3\n",
@@ -24,7 +24,7 @@ HOME = {
     ".config/matplotlib/matplotlibrc": "text.usetex: True\nfont.size: 30\nbackend: nonsense\naxes.facecolor: red\n",
     ".config/matplotlib/stylelib/classic.mplstyle": "font.size: 30\n",
     ".numba_config.yaml": "disable_jit: 1\n",
-    "packages/safetensors.py": "raise ImportError('a package of the user')\n",  # which jobs alone import
+    "packages/safetensors.py": "raise ImportError('a package of the user')\n",  # only jobs import it
 }
 VARIABLES = {
     "LC_ALL": "C",
@@ -49,7 +49,7 @@ VARIABLES = {
 
 
 def digests(folder: Path) -> dict[str, dict[str, Any]]:
-    """What lasts of every record below a results folder: the digests of its files, and what they were made with."""
+    """The reproducible part of every record in a results folder: the digests of its files, and how they were made."""
     paths = [
         path for path in folder.rglob("*.json") if path.name in provenance.RUN_RECORDS or path.name.endswith(provenance.SUFFIX)
     ]
@@ -61,7 +61,7 @@ def surroundings(tmp_path) -> dict[str, str]:
     for name, text in HOME.items():
         (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "home" / name).write_text(text)
-    # A font that says it is the one that figures are drawn with.
+    # A font that pretends to be the one with which figures are drawn.
     font = TTFont(Path(get_data_path()) / "fonts/ttf/cmr10.ttf")
     for record in font["name"].names:
         record.string = "DejaVu Sans" if record.nameID in (1, 4) else record.toUnicode()
@@ -78,7 +78,7 @@ def surroundings(tmp_path) -> dict[str, str]:
 
 
 def test_the_bytes_are_those_of_a_clean_build(archived_project, surroundings, tmp_path):
-    """In a folder with a space, results elsewhere, with a umask that lets nobody else read."""
+    """The folder's name has a space, results are elsewhere, and the umask allows no other user to read."""
     project = Project(tmp_path / "a folder")
     (project.folder / "overlay.yaml").write_bytes((archived_project.folder / "overlay.yaml").read_bytes())
     (tmp_path / "elsewhere").mkdir()

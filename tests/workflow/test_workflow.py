@@ -1,4 +1,4 @@
-"""The real workflow, end to end, on a tiny configuration in a copy of the project."""
+"""The real workflow, end to end, with a tiny configuration in a copy of the project."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ while not pathlib.Path(os.environ["COMPOSITIONAL_FORKS"]).exists():
 
 
 def grids(**changes) -> dict:
-    """An overlay with the digits grid changed."""
+    """An overlay that changes the digits grid."""
     grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1, 1], "additivity": [1]}, "seeds": [0, 1]}
     scan = {"task": "scan_jump", "model": "primitive_attention", "regularizers": {"entropy": [0.1]}, "seeds": [0]}
     ceiling = {"task": "digits_concat_b", "model": "cnn", "regularizers": {}, "seeds": [0]}
@@ -46,7 +46,7 @@ def built(tmp_path_factory) -> Project:
 
 @pytest.fixture
 def edited(built):
-    """Append or replace text in the built project; undone afterwards, times included."""
+    """Append or replace text in the built project; the changes and times are undone afterwards."""
     kept = {}
 
     def edit(name: str, old: str, new: str) -> None:
@@ -61,7 +61,7 @@ def edited(built):
         os.utime(path, (status.st_atime, status.st_mtime))
 
 
-def test_every_stage_leaves_its_files(built):
+def test_every_stage_writes_its_files(built):
     results = built.folder / "results"
     for name in (
         "splits/scan_jump/task.json",
@@ -96,7 +96,7 @@ def test_without_cores_all_cores_are_used_and_no_more(built):
     assert f"Provided cores: {len(os.sched_getaffinity(0))}\n" in done.stdout + done.stderr
 
 
-def test_figures_rebuilt_have_the_same_bytes(built):
+def test_rebuilt_figures_have_the_same_bytes(built):
     names = [FIGURE, "results/figures/ablation.png", "results/figures/ablation.rst", "results/tables/ablation.csv"]
     before = built.read(*names)
     for name in names:
@@ -105,14 +105,14 @@ def test_figures_rebuilt_have_the_same_bytes(built):
     assert built.read(*names) == before
 
 
-def test_a_run_asked_for_alone_trains_alone_and_has_the_same_bytes(built, tmp_path):
+def test_a_single_requested_run_trains_alone_and_has_the_same_bytes(built, tmp_path):
     fresh = Project(tmp_path)
     assert fresh.jobs(f"{RUN}/metrics.csv") == {
         "split": 1,
         "train_digits_concat__cnn__entropy": 1,
         "evaluate_digits_concat__cnn__entropy": 1,
     }
-    fresh.snakemake(f"{RUN}/metrics.csv", **{forks.SOCKET: ""})  # by processes of their own
+    fresh.snakemake(f"{RUN}/metrics.csv", **{forks.SOCKET: ""})  # as separate processes instead of forks
     assert [path.name for path in (tmp_path / "results/runs").glob("*/*/*/*/*")] == ["seed=0"]
     assert fresh.read(*numbers_of(RUN)) == built.read(*numbers_of(RUN))
 
@@ -156,8 +156,8 @@ def test_a_call_that_is_refused_because_another_one_builds_changes_nothing(built
     assert {path: path.stat().st_mtime_ns for path in results} == before
 
 
-def test_two_calls_that_begin_together_both_find_what_their_jobs_are_to_do(built):
-    """The second one begins and ends after the first has read its files and before it locks."""
+def test_the_jobs_of_two_calls_that_start_together_find_their_recipes(built):
+    """The second call starts and ends after the first one has read its files and before it locks the folder."""
     (built.folder / "waiting.smk").write_text(
         'include: "Snakefile"\n\nimport time\n\nPath("waits").touch()\nwhile not Path("goes").exists():\n    time.sleep(0.1)\n'
     )
@@ -195,7 +195,7 @@ def test_two_calls_that_begin_together_both_find_what_their_jobs_are_to_do(built
         ),
         ("src/compositional/regularizers/entropy.py", '"description": "', '"description": "in other words, ', set()),
         ("src/compositional/regularizers/entropy.py", "from __future__", "# a comment\nfrom __future__", set()),
-        # The first docstring of the file, whatever it says.
+        # The first docstring of the file, whatever its content.
         ("src/compositional/training/pack.py", '"""', '"""One more sentence. ', set()),
         ("src/compositional/layers/functional.py", '"""', '"""One more sentence. ', set()),
         ("src/compositional/regularizers/smoothness.py", ".square()", ".abs()", set()),
@@ -227,7 +227,7 @@ def test_a_changed_option_reruns_exactly_what_it_touches(built):
         assert built.jobs(FIGURE, overlay=built.overlay({key: value})) == {}
 
 
-def test_files_that_editors_hide_among_the_studies_are_not_read(built):
+def test_hidden_files_of_editors_among_the_studies_are_not_read(built):
     lock = built.folder / "config/studies/.#language.yaml"
     lock.symlink_to("nowhere")
     try:
@@ -268,7 +268,7 @@ def test_a_diverged_run_is_marked_in_table_and_caption(tmp_path):
     assert "1 runs diverged" in (tmp_path / "results/figures/ablation.rst").read_text()
 
 
-def test_a_killed_training_goes_on_from_its_checkpoint_to_the_same_bytes(tmp_path):
+def test_a_killed_training_resumes_from_its_checkpoint_with_the_same_bytes(tmp_path):
     long = {"tasks": {"digits_concat": {"training": {"steps": 3000, "record_every": 50}}}}
     undisturbed, disturbed = Project(tmp_path / "one"), Project(tmp_path / "two")
     overlays = [project.overlay(long) for project in (undisturbed, disturbed)]
@@ -304,7 +304,7 @@ def test_a_damaged_store_entry_is_trained_again(built):
     built.snakemake(FIGURE)
 
 
-def test_no_network_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
+def test_the_error_without_network_states_what_to_do_and_no_file_is_left(tmp_path, monkeypatch):
     monkeypatch.delenv("COMPOSITIONAL_MIRROR", raising=False)
     project = Project(tmp_path)
     overlay = project.overlay({"sources": ["mirror"]})
@@ -314,7 +314,7 @@ def test_no_network_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
     assert [path for path in (tmp_path / "results").rglob("*ubyte*") if path.suffix != ".log"] == []
 
 
-def test_a_full_or_read_only_disk_is_a_clear_error_and_the_next_call_goes_on(tmp_path):
+def test_a_full_or_read_only_disk_is_a_clear_error_and_the_next_call_resumes(tmp_path):
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("needs root to mount a small file system")
     project = Project(tmp_path)
@@ -338,14 +338,14 @@ def test_a_full_or_read_only_disk_is_a_clear_error_and_the_next_call_goes_on(tmp
         subprocess.run(["umount", str(results)], check=True)
 
 
-def test_the_report_carries_figure_and_caption(built):
+def test_snakemakes_report_contains_figure_and_caption(built):
     built.snakemake("--report", "report.html", FIGURE)
     page = (built.folder / "report.html").read_text()
     assert "ablation.png" in page
     assert "Accuracy against the strength lambda" in page
 
 
-def test_lint_and_format(built):
+def test_the_workflow_is_linted_and_formatted(built):
     assert "Congratulations" in built.snakemake("--lint")
     binaries = Path(sys.executable).parent
     for command in (["ruff", "check", "src", "tests", "benchmarks"], ["ruff", "format", "--check", "src", "tests", "benchmarks"]):
@@ -357,8 +357,8 @@ def test_lint_and_format(built):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_failed_build_ends_with_what_failed_and_how_to_make_it_alone(built):
-    """That command makes it alone, with the bytes that it had."""
+def test_a_failed_build_ends_with_the_failed_jobs_and_commands_to_run_them_alone(built):
+    """The command makes the result alone, with the same bytes as before."""
     before = built.read(*numbers_of(RUN)[:2])
     shutil.rmtree(built.folder / "results/runs/digits_concat/cnn/entropy")
     for name in ("tables/ablation.csv", "figures/ablation.pdf"):
@@ -380,7 +380,7 @@ def test_a_failed_build_ends_with_what_failed_and_how_to_make_it_alone(built):
     built.snakemake(FIGURE)
 
 
-def test_a_build_is_quiet_and_a_missing_target_is_answered(built):
+def test_a_build_is_quiet_and_the_nearest_match_of_a_missing_target_is_named(built):
     (built.folder / FIGURE).unlink()
     profile, *lines = built.snakemake(FIGURE).splitlines()
     assert profile == "Using workflow specific profile profiles/default for setting default command line arguments."
@@ -398,7 +398,7 @@ def test_a_build_is_quiet_and_a_missing_target_is_answered(built):
     ]
 
 
-def test_the_list_of_figures_says_what_is_built_and_what_the_others_need(built):
+def test_the_list_of_figures_states_which_are_built_and_what_the_others_need(built):
     command = [sys.executable, "workflow/figures.py", "--configfile", "tests/support/tiny.yaml"]
     listed = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True).stdout
     assert re.search(r"^  ablation: built; runs: (\d+), \1 of them there; data: digits, scan$", listed, re.MULTILINE), listed

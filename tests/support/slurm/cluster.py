@@ -1,10 +1,10 @@
-"""A real Slurm cluster on this machine, for tests: several nodes with fake GPUs, gone when the test is.
+"""A real Slurm cluster on this machine for tests: several nodes with fake GPUs, removed after the test.
 
-    python tests/support/slurm/cluster.py [--accounting]        start one, say how to use it, stop it at Ctrl-C
+    python tests/support/slurm/cluster.py [--accounting]        start one, print how to use it, stop it at Ctrl-C
 
-Needs root and the Debian packages of `packages()`, which `install` fetches with apt. Everything is kept in one temporary
-folder, apart from the link /etc/slurm/slurm.conf: the jobs' inner srun ignores the variable SLURM_CONF, since Snakemake's
-plugin strips it. There is no cgroup fencing: a job could use memory and devices that it was not given.
+It needs root and the Debian packages of `packages()`, which `install` fetches with apt. Everything is kept in one temporary
+folder except the link /etc/slurm/slurm.conf: the jobs' inner srun does not see the variable SLURM_CONF, because Snakemake's
+plugin removes it. There is no isolation by cgroups: a job could use memory and devices that it was not assigned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 POLICY = Path("/usr/sbin/policy-rc.d")
 NODES = ("node1", "node2", "node3")
-CPUS, MEMORY_MB, GPUS = 2, 20000, 2  # of every node, whatever this machine has
+CPUS, MEMORY_MB, GPUS = 2, 20000, 2  # per node, whatever this machine has
 
 
 class UnavailableError(RuntimeError):
@@ -43,10 +43,10 @@ def _installed(package: str) -> bool:
 
 
 def install(accounting: bool) -> None:
-    """Install what is missing, without starting the packages' own services.
+    """Install missing packages without starting their services.
 
     Raises:
-        UnavailableError: this is no Debian, or not root's session, or the packages are unavailable.
+        UnavailableError: this is not Debian, or the user is not root, or the packages are unavailable.
     """
     if os.getuid() != 0:
         raise UnavailableError("starting Slurm needs root")
@@ -87,7 +87,7 @@ def _answers(*command: str) -> bool:
 
 
 class Cluster:
-    """A running cluster. Partitions: main, the default, and urgent, whose jobs send those of main back to the queue."""
+    """A running cluster. Its partitions are main, the default, and urgent, whose jobs preempt those of main."""
 
     def __init__(self, folder: Path, accounting: bool) -> None:
         self.configured_before = os.environ.get("SLURM_CONF")
@@ -97,7 +97,7 @@ class Cluster:
         self.daemons: list[subprocess.Popen] = []
 
     def _start(self, *command: str, ready: Callable[[], bool]) -> None:
-        """Run a daemon in the foreground of a session of its own until it is ready."""
+        """Start a daemon in the foreground of its own session and wait until it is ready."""
         name = Path(command[0]).name
         with (self.folder / f"{name}.out").open("ab") as output:
             daemon = subprocess.Popen(
@@ -147,7 +147,7 @@ class Cluster:
             f"SlurmdPidFile={folder}/slurmd.%n.pid",
             f"SlurmctldLogFile={folder}/slurmctld.log",
             f"SlurmdLogFile={folder}/slurmd.%n.log",
-            # Neither systemd nor cgroups, which containers lack.
+            # No systemd and no cgroups, because containers lack them.
             "ProctrackType=proctrack/linuxproc",
             "TaskPlugin=task/none",
             "JobAcctGatherType=jobacct_gather/linux",
@@ -159,7 +159,7 @@ class Cluster:
             "GresTypes=gpu",
             "PreemptType=preempt/partition_prio",
             "PreemptMode=REQUEUE",
-            # Quick decisions.
+            # Short intervals make scheduling fast.
             "SchedulerParameters=sched_interval=2,bf_interval=2,requeue_delay=1",
             "KillWait=2",
             "ReturnToService=2",
@@ -248,7 +248,7 @@ class Cluster:
         return asked.stdout.strip()
 
     def stop(self) -> None:
-        """End all jobs, then all daemons and what they left running, and take the link away."""
+        """Stop all jobs, then all daemons and their remaining processes, and remove the link."""
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
             subprocess.run(["scancel", "--user=root"], capture_output=True)
             deadline = time.monotonic() + 20
@@ -261,11 +261,11 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        # Without cgroups Slurm loses sight of a process whose parent ended before it: of a Snakemake that a signal left waiting.
-        # Twice: of one that has just been started there is nothing to read for a moment.
+        # Without cgroups Slurm loses track of a process whose parent ended before it, such as a waiting Snakemake. The search is
+        # made twice, because a process that has just been started cannot be recognized for a moment.
         for pause in (0.5, 0):
             for path in Path("/proc").glob("[0-9]*/environ"):
-                with suppress(OSError):  # it has ended, or is someone else's
+                with suppress(OSError):  # it has ended, or belongs to another user
                     if f"{self.folder}/".encode() in path.read_bytes():
                         os.kill(int(path.parent.name), signal.SIGKILL)
             time.sleep(pause)
@@ -278,16 +278,16 @@ class Cluster:
 
 @contextmanager
 def running(accounting: bool = False) -> Iterator[Cluster]:
-    """Install Slurm where needed, and have a cluster for the length of the block.
+    """Install Slurm if necessary, and run a cluster within the context.
 
     Raises:
-        UnavailableError: with the reason.
+        UnavailableError: the cluster cannot be started; the message states why.
     """
-    # First of all: nothing here may ever reach a cluster that people use.
+    # This check comes first: nothing here may ever reach a cluster that is in use.
     if CONFIGURATION.exists():
         raise UnavailableError(f"{CONFIGURATION} is there: this machine belongs to a cluster")
     install(accounting)
-    # Not in a deep folder: sockets' paths must be short.
+    # The folder must not be deep, because paths of sockets must be short.
     with tempfile.TemporaryDirectory(prefix="slurm-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
