@@ -1,4 +1,4 @@
-"""The study of the published attempt on arithmetic expressions: its data, its leak, its model."""
+"""The study of the published attempt on arithmetic expressions: its data, its leak and its model."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def test_products_and_quotients_come_first_and_all_else_from_left_to_right(numbe
     assert (str(expression), expression.value) == (text, value)
 
 
-def test_sums_and_products_have_the_same_value_read_from_their_end():
+def test_sums_and_products_have_the_same_value_in_reverse_order():
     expression = Expression((12, 3, 4, 5), "+*+")
     assert str(expression.mirrored) == "5+4*3+12"
     assert expression.mirrored.value == expression.value == 29
 
 
-def test_training_has_nearly_all_test_expressions_where_both_are_drawn_independently(tmp_path):
-    """99.8 % are expected: 1 - (161/162)^1000. Of 200 draws 115 are distinct, 162 (1 - (161/162)^200): the 57 % of the review."""
+def test_training_has_nearly_all_test_expressions_if_both_are_drawn_independently(tmp_path):
+    """99.8 % are expected: 1 - (161/162)^1000. Of 200 draws 115 are distinct, 162 (1 - (161/162)^200): the review's 57 %."""
     shares, distinct = [], []
     for draw in range(20):
         members, about = build(draw=draw)
@@ -114,7 +114,7 @@ def test_expressions_are_drawn_uniformly():
     members, about = build(train_examples=16200)
     counts = Counter(members["train"]["input"])
     assert len(counts) == 162
-    assert 50 < min(counts.values()) < max(counts.values()) < 150  # 100 each, of standard deviation 10
+    assert 50 < min(counts.values()) < max(counts.values()) < 150  # 100 are expected, with standard deviation 10
     assert Counter(members["train"]["form"])["+"] == pytest.approx(8100, abs=5 * 64)
     assert about["in_distribution"] == "train"
     row = members["train"][0]
@@ -126,13 +126,13 @@ def test_expressions_are_drawn_uniformly():
 
 
 def steps(member) -> set:
-    """Operands with their operator, of single digits."""
+    """Single-digit operands with their operator."""
     return {text[place : place + 3] for text in member["input"] for place in range(0, len(text) - 2, 2)}
 
 
 def test_held_out_pairs_occur_in_no_training_expression():
     members, about = build(held_out="pairs")
-    assert Counter(members["test"]["category"]) == {"sum": 16, "product": 16}  # a fifth of 81 each
+    assert Counter(members["test"]["category"]) == {"sum": 16, "product": 16}  # a fifth of 81 pairs each
     assert not steps(members["test"]) & steps(members["train"])
     assert about["in_distribution"] == "in_distribution"
     leak, held_out = audit(members, about["disjoint"])
@@ -155,7 +155,7 @@ def test_held_out_pairs_occur_in_no_training_chain():
     assert all(withheld & steps({"input": [text]}) for text in members["test"]["input"])
 
 
-def test_a_recombination_is_of_numbers_and_an_operator_that_training_has():
+def test_recombinations_consist_of_numbers_and_operators_that_training_has():
     members, _ = build(held_out="recombination")
     first = {text[0] for text in members["test"]["input"]}
     assert sorted(members["test"]["input"]) == sorted(f"{own}*{other}" for own in first for other in range(1, 10))
@@ -165,7 +165,7 @@ def test_a_recombination_is_of_numbers_and_an_operator_that_training_has():
     assert first <= {text[2] for text in members["train"]["input"] if text[1] == "*"}
 
 
-def test_longer_chains_than_trained_are_tested():
+def test_test_chains_are_longer_than_training_chains():
     members, about = build(held_out="length", chain=2)
     assert {len(form) for form in members["train"]["form"]} == {1, 2}
     assert Counter(members["test"]["category"]).keys() == {"3 operators", "4 operators"}
@@ -185,7 +185,7 @@ def test_impossible_tasks_are_refused(options, message):
         build(**options)
 
 
-def test_other_draws_are_other_expressions_and_the_same_draw_is_the_same():
+def test_different_draws_have_different_expressions_and_equal_draws_the_same():
     first, again, other = (build(draw=draw, held_out="pairs")[0] for draw in (3, 3, 4))
     for name in ("train", "in_distribution", "test"):
         assert first[name]["input"][:] == again[name]["input"][:]
@@ -223,7 +223,7 @@ def test_rows_exchange_their_first_operand_with_a_partner_of_the_same_form():
         small_split(*texts, width=None).batch(torch.arange(6)[None]).recombine()
 
 
-def test_every_epoch_takes_all_examples_once_and_a_run_can_stop_anywhere():
+def test_every_epoch_has_all_examples_and_draws_do_not_depend_on_the_first_step():
     split = small_split(*build(train_examples=40)[0]["train"]["input"])
     drawn = split.draw(7, range(6), 16)  # two epochs of three batches
     for epoch in (drawn[:3], drawn[3:]):
@@ -236,7 +236,7 @@ def test_every_epoch_takes_all_examples_once_and_a_run_can_stop_anywhere():
 
 
 def reference(parameters: dict, weights: dict, split: SequenceRegressionSplit) -> torch.Tensor:
-    """The model of `lstm_regressor` made of the library's modules, example by example: (n,)."""
+    """Outputs of `lstm_regressor` made of PyTorch's modules, example by example: (n,)."""
     width, own = parameters["width"], {name: tensor[0] for name, tensor in weights.items()}
     embedding = nn.Embedding.from_pretrained(own["embedding"])
     cell = (nn.LSTM if parameters["cell"] == "lstm" else nn.RNN)(width, width, batch_first=True)
@@ -268,7 +268,7 @@ def reference(parameters: dict, weights: dict, split: SequenceRegressionSplit) -
 
 @pytest.mark.parametrize("cell", ["lstm", "rnn"])
 @pytest.mark.parametrize("attention", ["none", "pooling", "self_attention"])
-def test_the_model_equals_the_librarys_modules(problem, cell, attention):
+def test_the_model_equals_pytorchs_modules(problem, cell, attention):
     case = problem({"chain": 3}, {"cell": cell, "attention": attention})
     runs = [{name: tensor[None] for name, tensor in initial_weights(case, seed).items()} for seed in (0, 1)]
     packed = {name: torch.cat([one[name] for one in runs]) for name in runs[0]}
@@ -313,8 +313,8 @@ def test_lambda_zero_of_any_term_equals_none(problem, term, options):
     assert torch.equal(zero.tensors["weights"], plain.tensors["weights"])
 
 
-def test_a_step_is_one_of_the_published_training(problem):
-    """Squared error, Adam, no clipping, no decay: the weights after six steps are those of the library's optimizer."""
+def test_steps_equal_those_of_the_published_training(problem):
+    """With squared error, Adam, no clipping and no decay, the weights after six steps equal those of PyTorch's optimizer."""
     case = problem({}, {"width": 16})
     (state,) = train(case, [(3, 0.0)])
     weights = {name: tensor[None].clone().requires_grad_() for name, tensor in initial_weights(case, 3).items()}
@@ -342,8 +342,8 @@ def step_of(term, batch, shown, again=None, outputs=None, **options):
     )
 
 
-def test_smoothness_is_the_mean_square_of_changes_of_what_it_is_taken_of():
-    """Two expressions of 3 and 5 symbols: 2 and 4 steps. Embeddings rise by 1 each step, states by 2, both 4 wide."""
+def test_smoothness_is_the_mean_square_of_changes_of_the_chosen_representation():
+    """Two expressions of 3 and 5 symbols have 2 and 4 steps. Embeddings rise by 1 per step, states by 2; both have width 4."""
     batch = small_split("1+2", "1+2*3").batch(torch.arange(2)[None])
     rise = torch.arange(5.0)[:, None].expand(1, 2, 5, 4)
     shown = {"word_embedding": rise, "encoder_states": 2 * rise}
@@ -357,14 +357,14 @@ def test_smoothness_is_the_mean_square_of_changes_of_what_it_is_taken_of():
         assert smoothness.penalty(step).tolist() == [value]
 
 
-def test_smoothness_of_what_a_model_does_not_show_is_refused():
+def test_smoothness_of_a_representation_that_the_model_lacks_is_refused():
     batch = small_split("1+2").batch(torch.arange(1)[None])
     step = step_of(smoothness, batch, {"penultimate": torch.zeros(1, 1, 3, 4)}, taken_of="embeddings", over_width="mean")
     with pytest.raises(ValueError, match="needs a model with word_embedding, this one has penultimate"):
         smoothness.penalty(step)
 
 
-def test_what_smoothness_penalizes_is_measured_in_plain_runs_too(problem):
+def test_smoothness_is_measured_in_plain_runs_too(problem):
     case = problem({"chain": 2})
     weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
     (found,) = changes.measure(case, weights)
@@ -378,7 +378,7 @@ def test_what_smoothness_penalizes_is_measured_in_plain_runs_too(problem):
     assert found.keys() == {("train", "change of word_embedding"), ("train", "change of encoder_states")}
 
 
-def test_recombination_is_zero_of_a_function_that_ignores_the_order():
+def test_recombination_is_zero_for_a_function_that_ignores_the_order():
     batch = small_split("1+2", "3*4", "2*3+4").batch(torch.arange(3)[None])
 
     def order_blind(other):
@@ -392,7 +392,7 @@ def test_recombination_is_zero_of_a_function_that_ignores_the_order():
         assert recombination.penalty(step).item() == pytest.approx(value)
 
 
-def test_additivity_is_zero_of_a_sum_of_parts_and_not_of_a_product():
+def test_additivity_is_zero_for_a_sum_of_parts_but_not_for_a_product():
     batch = small_split("1*2", "3*4").batch(torch.arange(2)[None])
 
     def shown(function):
@@ -409,7 +409,7 @@ def test_additivity_is_zero_of_a_sum_of_parts_and_not_of_a_product():
         assert additivity.penalty(step).tolist() == [value]
 
 
-def test_a_trained_run_says_which_operator_it_fails_on(problem):
+def test_metrics_of_a_trained_run_show_on_which_operator_it_fails(problem):
     case = problem({"held_out": "pairs"})
     weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
     (found,) = metrics.measure(case, weights)

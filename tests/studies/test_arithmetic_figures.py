@@ -1,4 +1,4 @@
-"""Captions of the figures on arithmetic expressions, from tables made by hand."""
+"""Captions of the figures about arithmetic expressions, made from small tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.figures import arithmetic_ablation, paired_gains, published_bars
 
 FIGURES = Configuration(read("config.yaml", *STUDIES), SCHEMA).figures
-SEEDS = (-0.01, 0.0, 0.01)  # of three seeds, beside the mean
+SEEDS = (-0.01, 0.0, 0.01)  # deviations of three seeds from the mean
 
 
 def run(task, regularizer, strength, seed, values, model="lstm_regressor"):
@@ -24,7 +24,7 @@ def table(rows):
 
 
 def lines_of(module, rows, name, options=None):
-    """The caption's lines, of the figure as it is configured or with other options."""
+    """The lines of a figure's caption, with the configured options or others."""
     figure, caption = module.draw(table(rows), FIGURES[name]["options"] | (options or {}))
     plt.close(figure)
     return caption.splitlines()
@@ -44,7 +44,7 @@ SHARES = {
 
 
 def ablation(accuracy, held_out, change):
-    """A table of both tasks, each {lambda: value}, of both terms alike."""
+    """A table of both tasks, each {lambda: value}, with the same values for both terms."""
     rows = []
     for seed, beside in enumerate(SEEDS):
         for term, representation in TERMS.items():
@@ -63,7 +63,7 @@ def ablation(accuracy, held_out, change):
     return rows
 
 
-def test_the_ablation_says_what_was_recorded_and_whether_it_holds():
+def test_the_ablation_states_the_recorded_claim_and_whether_it_holds():
     rows = ablation(
         {0: 0.85, 0.5: 0.84, 1: 0.82, 10: 0.5}, {0: 0.6, 0.5: 0.6, 1: 0.55, 10: 0.7}, {0: 2.2, 0.5: 2.0, 1: 1.7, 10: 0.6}
     )
@@ -74,12 +74,12 @@ def test_the_ablation_says_what_was_recorded_and_whether_it_holds():
     assert "recorded: plain accuracy 0.84. Measured in the same way: 0.850 ± 0.025 (3 seeds), within 0.05: holds" in only(
         lines, "plain accuracy 0.84"
     )
-    # Of both terms, up to lambda 1.
+    # For both terms, up to lambda 1.
     assert sum("at most 0.030, at lambda 1: holds" in line for line in lines) == 2
     falls = [line for line in lines if "R falls with lambda" in line]
     assert len(falls) == 2
     assert all("2.20 at 0, 2.00 at 0.5, 1.70 at 1, 0.60 at 10: holds" in line for line in falls)
-    # Seeds are shifted alike, so that paired differences have no spread.
+    # All seeds are shifted equally, so that paired differences have no spread.
     gains = [line for line in lines if line.startswith("  - held out")]
     assert len(gains) == 2
     for line in gains:
@@ -87,7 +87,7 @@ def test_the_ablation_says_what_was_recorded_and_whether_it_holds():
         assert "The interval is above 0 at 10, below 0 at 1" in line
 
 
-def test_the_ablation_can_contradict_what_was_recorded():
+def test_the_ablation_can_contradict_the_recorded_claim():
     rows = ablation({0: 0.7, 1: 0.6, 10: 0.7}, {0: 0.6, 1: 0.6, 10: 0.6}, {0: 2.0, 1: 2.1, 10: 0.6})
     lines = lines_of(arithmetic_ablation, rows, "arithmetic_ablation")
     assert "within 0.05: DOES NOT HOLD" in only(lines, "plain accuracy 0.84")
@@ -97,7 +97,7 @@ def test_the_ablation_can_contradict_what_was_recorded():
 
 
 def bars(values):
-    """values: {(task, model): (metric, in distribution, held out)}, of three seeds."""
+    """A table of three seeds; values: {(task, model): (metric, in distribution, held out)}."""
     rows = []
     for (task, model), measured in values.items():
         for seed, beside in enumerate(SEEDS):
@@ -107,7 +107,7 @@ def bars(values):
     return rows
 
 
-def test_variants_are_judged_on_what_training_has_and_on_what_is_held_out():
+def test_variants_are_judged_in_distribution_and_on_held_out_expressions():
     groups = FIGURES["arithmetic_variants"]["options"]["groups"]
     models = {(line["task"], line["model"]): [("accuracy", 0.8, 0.5)] for group in groups.values() for line in group.values()}
     models["arithmetic_pairs", "rnn_regressor"] = [("accuracy", 0.7, 0.48)]
@@ -134,7 +134,7 @@ def test_operators_are_judged_by_the_loss_that_the_paper_shows():
     assert lines[claim + 2].endswith("-5.000 ± 0.000: DOES NOT HOLD")
 
 
-def test_a_claim_on_a_line_that_is_not_shown_is_refused():
+def test_a_claim_about_a_line_that_is_not_shown_is_refused():
     rows = bars({("arithmetic_sum", "lstm_regressor"): [("loss", 1, 1)]})
     options = {
         "groups": {"one": {"+": {"task": "arithmetic_sum", "model": "lstm_regressor"}}},
@@ -144,7 +144,7 @@ def test_a_claim_on_a_line_that_is_not_shown_is_refused():
         lines_of(published_bars, rows, "arithmetic_operators", options)
 
 
-def test_gains_are_paired_by_seed_and_exposure_is_said():
+def test_gains_are_paired_by_seed_and_exposure_is_stated():
     rows = []
     for seed, beside in enumerate((-0.1, 0.0, 0.1)):
         values = {"none": (0.5, 0.8), "recombination": (0.7, 0.8), "additivity": (0.45, 0.6), "entropy": (0.5 - beside, 0.8)}
@@ -160,14 +160,14 @@ def test_gains_are_paired_by_seed_and_exposure_is_said():
     )
     assert "-0.050 ± 0.000 held out, hurts; sum" in only(lines, "- additivity 1")
     assert "-0.200 ± 0.000" in only(lines, "- additivity 1")
-    # The seeds of entropy vary against the plain runs': -0.1, 0 and 0.1 are no effect.
+    # The differences between entropy and plain runs, -0.1, 0 and 0.1, are no effect.
     assert "+0.000 ± 0.248 held out, no effect seen" in only(lines, "- entropy 1")
     assert "plain 0.500 ± 0.248 held out" in only(lines, "* pairs")
 
 
 @pytest.mark.parametrize("name", ["arithmetic_ablation", "arithmetic_operators", "arithmetic_variants", "arithmetic_terms"])
 def test_every_line_of_the_figures_is_trained(name):
-    """What options name is in the grids, ten seeds of it."""
+    """The runs that options name are in the grids, with ten seeds."""
     figure = FIGURES[name]
     trained = {(grid["task"], grid["model"]): grid["seeds"] for grid in figure["grids"]}
     options = figure["options"]

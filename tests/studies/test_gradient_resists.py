@@ -45,7 +45,7 @@ def built(task: str, **options):
 
 
 def problem(model: dict | None = None, task: dict | None = None, **settings) -> Problem:
-    """The toy problem in small."""
+    """A small version of the toy problem."""
     members, about = built("quadrants", **({"train_points": 300} | (task or {})))
     base = {"batch_size": 10, "steps": 8, "record_every": 4, "clip": None, "decay": 1.0, "curve_examples": 10000}
     return Problem(
@@ -100,7 +100,7 @@ def test_setting_b_of_scan_leaves_no_trace_of_the_command_in_its_action_word():
     assert contexts["jump"] == contexts["walk"] == contexts["look"] == contexts["run"]
 
 
-def test_setting_b_of_scan_in_the_appendix_reading_replaces_jump_alone():
+def test_setting_b_of_scan_in_the_appendix_reading_replaces_only_jump():
     published, _ = built("scan_jump")
     members, about = built("scan_jump", setting="B", reading="appendix")
     counts, before = Counter(members["train"]["input"]), Counter(published["train"]["input"])
@@ -111,7 +111,7 @@ def test_setting_b_of_scan_in_the_appendix_reading_replaces_jump_alone():
     assert audit(members, about["disjoint"])[0]["in_training"] == 0
 
 
-def test_the_audit_states_the_overlap_that_setting_b_wants():
+def test_the_audit_states_the_intended_overlap_of_setting_b():
     assert "by_design" not in built("scan_jump")[1]["disjoint"][0]
     members, about = built("scan_jump", setting="B")
     (count,) = audit(members, about["disjoint"])
@@ -131,7 +131,7 @@ def test_quadrants_have_the_distribution_of_their_setting(setting):
     seen = set(product((False, True), repeat=2)) - ({(True, True)} if setting == "A" else set())
     assert counts.keys() == seen
     assert all(abs(count - 6000 / len(seen)) < 5 * np.sqrt(6000 / len(seen)) for count in counts.values())
-    inside = place - np.floor(place)  # uniform in its quadrant
+    inside = place - np.floor(place)  # positions within the quadrants are uniform
     assert np.abs(inside.mean(0) - 0.5).max() < 0.02
     assert np.abs(inside.var(0) - 1 / 12).max() < 0.005
     assert np.abs(place).max() <= 1
@@ -142,11 +142,11 @@ def test_the_test_quadrant_is_covered_evenly_and_belongs_to_class_1():
     test = np.array(members["test"]["point"])
     assert len(np.unique(test, axis=0)) == 100 * 100
     assert set(members["test"]["label"]) == {1}
-    np.testing.assert_allclose(test[:500].mean(0), 0.5, atol=0.06)  # curves are measured on the first ones
+    np.testing.assert_allclose(test[:500].mean(0), 0.5, atol=0.06)  # curves are measured on the first points
     assert len(members["grid"]) == 25
 
 
-def test_a_split_of_points_is_read_back_as_it_was_made(tmp_path):
+def test_a_split_of_points_is_read_back_unchanged(tmp_path):
     options = defaults("tasks.quadrants") | {"train_points": 20}
     make_split("toy", "tasks.quadrants", options, tmp_path / "raw", tmp_path / "split")
     about = json.loads((tmp_path / "split" / "task.json").read_text())
@@ -157,9 +157,9 @@ def test_a_split_of_points_is_read_back_as_it_was_made(tmp_path):
     assert read.describe(torch.tensor([3])) == ["{:.4f} {:.4f}".format(*members["train"]["point"][3])]
 
 
-def test_the_share_of_the_quadrant_on_a_known_boundary():
+def test_the_share_of_the_quadrant_is_right_for_a_known_boundary():
     case = problem(model={"hidden_layers": 1, "width": 1})
-    # One hidden unit, x_1 - x_2 / 2 - 1 / 4: class 1 wins where it is active.
+    # With one hidden unit, x_1 - x_2 / 2 - 1 / 4, class 1 wins where the unit is active.
     weights = {
         "hidden0.weight": torch.tensor([[[1.0], [-0.5]]]),
         "hidden0.bias": torch.tensor([[-0.25]]),
@@ -174,7 +174,7 @@ def test_the_share_of_the_quadrant_on_a_known_boundary():
 # Training and what it records.
 
 
-def test_losses_by_hand():
+def test_losses_equal_hand_computed_values():
     scores, labels = torch.tensor([[[0.2, 0.5, 0.9]] * 3 + [[0.0, 0.0, 3.0]]]), torch.tensor([[0, 1, 2, 2]])
     batch = point.Batch(torch.zeros(1, 4, 2), labels)
     found = {loss: batch.losses(scores, loss)[0] for loss in ("hinge", "squared", "cross_entropy")}
@@ -183,7 +183,7 @@ def test_losses_by_hand():
     hinges = {
         name: point.Batch(torch.zeros(1, 2, 2), labels[:, :2]).losses(low, name)[0] for name in ("hinge", "categorical_hinge")
     }
-    # Keras takes the maximum of s (1 - y), which is 0 at the label: the largest other score counts as 0 at least.
+    # Keras takes the maximum of s (1 - y), which is 0 at the label: the largest other score counts as at least 0.
     torch.testing.assert_close(hinges["hinge"], torch.tensor([1 - 1.0 + 2.0, 0.0]))
     torch.testing.assert_close(hinges["categorical_hinge"], torch.tensor([1 + 0.0 + 2.0, 0.5]))
     torch.testing.assert_close(found["squared"][:1], torch.tensor([(0.8**2 + 1.5**2 + 1.9**2) / 2]))
@@ -192,7 +192,7 @@ def test_losses_by_hand():
     )
 
 
-def test_sgd_steps_against_hand_computation():
+def test_sgd_steps_equal_hand_computed_values():
     playground = {"output": "tanh", "initialization": "playground"}
     case = problem(optimizer="sgd", learning_rate=0.1, steps=4, loss="squared", model=playground)
     (state,) = trained(case, [3])
@@ -226,7 +226,7 @@ def test_a_toy_run_does_not_depend_on_its_neighbors(optimizer):
         assert repr(alone.history) == repr(together[seed].history)
 
 
-def test_recording_happens_when_asked_for_and_changes_no_weights():
+def test_curves_are_recorded_at_the_configured_steps_without_changing_weights():
     (plain,) = trained(problem(steps=10), [0])
     asked = {"record_steps": [0, 1, 2, 5], "influence_examples": 300, "record_outputs": ["grid"]}
     (recorded,) = trained(problem(steps=10, task={"grid_side": 3}, **asked), [0])
@@ -254,7 +254,7 @@ class Linear:
         return getattr(batch, batch.content).flatten(2) @ self.weight
 
 
-def test_influence_on_a_linear_model_is_its_weights():
+def test_influence_in_a_linear_model_equals_its_weights():
     batch = point.Batch(torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]))
     relevant, redundant = batch.influence(Linear(torch.tensor([[3.0, -1.0], [0.5, -2.0]])), {})
     torch.testing.assert_close(relevant, torch.tensor([[3.0, 1.0, 1.0]]))
@@ -266,7 +266,7 @@ def test_influence_on_a_linear_model_is_its_weights():
     torch.testing.assert_close(redundant, weight[[2, 3, 6, 7]].norm(dim=0)[None])
 
 
-def test_influence_on_a_network_against_finite_differences():
+def test_influence_in_a_network_equals_finite_differences():
     case = problem()
     weights = {name: tensor[None].double() for name, tensor in initial_weights(case, 1).items()}
 
@@ -282,7 +282,7 @@ def test_influence_on_a_network_against_finite_differences():
         torch.testing.assert_close(norms, slope.abs(), atol=1e-7, rtol=1e-6)
 
 
-def test_influence_on_a_sequence_model_against_finite_differences():
+def test_influence_in_a_sequence_model_equals_finite_differences():
     actions = dict(scan.commands())
     source, target = (Vocabulary.of([pair[side] for pair in actions.items()]) for side in (0, 1))
     texts = ["jump around left", "turn right", "walk and look twice", "jump"] * 4
@@ -296,7 +296,7 @@ def test_influence_on_a_sequence_model_against_finite_differences():
     structural = (batch.target_mask & ~torch.isin(batch.targets, symbols)).double()
 
     def structure(shift: torch.Tensor) -> torch.Tensor:
-        """Mean logit of each example's turns and end symbol, `shift` being added to the word embeddings."""
+        """Mean logit of each example's turns and end symbol, with `shift` added to the word embeddings."""
         logits = lstm_attention.forward(
             options, weights, batch, lambda name, values, mask: values + shift if name == "word_embedding" else values
         )
@@ -331,7 +331,7 @@ def rows_of(task: str, model: str, seed: int, values: dict, step: int | None = N
 
 
 def small_table(figure: dict) -> pd.DataFrame:
-    """A table for a figure of the study with three seeds at most and made-up values."""
+    """A table for a figure of the study, with at most three seeds and made-up values."""
     (source,) = figure["sources"]
     numbers = np.random.default_rng(0)
     table = []
@@ -359,7 +359,7 @@ def test_figures_draw_from_a_small_table_and_are_bit_identical(name, tmp_path):
     assert "nan" not in paths["caption.rst"].read_text()
 
 
-def test_captions_contradict_the_claim_where_the_table_does():
+def test_captions_contradict_the_claim_if_the_table_does():
     table = []
     for setting, test in (("A", 0.85), ("B", 0.89)):
         for seed, step in product((0, 1), (0, 25, 50)):
@@ -380,11 +380,11 @@ def test_captions_contradict_the_claim_where_the_table_does():
     table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")
     _, caption = import_module("compositional.figures.setting_curves").draw(table, options)
     assert "* cnn, 2 seeds, 1 of A diverged" in caption
-    assert "setting A at the end: test 0.850, train 0.900" in caption  # of one seed there is no spread
+    assert "setting A at the end: test 0.850, train 0.900" in caption  # one seed has no spread
     assert "setting B at the end: test 0.890 ± 0.000" in caption
 
 
-def test_the_gap_is_told_apart_by_new_images_and_new_combinations():
+def test_the_caption_separates_the_gaps_for_new_images_and_new_combinations():
     ends = {"train": (0.9, 0.9), "validation": (0.8, 0.8), "test": (0.4, 0.6)}
     rows = [
         (f"task_{setting}", "cnn", "none", 0.0, seed, step, split, "accuracy", values[seed])
@@ -413,7 +413,7 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
                     rows += [(*key, "accuracy", 0.5)]
     options = defaults("figures.influence") | {"problems": {"p": {"A": "t_A", "B": "t_B"}}}
     _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(rows, columns=HISTORY), options)
-    # Ratios of A 1/2, 1/4, 1/5, then 1, 0.5, 0.7; of B 0.2, then 0.6.
+    # Ratios in setting A: 1/2, 1/4, 1/5, then 1, 0.5, 0.7; in setting B: 0.2, then 0.6.
     assert (
         "test examples, ratio redundant / relevant at step 0, at its highest, at step 10: A 0.250, 0.700 (step 10), 0.700; "
         "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median: holds"
@@ -442,16 +442,16 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     assert drawn.axes[0].get_title() == "seed 0: diverged"
 
 
-def test_a_margin_counts_for_the_class_on_the_right():
+def test_a_margin_is_that_of_the_right_class():
     rows = [("grid", "margin at -0.5000 0.2500", 2.0), ("grid", "margin at 0.5000 -1.0000", 3.0), ("grid", "accuracy", 0.5)]
     found = import_module("compositional.figures.boundaries").coordinates(
         pd.DataFrame(rows, columns=["split", "metric", "value"])
     )
-    # The margin is the right class's: left of the vertical axis that is Y_1 = 0.
+    # The margin is that of the right class: Y_1 = 0 to the left of the vertical axis.
     assert found[["first", "second", "score"]].to_numpy().tolist() == [[-0.5, 0.25, -2.0], [0.5, -1.0, 3.0]]
 
 
-def test_diverged_seeds_are_no_part_of_the_distribution():
+def test_diverged_seeds_are_not_part_of_the_distribution():
     figure = FIGURES["resists_toy_distribution"]
     table = small_table(figure)
     test = (table.split == "test") & (table.metric == "accuracy")

@@ -1,4 +1,4 @@
-"""The kernel theory: kernels and saliences against the source's numbers, tasks, fits, networks, additivity, and figures."""
+"""The kernel theory: kernels and saliences compared with the source's numbers, tasks, fits, networks, additivity, and figures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FIGURES = {name: figure for name, figure in CONFIGURATION.figures.items() if fig
 
 
 def problem(task: str, model: str, task_options: dict | None = None, model_options: dict | None = None, **settings):
-    """A problem on a symbolic task; full batches unless told otherwise."""
+    """A problem on a symbolic task, by default with full batches."""
     members, about = import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | (task_options or {}))
     splits = {
         name: CombinationSplit(
@@ -87,7 +87,7 @@ def weights_of(case: Problem, states: list[State]) -> dict[str, torch.Tensor]:
 
 
 def fitted(task: str, task_options: dict | None = None, **options) -> dict[tuple[str, str], float]:
-    """The metrics of a fitted kernel machine, through the same steps as a run."""
+    """The metrics of a fitted kernel machine, made by the same steps as a run's."""
     case = problem(task, "kernel_machine", task_options, options, steps=1)
     weights = weights_of(case, trained(case))
     outputs = {}
@@ -110,7 +110,7 @@ SALIENCES = {
 
 
 def by_order(patterns: np.ndarray, components: int) -> np.ndarray:
-    """Means over the sets of each size: (..., 2, ..., 2) -> (..., C + 1)."""
+    """Means over the sets of components of each size: (..., 2, ..., 2) -> (..., C + 1)."""
     sizes = np.indices((2,) * components).sum(0)
     return np.stack([patterns[..., sizes == size].mean(-1) for size in range(components + 1)], -1)
 
@@ -123,7 +123,7 @@ def test_saliences_of_network_layers_equal_the_published_computation(activation)
         np.testing.assert_allclose(found[layer, 1:], expected, atol=6e-4)
 
 
-def test_saliences_of_two_and_four_components():
+def test_saliences_of_two_and_four_components_are_right():
     two = by_order(kernels.salience(kernels.network_kernels([1 / 2] * 2, "relu", 20), 2), 2)
     np.testing.assert_allclose(two[[1, 5, 20], 1:], [(0.4264, 0.1472), (0.282, 0.436), (0.133, 0.735)], atol=6e-4)
     four = by_order(kernels.salience(kernels.network_kernels([1 / 4] * 4, "relu", 20), 4), 4)
@@ -131,7 +131,7 @@ def test_saliences_of_two_and_four_components():
     np.testing.assert_allclose(four[20, 1:], (0.050, 0.032, 0.047, 0.417), atol=6e-4)
 
 
-def test_salience_of_unequal_components_by_its_formula():
+def test_salience_of_unequal_components_follows_its_formula():
     none, first, second, both = 0.1, 0.3, 0.5, 0.9
     found = kernels.salience(np.array([[none, second], [first, both]]), 2)
     assert found[1, 0] == pytest.approx((first - none) / (both - none))
@@ -152,22 +152,22 @@ def test_saliences_sum_to_one_and_rebuild_the_kernel(similarities):
 
 
 def eigenvalue(saliences: np.ndarray, components: tuple[int, ...], items: int) -> float:
-    """Of the Gram matrix of all combinations, for functions that vary with exactly these components: sum over sets B that hold
-    them of S(B) items^(C - |B|)."""
+    """The eigenvalue of the Gram matrix of all combinations for functions that vary with exactly these components: the sum of
+    S(B) items^(C - |B|) over all sets B that contain them."""
     count = saliences.ndim
     sets = (place for place in product((0, 1), repeat=count) if all(place[index] for index in components))
     return sum(saliences[place] * float(items) ** (count - sum(place)) for place in sets)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_positive_semidefinite_exactly_if_all_gram_matrices_are(first, second):
+def test_a_kernel_is_positive_semidefinite_if_and_only_if_all_gram_matrices_are(first, second):
     similarity = kernels.equivariant([0, first, second, 1])
     saliences = kernels.salience(similarity, 3)
     subsets = [(), (0,), (0, 1), (0, 1, 2)]
     combinations_of_three = np.array(list(product(range(3), repeat=3)))
     smallest = np.linalg.eigvalsh(kernels.gram(similarity, combinations_of_three, combinations_of_three)).min()
     assert min(eigenvalue(saliences, own, 3) for own in subsets) == pytest.approx(smallest, abs=1e-9)
-    if np.abs(saliences[saliences != 0]).min(initial=1) > 1e-6:  # not at the very edge
+    if np.abs(saliences[saliences != 0]).min(initial=1) > 1e-6:  # not exactly at the boundary
         many = min(eigenvalue(saliences, own, 10**8) for own in subsets)
         assert kernels.is_positive_semidefinite(similarity, 3) == (many > -1e-8)
 
@@ -199,13 +199,13 @@ def test_an_unknown_activation_is_refused_by_name():
         ("partial_exposure", {}, 3, 1),
     ],
 )
-def test_symbolic_tasks_have_their_combinations(task, options, train, test):
+def test_symbolic_tasks_have_the_right_combinations(task, options, train, test):
     members, about = import_module(f"compositional.tasks.{task}").build(None, defaults(f"tasks.{task}") | options)
     assert (len(members["train"]), len(members["test"])) == (train, test)
     assert all(count["in_training"] == 0 for count in audit(members, about["disjoint"]))
 
 
-def test_targets_of_symbolic_tasks():
+def test_targets_of_symbolic_tasks_are_right():
     def targets(design):
         return dict(zip(map(tuple, design.combinations.tolist()), design.targets, strict=True))
 
@@ -217,7 +217,7 @@ def test_targets_of_symbolic_tasks():
     assert (same[0, 1], same[1, 1], same[1, 2], same[3, 2]) == (1, 1, -1, 1)
 
 
-def test_dispersed_sets_hold_every_item_twice_in_either_place_and_differ():
+def test_dispersed_sets_contain_every_item_twice_per_component_and_differ():
     matrices = [designs.dispersed(seed) for seed in range(6)]
     assert all((matrix.sum(0) == 2).all() and (matrix.sum(1) == 2).all() for matrix in matrices)
     assert len({matrix.tobytes() for matrix in matrices}) == 6
@@ -229,7 +229,7 @@ def test_dispersed_sets_of_images_have_the_originals_seeds():
     assert seeds == {0, 1, 2}
 
 
-def test_tasks_refuse_options_that_make_no_sense():
+def test_tasks_refuse_contradictory_options():
     with pytest.raises(ValueError, match="trained_per_class must be less than class_size"):
         designs.transitive_equivalence({"class_size": 3, "trained_per_class": 3})
     with pytest.raises(ValueError, match="sets is for the dispersed training set"):
@@ -238,7 +238,7 @@ def test_tasks_refuse_options_that_make_no_sense():
 
 # Kernel machines.
 
-# Mean squared error on new combinations of support vector regression, computed independently, by single-component salience.
+# Mean squared errors of support vector regression on new combinations, computed independently, by single-component salience.
 ERRORS = {
     "extrapolation": ([4], {0.1: 11.95, 0.3: 5.15, 0.4: 1.90, 0.45: 0.658, 0.5: 0.020}),
     "asymmetric": ([0], {0.1: 28.35, 0.3: 15.43, 0.4: 6.94, 0.45: 2.68, 0.5: 0.033}),
@@ -277,7 +277,7 @@ def test_regression_on_dispersed_sets_has_the_published_errors():
         assert spread is None or np.std(errors, ddof=1) == pytest.approx(spread, abs=0.05)
 
 
-def test_representation_1_generalizes_on_all_levels_and_representation_2_not_on_the_third():
+def test_representation_1_generalizes_on_all_levels_but_representation_2_not_on_the_third():
     pair = CONFIG["models"]["classification_pair"]["similarities"]
     for level, expected in ((1, (1, 1)), (2, (1, 1)), (3, (1, 0))):
         found = fitted("context_dependence", {"level": level}, machine="svc", similarities=pair)
@@ -286,8 +286,8 @@ def test_representation_1_generalizes_on_all_levels_and_representation_2_not_on_
             assert found["test", f"accuracy at {single:.8g} {double:.8g}"] == accuracy
 
 
-def test_values_of_least_norm_and_the_machines_own_agree_on_what_dominates():
-    """A machine's own value of a conjunction: its salience times the dual coefficients of the examples that have it."""
+def test_values_of_minimum_norm_and_the_machines_own_agree_on_the_dominant_conjunction():
+    """A machine's own value of a conjunction is its salience times the dual coefficients of the examples that have it."""
     case = problem(
         "context_dependence", "kernel_machine", {"level": 3}, CONFIG["models"]["classification_pair"] | {"values": True}
     )
@@ -319,7 +319,7 @@ def test_the_phase_diagram_has_the_published_counts():
     right = []
     for level in (1, 2, 3):
         found = fitted("context_dependence", {"level": level}, machine="svc", similarities=points)
-        # At (1/3, 0) the kernel is singular and no machine fits: it generalizes on nothing, whatever it says on new combinations.
+        # At (1/3, 0) the kernel is singular and no machine fits: it does not generalize, whatever its new predictions are.
         names = [f"accuracy at {one:.8g} {two:.8g}" for one, two in points]
         right.append([found["train", name] == found["test", name] == 1 for name in names])
     counts = np.bincount(kernel_context.region(np.array(right).T), minlength=5)
@@ -344,7 +344,7 @@ def test_margins_of_invariance_and_partial_exposure_have_their_closed_forms():
 def test_no_kernel_machine_infers_equivalence(options):
     found = fitted("transitive_equivalence", options, machine="svc", similarities=[[0.1], [0.3], [0.45]])
     assert all(found["train", f"accuracy at {salience}"] == 1 for salience in (0.1, 0.3, 0.45))
-    # Their outputs on new pairs are zero by symmetry; the sign of what the solver leaves over would be anything.
+    # By symmetry, outputs on new pairs are zero; the sign of the solver's error is arbitrary.
     assert all(found["test", f"largest output at {salience}"] < 5e-4 for salience in (0.1, 0.3, 0.45))
     assert all(found["test", f"accuracy at {salience}"] == 0.5 for salience in (0.1, 0.3, 0.45))
 
@@ -388,7 +388,7 @@ def test_a_fit_without_a_finite_solution_is_marked():
         ({"activation": "relu", "shares": [1.0]}, "shares .* must be 2 numbers"),
     ],
 )
-def test_a_kernel_machine_says_what_is_wrong_with_its_kernels(options, message):
+def test_the_error_for_invalid_kernels_states_what_is_wrong(options, message):
     with pytest.raises(ValueError, match=message):
         kernel_machine.family(defaults("models.kernel_machine") | options, 2)
 
@@ -403,7 +403,7 @@ def test_a_sum_of_values_is_additive_and_its_values_are_found():
     outputs = (np.array([-1.0, 0, 1])[GRID[:, 0]] + np.array([-2.0, 0, 2])[GRID[:, 1]])[:, None]
     found = additivity.describe(GRID, outputs, np.ones(9, dtype=bool), ("first", "second"))
     assert found["additivity"] == pytest.approx(1)
-    # Of all ways to write the sum, the one of least norm: part of it goes to pairs.
+    # Of all ways to write the sum, the values have minimum norm, so a part of the sum goes to pairs.
     total = (
         found["value of intercept"] + found["value of first=2"] + found["value of second=2"] + found["value of first=2 second=2"]
     )
@@ -418,7 +418,8 @@ def test_only_conjunctions_seen_in_training_count():
     assert "first=1 second=2" not in names
     product_of = ((GRID[:, 0] - 1) * (GRID[:, 1] - 1))[:, None].astype(float)
     assert additivity.describe(GRID, product_of, np.ones(9, dtype=bool), ("first", "second"))["additivity"] == pytest.approx(1)
-    # Unseen: (1, 1), (1, 2), (2, 1), (2, 2) with outputs 0, 0, 0, 1 as first=1,2 + second=1,2 leaves 4 (1/4)^2 of the square.
+    # Unseen combinations (1, 1), (1, 2), (2, 1), (2, 2) have outputs 0, 0, 0, 1. The best sum of first=1,2 and second=1,2 leaves
+    # a squared error of 4 (1/4)^2.
     found = additivity.describe(GRID, product_of, SEEN, ("first", "second"))["additivity"]
     assert found == pytest.approx(1 - 0.25 / ((product_of - product_of.mean()) ** 2).sum())
 
@@ -432,14 +433,14 @@ def test_salience_of_known_representations():
     assert (entangled["salience of first"], entangled["salience of first+second"]) == pytest.approx((0, 1))
     left = np.eye(3)[GRID[:, 0]]
     assert additivity.geometry(GRID, left @ left.T, ("first", "second"))["salience of first"] == pytest.approx(1)
-    assert additivity.geometry(GRID, np.ones((9, 9)), ("first", "second")) == {}  # tells nothing apart
+    assert additivity.geometry(GRID, np.ones((9, 9)), ("first", "second")) == {}  # it distinguishes no inputs
 
 
-def test_similarities_and_their_spread_by_hand():
+def test_similarities_and_their_spread_equal_hand_computed_values():
     items = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     products = np.array([[4.0, 1, 2, 0], [1, 4, 2, 2], [2, 2, 4, 3], [0, 2, 3, 8]])
     found = additivity.geometry(items, products, ("first", "second"))
-    # Identical: mean 5, variance 3; nothing shared: 0 and 2; first shared: 1 and 3; second shared: 2 and 2. Span 5 - 1.
+    # Identical inputs: mean 5, variance 3; nothing shared: 0 and 2; first shared: 1 and 3; second shared: 2 and 2; span 5 - 1.
     expected = {"none": (0, 1 / 4), "first": (1 / 4, 1 / 4), "second": (1 / 4, 0), "first+second": (1, math.sqrt(3) / 4)}
     for name, (similarity, spread) in expected.items():
         assert found[f"similarity of {name}"] == pytest.approx(similarity)
@@ -455,7 +456,7 @@ def test_products_of_noisy_representations_are_unbiased():
         kept = conjunctions._Means(4)
         kept.add(places, torch.from_numpy(means[places] + 3 * source.standard_normal((8, 5))).to(torch.float32)[None])
         found.append(kept.products(0, np.full(4, 2)))
-    # Standard error 0.5; squares of the means of two examples would be off by 9 * 5 / 2 on the diagonal.
+    # The standard error is 0.5. Squared means of two examples would be wrong by 9 * 5 / 2 on the diagonal.
     np.testing.assert_allclose(np.mean(found, 0), means @ means.T, atol=2)
     alone = conjunctions._Means(4)
     alone.add(torch.arange(4), torch.from_numpy(means).to(torch.float32)[None])
@@ -505,7 +506,7 @@ def test_a_lazy_network_on_addition_is_nearly_additive_and_keeps_its_similaritie
     assert after["all", "additivity"] > 0.99
     key = ("all", "similarity of first in penultimate")
     assert after[key] == pytest.approx(before[key], abs=0.01)
-    assert before[key] == pytest.approx(0.4264, abs=0.02)  # of infinite width
+    assert before[key] == pytest.approx(0.4264, abs=0.02)  # the value for infinite width
     assert not any(metric.startswith(("value", "additivity")) for _, metric in before)
 
 
@@ -518,7 +519,7 @@ def test_a_lazy_network_on_addition_is_nearly_additive_and_keeps_its_similaritie
     ],
 )
 def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
-    """Below 2 over the largest eigenvalue of the loss's Gauss-Newton matrix at initialization: J J^T / n times its curvature."""
+    """They must be below 2 / (largest eigenvalue of the loss's Gauss-Newton matrix at initialization, J J^T / n * curvature)."""
     own, network = CONFIG["tasks"][task], CONFIG["models"][model]
     options = {name: value for name, value in own.items() if name not in ("module", "training")}
     case = problem(
@@ -556,7 +557,7 @@ def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, ste
     assert (settings["steps"], settings["stop_loss"]) == (steps, stop_loss)
 
 
-def test_initialization_of_dense_networks():
+def test_initial_weights_of_dense_networks_have_the_right_scale():
     case = problem("addition", "dense_network", {}, {"scale": 0.1, "hidden_layers": 2})
     weights = initial_weights(case, 0)
     assert weights["hidden0.weight"].std().item() == pytest.approx(0.1 * np.sqrt(2 / 18), rel=0.05)
@@ -566,14 +567,14 @@ def test_initialization_of_dense_networks():
         initial_weights(problem("addition", "dense_network", {"trained_items": [], "sets": 2}), 0)
 
 
-def test_full_batches_hold_every_example_once():
+def test_full_batches_contain_every_example_once():
     split = problem("addition", "dense_network").splits["train"]
     assert (split.draw(5, range(3), len(split)) == np.arange(17)).all()
     assert split.draw(5, range(3), 8).shape == (3, 8)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_losses_of_numbers_and_signs(loss):
+def test_losses_of_numbers_and_signs_equal_their_formulas(loss):
     batch = Batch(torch.zeros(1, 2, 1, dtype=torch.long), torch.tensor([[1.0, -1.0]]), torch.zeros(1, 2), (1,), True)
     outputs = torch.tensor([[[0.5, -2.0], [0.5, -2.0]]])  # two columns
     expected = {
@@ -588,7 +589,7 @@ def test_losses_of_numbers_and_signs(loss):
         number.losses(outputs, "logistic")
 
 
-def test_a_classifier_of_signs_is_given_no_numbers():
+def test_a_classifier_of_signs_refuses_numbers():
     with pytest.raises(ValueError, match="machine: 'svc' tells signs apart"):
         fitted("addition", machine="svc", similarities=[[0.3]])
 
@@ -636,7 +637,7 @@ def composite(tmp_path_factory):
     return make
 
 
-def test_components_stand_in_their_own_channels_displaced_with_their_edges_continued(composite):
+def test_components_are_in_their_own_channels_displaced_and_with_continued_edges(composite):
     case = composite("batchnorm_cnn", distance=3)
     split = case.splits["test"]
     ((_, batch),) = split.evaluation_batches(1, 10**6)
@@ -682,7 +683,7 @@ def test_image_tasks_refuse_numbers_that_do_not_fit():
         composite_images.build(blank, labels, [0.0], [1.0], options | {"pool": 2, "samples": 16})
 
 
-def test_augmentation_shifts_and_mirrors_in_training_alone(composite):
+def test_augmentation_shifts_and_mirrors_only_in_training(composite):
     case = composite("batchnorm_cnn", augment=True)
     split = case.splits["train"]
     plain = split._batch(torch.arange(8)[None], None).images
@@ -697,7 +698,7 @@ def test_augmentation_shifts_and_mirrors_in_training_alone(composite):
         assert any(torch.allclose(shifted, side, atol=1e-6) for window in windows for side in (window, window.flip(1)))
 
 
-def test_noise_is_uniform_and_each_examples_own():
+def test_noise_is_uniform_and_independent_for_each_example():
     keys = torch.arange(2000)[None] * 7919
     noise = uniform_noise(keys, 3, (50,))
     assert noise.min() >= 0
@@ -739,7 +740,7 @@ def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composit
     torch.testing.assert_close(outputs[0][:, :5], outputs[1], rtol=1e-4, atol=1e-4)
 
 
-def test_the_convolutional_network_against_pytorch(composite):
+def test_the_convolutional_network_equals_pytorch(composite):
     case = composite("batchnorm_cnn")
     weights = initial_weights(case, 0)
     layers: list[torch.nn.Module] = []
@@ -759,7 +760,7 @@ def test_the_convolutional_network_against_pytorch(composite):
     torch.testing.assert_close(ours[0], torch.nn.Sequential(*layers[:-1])(batch.images[0]), rtol=1e-4, atol=1e-4)
 
 
-def test_an_attention_block_against_pytorch(composite):
+def test_an_attention_block_equals_pytorch(composite):
     case = composite("vision_transformer", distance=4)
     model, options = case.model, case.model_parameters | {"depth": 1}
     weights = model.initialize(options, case.about, np.random.default_rng(0))
@@ -802,7 +803,7 @@ def test_networks_at_their_default_size_have_the_originals_parameters(model, sha
     assert sum(tensor.numel() for tensor in weights.values()) == expected
 
 
-def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
+def test_networks_of_the_main_study_can_be_analyzed_too(tmp_path):
     options = defaults("tasks.digits_concat") | {"train_pairs": 300, "test_pairs": 600}
     make_split("pairs", "tasks.digits_concat", options, tmp_path / "no", tmp_path / "split")
     case = Problem(
@@ -833,7 +834,7 @@ def test_networks_of_the_main_study_are_analyzed_as_well(tmp_path):
 
 
 def small_table(figure: dict) -> pd.DataFrame:
-    """A table for a figure of the study with two seeds at most: kernel machines really fitted, networks' numbers made up."""
+    """A table for a figure of the study with at most two seeds: kernel machines are fitted, numbers of networks made up."""
     (source,) = figure["sources"]
     numbers, rows = np.random.default_rng(0), []
     for grid in figure["grids"]:
@@ -893,7 +894,7 @@ def test_figures_draw_from_a_small_table(name, tmp_path):
     assert "nan" not in caption
 
 
-def test_a_network_that_was_left_out_leaves_its_place_empty():
+def test_the_place_of_a_missing_network_stays_empty():
     figure = FIGURES["network_addition_depth"]
     table = small_table(figure)
     failed = (table.task == "addition_asymmetric") & (table.model == "dense_depth_1")
@@ -950,7 +951,7 @@ def test_the_caption_of_image_networks_states_means_by_distance():
     assert "salience of a component before training 0.300" in caption
 
 
-def test_the_caption_of_equivalence_says_when_all_is_right():
+def test_the_caption_of_equivalence_states_if_all_predictions_are_right():
     learning_curves = {"train": ([0.5, 0.75, 0.6], [0.5, 0.95, 0.8]), "test": ([0.5, 1.0, 1.0], [0.5, 0.9, 1.0])}
     rows = [
         ("t", "m", "none", 0.0, seed, step, split, "accuracy", value)
@@ -980,7 +981,7 @@ def test_the_caption_of_equivalence_says_when_all_is_right():
         assert said in caption
 
 
-def test_an_items_value_and_the_slope_of_predictions():
+def test_an_items_value_and_the_slope_of_predictions_are_right():
     names = {
         "intercept": 1.0,
         "first=0": 2.0,
@@ -996,13 +997,13 @@ def test_an_items_value_and_the_slope_of_predictions():
         ("t", "m", "none", 0.0, 0, "test", f"output of {item} {item} at 0.3", value) for item, value in ((0, -3.0), (8, 5.0))
     ]
     table, figure = pd.DataFrame(rows, columns=METRICS), import_module("compositional.figures.kernel_addition")
-    # Both components' mean and half the intercept; item 1 was seen with all others.
+    # The mean of both components plus half the intercept; item 1 was seen with all others.
     assert item_values.by_kernel(table)["0.3"].to_dict() == {0: 3.5, 2: -1.5}
     # From -8 to 8 the predictions rise by 8.
     assert figure.slope(table, "0.3") == pytest.approx(0.5)
 
 
-def test_the_rank_correlations_of_a_grid_are_no_tests():
+def test_the_rank_correlations_of_a_grid_are_not_presented_as_tests():
     figure = FIGURES["regularized_salience"]
     _, caption = import_module("compositional.figures.regularized_salience").draw(small_table(figure), figure["options"])
     assert "p = " not in caption
@@ -1010,7 +1011,7 @@ def test_the_rank_correlations_of_a_grid_are_no_tests():
     assert "a lambda that was chosen on these very runs" in caption
 
 
-def test_tasks_whose_accuracies_coincide_are_all_seen():
+def test_tasks_with_equal_accuracies_are_all_visible():
     figure = FIGURES["kernel_margins"]
     drawn, caption = import_module("compositional.figures.kernel_margins").draw(small_table(figure), figure["options"])
     sizes = [line.get_markersize() for line in drawn.axes[1].lines if line.get_label().endswith("new pairs")]

@@ -68,7 +68,7 @@ def test_simple_split_is_a_draw_of_all_commands():
     assert set(build("scan_simple", draw=1)[0]["test"]["input"]) != set(members["test"]["input"])
 
 
-def test_episodes_follow_their_support_and_withhold_the_true_assignment():
+def test_episodes_follow_their_support_and_never_train_the_true_assignment():
     members, about = build("scan_jump_episodes", episodes=400)
     truth = dict(scan.commands())
     for name, member in members.items():
@@ -84,7 +84,7 @@ def test_episodes_follow_their_support_and_withhold_the_true_assignment():
 
 @pytest.fixture
 def cogs_files(tmp_path):
-    """COGS in small: files of the published form."""
+    """A small COGS: files in the published format."""
     rows = {
         "train.tsv": ["A rose was helped .\trose ( x _ 1 )\tin_distribution", "shark\tLAMBDA a . shark ( a )\tprimitive"],
         "train_100.tsv": ["The shark ate .\tshark\tin_distribution"] * 3,
@@ -112,7 +112,7 @@ def test_cogs_has_its_categories_by_group(cogs_files):
     assert set(cogs.STRUCTURAL) == {"cp_recursion", "pp_recursion", "obj_pp_to_subj_pp"}
 
 
-def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
+def test_a_task_requires_only_the_files_that_its_options_need(cogs_files):
     schema = Path(__file__).parents[2] / "config" / "schema.yaml"
     empty = {
         "device": "cpu",
@@ -132,7 +132,7 @@ def test_a_task_asks_for_the_files_that_its_options_need(cogs_files):
 def test_a_file_known_by_its_git_identity_is_checked(tmp_path, monkeypatch):
     from compositional.datasets import cogs as dataset
 
-    # `git hash-object` of a file that holds "hello\n".
+    # `git hash-object` of a file that contains "hello\n".
     monkeypatch.setitem(dataset.FILES["train_100.tsv"], "git_blob", "ce013625030ba8dba906f756967f9e9ca394464a")
     monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
     (tmp_path / "cogs").mkdir()
@@ -172,7 +172,7 @@ def test_geoquery_fills_in_the_names_of_places(tmp_path):
     assert set(published) == {"train", "test"}
     assert published["test"]["category"] == ["asks/size; names/none"]
     rules = [count["columns"] for count in audit(published, about["disjoint"])]
-    assert rules == [["input"], ["output"]]  # by query no form is in both
+    assert rules == [["input"], ["output"]]  # in the query split no form is in both
     assert build("geoquery", tmp_path, split="question", train_on_validation=True)[1]["in_distribution"] == "train"
 
 
@@ -187,13 +187,13 @@ def test_geoquery_fills_in_the_names_of_places(tmp_path):
         ),
     ],
 )
-def test_geoquery_has_categories_of_what_is_asked_and_named(form, category):
+def test_geoquery_has_categories_by_predicate_and_named_places(form, category):
     assert geoquery.category(form) == category
 
 
 @pytest.fixture
 def iwslt_files(tmp_path):
-    """IWSLT in small: parallel files of the published form and names."""
+    """A small IWSLT: parallel files with the published format and names."""
     words = {"en": ["walking", "talking", "house", "houses", "walk"], "vi": ["đi_bộ", "nói", "nhà", "những_nhà", "bộ"]}
     source = np.random.default_rng(0)
     for name, count in (("train", 400), ("tst2012", 20), ("tst2013", 20)):
@@ -204,14 +204,14 @@ def iwslt_files(tmp_path):
     return tmp_path
 
 
-def test_iwslt_subwords_join_to_the_text_again(iwslt_files):
+def test_iwslt_subwords_can_be_joined_to_the_text(iwslt_files):
     members, about = build("iwslt", iwslt_files, subwords=300)
     for member, name in (("validation", "tst2012"), ("test", "tst2013")):
         for column, language in (("input", "en"), ("output", "vi")):
             text = (iwslt_files / f"{name}.{language}").read_text(encoding="utf-8").splitlines()
             assert [decoding.join_subwords(row) for row in members[member][column]] == text
     assert about["decoding"] == {"beam": 5, "bleu": True}
-    # Other white space than a space would be lost between subwords, and with it the word's end.
+    # White space other than a space would be lost between subwords, and with it the end of the word.
     lines = (iwslt_files / "tst2013.en").read_text(encoding="utf-8").splitlines()
     (iwslt_files / "tst2013.en").write_text("\n".join(["walk\u00a0house\u2028 walk", *lines[1:]]) + "\n", encoding="utf-8")
     members, _ = build("iwslt", iwslt_files, subwords=300)
@@ -236,10 +236,10 @@ def test_iwslt_leaves_out_pairs_with_an_empty_side(tmp_path):
 def test_bleu_of_known_sentences():
     same = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁e")]
     assert decoding._bleu(same) == pytest.approx(100)
-    # Of 5 words 4 are right, of 4 pairs 3, of 3 triples 2, of 2 quadruples 1; no brevity penalty.
+    # 4 of 5 words, 3 of 4 pairs, 2 of 3 triples and 1 of 2 quadruples are right; there is no brevity penalty.
     other = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁f")]
     assert decoding._bleu(other) == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
-    # Cut short: all that is there is right, and the brevity penalty is exp(1 - 5 / 4).
+    # A shortened sentence: all its n-grams are right, and the brevity penalty is exp(1 - 5 / 4).
     short = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d")]
     assert decoding._bleu(short) == pytest.approx(100 * math.exp(-1 / 4))
 
@@ -275,7 +275,7 @@ def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
     assert {split for _, split, metric, _ in state.history if metric == "accuracy"} == {"train", "validation", "test"}
 
 
-def test_weight_decay_and_the_rate_s_warm_up_and_drops_against_pytorch(problem):
+def test_weight_decay_and_the_rates_warmup_and_drops_equal_pytorch(problem):
     options = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.05, "learning_rate": 0.1, "decay": 0.1, "decay_every": 2}
     case = problem("cnn", steps=4, record_every=4, loss="cross_entropy", clip=None, warmup=2, **options)
     state = fresh_state(case, 3, 0.0)
@@ -319,7 +319,7 @@ def test_large_vocabularies_look_up_the_same_rows_with_the_same_gradient():
 
 
 @pytest.mark.parametrize("vocabulary", [5, SMALL_VOCABULARY + 6])
-def test_losses_are_the_library_s_and_each_run_s_own(scan_splits, vocabulary):
+def test_losses_equal_pytorch_and_do_not_depend_on_other_runs(scan_splits, vocabulary):
     torch.manual_seed(0)
     split = scan_splits["train"]
     rows = torch.from_numpy(split.draw(1, range(3), 32))
@@ -346,7 +346,7 @@ def test_shift_turns_distances_into_keys():
 
 
 def attention_weights(reference: nn.MultiheadAttention) -> dict[str, torch.Tensor]:
-    """One run's weights "a.<part>" as PyTorch's attention has them."""
+    """One run's weights "a.<part>", taken from PyTorch's attention."""
     weights = {"a.output.weight": reference.out_proj.weight.T, "a.output.bias": reference.out_proj.bias}
     for part, weight, bias in zip(
         ("query", "key", "value"), reference.in_proj_weight.chunk(3), reference.in_proj_bias.chunk(3), strict=True
@@ -384,7 +384,7 @@ def test_attention_to_the_input_equals_pytorch(problem):
         torch.testing.assert_close(own[0], expected, atol=1e-5, rtol=1e-4)
 
 
-def test_relative_scores_are_those_of_the_paper():
+def test_relative_scores_equal_the_papers_formula():
     torch.manual_seed(0)
     length, width = 4, 6
     weights = attention.initialize_attention(np.random.default_rng(1), width, 1, "a", relative=True)
@@ -407,13 +407,13 @@ def test_relative_scores_are_those_of_the_paper():
             for i in range(length)
         ]
     )
-    # With the identity as values, attention shows its weights.
+    # With the identity as values, attention returns its weights.
     values = torch.eye(length, width)
     stacked = {name: tensor[None] for name, tensor in weights.items()}
     parts = tuple(part[None, None] for part in (queries, keys, values))
     found = attention._self_attend(stacked, "a", parts, 1, torch.ones(1, 1, length, dtype=torch.bool))
     torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
-    # A decoder looks back alone.
+    # A decoder attends only to itself and earlier positions.
     found = attention._self_attend(stacked, "a", parts, 1, None)
     scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), float("-inf"))
     torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
@@ -435,7 +435,7 @@ def test_the_transformer_does_not_see_the_future_or_padding(problem):
     assert not torch.allclose(again[:, step >= 2], logits[:, step >= 2], atol=1e-3)
 
 
-def test_where_to_look_in_a_lone_word_does_not_depend_on_the_word(problem):
+def test_the_syntax_of_a_single_word_does_not_depend_on_the_word(problem):
     case = problem("syntactic_attention")
     split = case.splits["train"]
     rows = torch.tensor([[row for row, length in enumerate(split.input_lengths.tolist()) if length == 2][:16]])
@@ -444,7 +444,7 @@ def test_where_to_look_in_a_lone_word_does_not_depend_on_the_word(problem):
     weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
 
     def run(word, name, entry):
-        """Logits for one word, with one of its embeddings set to `entry`."""
+        """Logits for a command of one word, with one of its embeddings set to `entry`."""
         inputs = batch.inputs.clone()
         inputs[..., 0] = word
         changed = weights[name].clone()
@@ -453,14 +453,14 @@ def test_where_to_look_in_a_lone_word_does_not_depend_on_the_word(problem):
 
     jump, walk = (split.source.words.index(word) for word in ("jump", "walk"))
     own = weights["semantic_embedding"][:, jump]
-    # With one word's meaning in place of the other's, the two are one to the network, whatever their syntax.
+    # If one word has the other's meaning, the network cannot distinguish them, whatever their syntactic embeddings.
     assert torch.equal(run(walk, "semantic_embedding", own), run(jump, "semantic_embedding", own))
     assert torch.equal(run(walk, "syntactic_embedding", 7.0), run(walk, "syntactic_embedding", -7.0))
     assert not torch.allclose(run(walk, "semantic_embedding", own), run(walk, "semantic_embedding", -own), atol=1e-3)
 
 
 def _episodes(problem, sentences):
-    """Logits of an untrained meta-learner (examples, positions, symbols) for episodes of one length, all with one output."""
+    """Logits (examples, positions, symbols) of an untrained meta-learner for episodes of equal length with the same output."""
     case = problem("meta_sequence_to_sequence")
     split = case.splits["train"]
     outputs = ["I_WALK I_WALK"] * len(sentences)
@@ -473,7 +473,7 @@ def _episodes(problem, sentences):
     return torch.cat([chunk[0] for chunk in layout.chunks(logits)])[:, :3]
 
 
-def test_a_meta_learner_looks_pairs_up_wherever_they_stand(problem):
+def test_a_meta_learner_finds_pairs_at_every_position(problem):
     pairs = ["jump means I_RUN", "walk means I_JUMP", "run means I_LOOK", "look means I_WALK"]
     others = ["jump means I_JUMP", "walk means I_RUN", "run means I_LOOK", "look means I_WALK"]
     supports = [pairs, pairs[::-1], pairs[2:] + pairs[:2], others] + [pairs] * 12
@@ -482,8 +482,8 @@ def test_a_meta_learner_looks_pairs_up_wherever_they_stand(problem):
     assert not torch.allclose(logits[3], logits[0], atol=1e-4)
 
 
-def test_a_meta_learner_shows_the_command_alone(problem):
-    """Its states are no states of the input's words, so `consistency` must not take them for those; a word alone is a command."""
+def test_the_representations_of_a_meta_learner_cover_only_the_command(problem):
+    """They are not states of all input words, so `consistency` must not use them. A single word is a command."""
     case = problem("meta_sequence_to_sequence")
     weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
     weights |= {name: tensor[None] for name, tensor in buffers(case, 0).items()}
@@ -503,7 +503,7 @@ def test_the_command_of_an_episode_is_what_follows_do(problem):
         batch.inputs[0], command.inputs[0], command.input_mask[0], command.input_lengths[0], strict=True
     ):
         assert split.source.decode(words.tolist()) == split.source.decode(whole.tolist()).split(" do ")[1]
-        assert mask.sum() == length == split.source.decode(words.tolist()).count(" ") + 2  # with the end symbol
+        assert mask.sum() == length == split.source.decode(words.tolist()).count(" ") + 2  # including the end symbol
 
 
 def test_a_meta_learner_needs_episodes(problem):
@@ -533,13 +533,13 @@ def states_of(weights, prefix, words, hidden=None):
 
 
 def both_ways(weights, prefix, words):
-    """States of both directions side by side."""
+    """The concatenated states of both directions."""
     ahead, back = states_of(weights, f"{prefix}.forward", words), states_of(weights, f"{prefix}.backward", words.flip(0)).flip(0)
     return torch.cat([ahead, back], 1)
 
 
 def ends_of(states):
-    """What both directions end with."""
+    """The last states of both directions."""
     width = states.shape[1] // 2
     return torch.cat([states[-1, :width], states[0, width:]])
 
@@ -572,7 +572,7 @@ def lstm_input_feeding_by_hand(w, words, previous, names):
         context = (linear(w, "key", annotations) @ hidden).softmax(0) @ annotations
         decision = linear(w, "combined", torch.cat([hidden, context]))
         written = linear(w, "output", decision)
-        # The last column is copying. No word here is a symbol: to copy one is to write padding.
+        # The last column is the choice to copy. No word here is a symbol, so copying one writes padding.
         outputs.append(torch.cat([written[-1:], written[1:-1]]).log_softmax(0))
     return torch.stack(outputs)
 
@@ -617,7 +617,7 @@ def cgps_by_hand(w, words, previous, names):
         hidden, cell = stepped(gates, cell)
         context = (states @ w["key.weight"] @ hidden).softmax(0) @ states
         attended = torch.cat([hidden, context]) @ w["attended.weight"]
-        shares = linear(w, "position", attended)[: len(words)].softmax(0)  # of the input's positions alone
+        shares = linear(w, "position", attended)[: len(words)].softmax(0)  # only over the positions of the input
         outputs.append(linear(w, "output", shares @ w["primitive_embedding"][words]))
     return torch.stack(outputs)
 
@@ -628,7 +628,7 @@ REFERENCES += [syntactic_attention_by_hand, meta_sequence_to_sequence_by_hand]
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=lambda reference: reference.__name__)
 def test_recurrent_models_equal_their_equations(problem, reference):
-    """The whole network, example by example and step by step, against a pack's rows of different lengths."""
+    """The network, computed example by example and step by step, equals a pack's rows of different lengths."""
     case = problem(reference.__name__.removesuffix("_by_hand"))
     _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
     weights = {name: tensor.double() for name, tensor in initial_weights(case, 0).items()}
@@ -720,8 +720,8 @@ def test_dropout_keeps_the_mean_in_training_and_everything_in_evaluation():
     assert torch.equal(dropout(silent_tap, values, 0.3), values)
 
 
-def test_contrast_of_states_by_hand():
-    # Two states of word 1 in the same direction, one of word 2 opposite, one of padding that must not count.
+def test_contrast_of_states_equals_the_hand_computed_value():
+    # Two states of word 1 have the same direction, one of word 2 has the opposite one, and one of padding must not count.
     states = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [-3.0, 0.0], [7.0, 7.0]]])
     words, valid = torch.tensor([[1, 1, 2, 1]]), torch.tensor([[True, True, True, False]])
     # Each state of word 1 sees a positive with similarity 1 and a negative with -1; word 2 has no positive.
@@ -735,18 +735,18 @@ def test_contrast_is_the_mean_over_pairs():
     valid = torch.tensor([[True] * 6 + [False]])
     alike = torch.nn.functional.cosine_similarity(states[0].unsqueeze(0), states[0].unsqueeze(1), dim=-1) / 0.2
     terms = []
-    for one in (0, 1, 2, 4, 5):  # the valid ones with another of their word
+    for one in (0, 1, 2, 4, 5):  # valid states whose word has another state
         others = [other for other in range(6) if other != one]
         same = [other for other in others if words[0, other] == words[0, one]]
         terms.append(-sum((alike[one, other] - alike[one, others].logsumexp(0)).item() for other in same) / len(same))
     assert consistency.contrast(states, words, valid, 0.2, 16).tolist() == pytest.approx([sum(terms) / len(terms)], rel=1e-5)
 
 
-def test_the_penalty_of_consistency_leaves_out_padding_alone(scan_splits):
+def test_the_penalty_of_consistency_leaves_out_only_padding(scan_splits):
     torch.manual_seed(0)
     split = scan_splits["train"]
     batch = split.batch(torch.from_numpy(split.draw(1, range(2), 32)), split.training_layout(32))
-    assert len(batch.layout.reading.positions) < batch.inputs[0].numel()  # or nothing would be left out
+    assert len(batch.layout.reading.positions) < batch.inputs[0].numel()  # otherwise the test would leave out no padding
     first, second = (torch.randn(*batch.inputs.shape, 8) for _ in range(2))
     options = {"alpha": 1.0, "beta": 0.0, "temperature": 0.1}
     outputs = torch.zeros(2, len(batch.layout.positions), 4)
@@ -755,7 +755,7 @@ def test_the_penalty_of_consistency_leaves_out_padding_alone(scan_splits):
     step.representations.append(Representation("encoder_states", first, batch.input_mask))
     everything = (torch.cat([values.flatten(1, 2) for values in both], 1) for both in ((first, second), [batch.inputs] * 2))
     valid = batch.input_mask.flatten(1, 2).repeat(1, 2)
-    # Times the symbols of an example, as the task's loss is their sum.
+    # Multiplied by the number of symbols per example, because the task's loss is their sum.
     symbols = batch.target_mask.sum(1) / 32
     torch.testing.assert_close(consistency.penalty(step), symbols * consistency.contrast(*everything, valid, 0.1, step.prepared))
 
@@ -765,19 +765,19 @@ def test_the_penalty_of_consistency_is_the_divergence_of_two_passes_at_every_tar
     batch = split.batch(torch.from_numpy(split.draw(1, range(2), 32)), split.training_layout(32))
     shown = [Representation("encoder_states", torch.ones(*batch.inputs.shape, 8), batch.input_mask)]
     ours, theirs = (torch.tensor(p).log() for p in ([0.5, 0.5], [0.9, 0.1]))
-    # The two passes differ at every second step of a target, and in padding, which must not count.
+    # The two passes differ at every second step of a target, and at padding, which must not count.
     differ = (batch.layout.positions[:, 1] % 2 == 0) | ~batch.target_mask
     first = ours.expand(*differ.shape, 2)
     second = torch.where(differ.unsqueeze(-1), theirs, ours)
     options = {"alpha": 0.0, "beta": 3.0, "temperature": 0.1}
     step = Step(options, batch, torch.ones(2), None, lambda other: (second, shown), consistency.prepare({}, split), first, shown)
-    # Both are apart from their mean, (0.7, 0.3).
+    # Both differ from their mean, (0.7, 0.3).
     apart = (0.5 * math.log(0.5 / 0.7) + 0.5 * math.log(0.5 / 0.3) + 0.9 * math.log(0.9 / 0.7) + 0.1 * math.log(0.1 / 0.3)) / 2
     assert batch.target_mask.logical_not().any()
     torch.testing.assert_close(consistency.penalty(step), 3 * apart * (differ & batch.target_mask).sum(1) / 32)
 
 
-def test_divergence_by_hand():
+def test_divergence_equals_the_hand_computed_value():
     left, right = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
     middle = [0.7, 0.3]
     expected = sum(p * math.log(p / m) / 2 for row in ([0.5, 0.5], [0.9, 0.1]) for p, m in zip(row, middle, strict=True))
@@ -800,13 +800,13 @@ def test_divergence_by_hand():
         ("b", "wrong length"),
     ],
 )
-def test_mistakes_have_a_kind(prediction, kind):
+def test_mistakes_are_classified(prediction, kind):
     assert error_types.error_type("a b c", prediction) == kind
     assert kind in error_types.ERROR_TYPES
 
 
 class Chain:
-    """A "model" whose next symbol depends on the last one alone, by a table of probabilities."""
+    """A "model" whose next symbol depends only on the previous one, by a table of probabilities."""
 
     def __init__(self, table: torch.Tensor) -> None:
         self.table = table
@@ -828,20 +828,20 @@ def chain_problem(probabilities: dict[str, dict[str, float]]):
 
 
 def test_beam_search_finds_what_greedy_search_misses():
-    # Greedy takes a (0.6) and then has nothing good; b <end> has the largest probability.
+    # Greedy search takes a (0.6) and then has no good continuation; b <end> has the largest probability.
     case, weights = chain_problem(
         {"<start>": {"a": 0.6, "b": 0.4}, "a": {"a": 0.34, "c": 0.33, "<end>": 0.33}, "b": {"<end>": 1.0}, "c": {"<end>": 1.0}}
     )
     greedy = decoding.predictions(case, weights, "test", None, beam=1)
     beam = decoding.predictions(case, weights, "test", None, beam=3)
     assert [row[2] for row in beam[0]] == ["b", "b"]
-    # It never ends, and has room for 4 + 0 + 5 symbols.
+    # The sequence never ends, and there is room for 4 + 0 + 5 symbols.
     assert [row[2] for row in greedy[1]] == [" ".join("a" * 9)] * 2
     assert [row[:2] for row in beam[0]] == [("a", "a b c"), ("b", "c")]
 
 
-def test_a_beam_goes_by_log_probability_over_length():
-    # By probability: c .3, a b .2912, a b c .2688, a .14. By log probability over length: a b c -.328, a b -.411, c -.602.
+def test_beam_search_ranks_by_log_probability_divided_by_length():
+    # Probabilities: c .3, a b .2912, a b c .2688, a .14. Log probability / length: a b c -.328, a b -.411, c -.602.
     case, weights = chain_problem(
         {
             "<start>": {"a": 0.7, "c": 0.3},
@@ -854,8 +854,8 @@ def test_a_beam_goes_by_log_probability_over_length():
     assert [row[2] for row in found[0]] == ["a b c", "a b c"]
 
 
-def test_a_beam_of_one_is_greedy(problem):
-    """Beam search looks at no target: greedy decoding's knowledge of what is right already changes nothing."""
+def test_a_beam_of_one_equals_greedy_decoding(problem):
+    """Beam search does not use targets. That greedy decoding knows which answers are right must therefore change nothing."""
     case = problem("lstm_attention", steps=400, record_every=400)
     states = [fresh_state(case, seed, 0.0) for seed in range(2)]
     train_runs(case, states, metrics.measure)
@@ -868,7 +868,7 @@ def test_a_beam_of_one_is_greedy(problem):
     assert 0 < right.float().mean() < 1
 
 
-def test_scores_hold_beam_accuracy_and_bleu():
+def test_scores_contain_beam_accuracy_and_bleu():
     case, weights = chain_problem({"<start>": {"c": 1.0}, "c": {"<end>": 1.0}})
     case.about["decoding"] = {"beam": 2, "bleu": True}
     (first, _) = decoding.scores(case, weights)
@@ -878,7 +878,7 @@ def test_scores_hold_beam_accuracy_and_bleu():
     assert decoding.scores(case, weights) == [{}, {}]
 
 
-def test_categories_are_counted_apart_and_by_group():
+def test_categories_are_counted_separately_and_by_group():
     right = torch.tensor([[True, False, True, True], [False, False, False, True]])
     categories = np.array(["lexical/a", "lexical/b", "lexical/a", "structural/c"])
     first, second = metrics._by_category(right, categories)
@@ -886,5 +886,5 @@ def test_categories_are_counted_apart_and_by_group():
     assert second["lexical"] == 0.0
 
 
-def test_layout_of_equal_lengths_is_row_by_row():
+def test_the_layout_of_equal_lengths_is_row_by_row():
     assert Layout([2] * 32, [1] * 32).positions[:3].tolist() == [[0, 0], [0, 1], [1, 0]]

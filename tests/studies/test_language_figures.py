@@ -1,4 +1,4 @@
-"""The figures of representations and methods, drawn from small tables: numbers of their captions, bytes, and refusals."""
+"""The figures of representations and methods, drawn from small tables: numbers in captions, bytes, and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table(rows: list[tuple]) -> pd.DataFrame:
 
 @pytest.fixture
 def runs() -> pd.DataFrame:
-    """Entropy gains at 0.1 and loses everything at 10, where a run diverged; three seeds; 20 steps."""
+    """Entropy gains at 0.1 and loses everything at 10, where one run has diverged; three seeds; 20 steps."""
     rows = []
     for seed in range(3):
         for regularizer, strength, test, own, seconds in (
@@ -50,12 +50,12 @@ def runs() -> pd.DataFrame:
 def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
     _, caption = tradeoff.draw(runs, options("tradeoff"))
     assert "* scan_jump, lstm_attention" in caption
-    # Gain 0.8 in every seed, loss 0.02; times 3 / 2 and 5 / 2, all seeds alike.
+    # The gain is 0.8 and the loss 0.02 for every seed; times are 3 / 2 and 5 / 2.
     assert "entropy: largest gain +0.800 ± 0.000 at lambda 0.1, with a loss of +0.020" in caption
     assert "a step takes 2.00 times the plain run's" in caption
     assert "entropy: 1 runs diverged" in caption
     assert "plain:" not in caption
-    # Nothing else is in the table.
+    # The table has no other rows.
     assert "* scan_jump, lstm_attention\n  - nothing of its distribution is held out" in caption
     figure, caption = tradeoff.draw(runs.replace({"split": {"train": "validation"}}), options("tradeoff"))
     assert "held out" not in caption
@@ -66,7 +66,7 @@ def test_tradeoff_has_intervals_of_gain_and_loss_and_none_of_time(runs):
     runs.loc[(runs.metric == "wall_seconds") & (runs.regularizer == "entropy"), "value"] += runs.seed  # three packs
     figure, caption = tradeoff.draw(runs, options("tradeoff"))
     bars = [[part for part in axes.collections if isinstance(part, LineCollection)] for axes in figure.axes]
-    assert [len(own) for own in bars] == [2, 1]  # both directions, and the vertical one alone
+    assert [len(own) for own in bars] == [2, 1]  # both directions, and only the vertical one
     assert all(np.ptp(segment[:, 0]) == 0 for segment in bars[1][0].get_segments())
     assert "gain and loss with 95 % intervals" in caption
     assert "it has no interval" in caption
@@ -76,11 +76,11 @@ def test_tradeoff_shows_every_seed_of_gain_and_loss(runs):
     figure, _ = tradeoff.draw(runs, options("tradeoff"))
     dots, none = ([part.get_offsets() for part in axes.collections if isinstance(part, PathCollection)] for axes in figure.axes)
     assert not none
-    # Three seeds at 0.1, two at 10 and one that diverged.
+    # Three seeds at 0.1, two at 10, where one has diverged.
     np.testing.assert_allclose(dots[0], [[0.02, 0.8], [1, -0.1], [0.02, 0.8], [1, -0.1], [0.02, 0.8], [np.nan] * 2])
 
 
-def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
+def test_tradeoff_does_not_count_a_run_as_diverged_if_only_its_plain_partner_has(runs):
     runs.loc[(runs.regularizer == "none") & (runs.seed == 2) & (runs.metric == "accuracy"), "value"] = np.nan
     _, caption = tradeoff.draw(runs, options("tradeoff"))
     assert "entropy: 1 runs diverged" in caption
@@ -89,7 +89,7 @@ def test_tradeoff_does_not_count_runs_as_diverged_whose_plain_partner_did(runs):
     assert "entropy: largest gain +0.800 (1 seed) at lambda 0.1" in caption
 
 
-def test_comparison_of_another_metric_names_it_and_refuses_one_that_is_not_there(runs):
+def test_comparison_names_another_metric_and_refuses_a_missing_one(runs):
     translated = runs[runs.metric == "accuracy"].assign(metric="bleu", value=lambda rows: 30 * rows.value)
     figure, caption = comparison.draw(translated, options("comparison", metric="bleu"))
     assert caption.startswith("bleu on the test set")
@@ -99,12 +99,12 @@ def test_comparison_of_another_metric_names_it_and_refuses_one_that_is_not_there
     best = np.array([27.0, 27.3, 27.6])
     bars = [bar.get_segments()[0][:, 0] for axes in figure.axes for bar in axes.collections if isinstance(bar, LineCollection)]
     half = style.interval(best)
-    assert any(np.allclose(bar, [best.mean() - half, best.mean() + half]) for bar in bars)  # not cut at 1, as shares are
+    assert any(np.allclose(bar, [best.mean() - half, best.mean() + half]) for bar in bars)  # not cut at 1, unlike shares
     with pytest.raises(ValueError, match="no run has 'bleu' on its test set"):
         comparison.draw(runs, options("comparison", metric="bleu"))
 
 
-def test_comparison_has_every_method_in_the_order_asked_for_and_published_numbers(runs):
+def test_comparison_has_every_method_in_the_configured_order_and_published_numbers(runs):
     published = {"scan_jump": {"CGPS": {"mean": 0.988, "deviation": 0.014, "median": 0.99, "source": "Li et al. 2019"}}}
     methods = {"LSTM + entropy": "lstm_attention/entropy/lambda=0.1", "LSTM": "lstm_attention/none/lambda=0"}
     figure, caption = comparison.draw(runs, options("comparison", methods=methods, published=published))
@@ -113,7 +113,7 @@ def test_comparison_has_every_method_in_the_order_asked_for_and_published_number
     half = style.interval(np.array([0.9, 0.91, 0.92]))
     assert f"LSTM + entropy: 0.910 +- {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
     assert "published, CGPS: 0.988 +- 0.014, median 0.990 (Li et al. 2019)" in caption
-    # The deviation ends at 1: 0.974 to 1.002 would leave the axes.
+    # The interval is cut at 1: 0.974 to 1.002 would leave the axes.
     bars = [bar.get_segments()[0][:, 0] for bar in figure.axes[0].collections if isinstance(bar, LineCollection)]
     np.testing.assert_allclose(bars[-1], [0.974, 1])
     assert "drawn only as far as 0 and 1" in caption
@@ -129,7 +129,7 @@ def test_a_method_without_a_path_is_left_out(runs):
     assert "entropy" not in caption
 
 
-def test_methods_of_tiny_lambdas_are_told_apart(runs):
+def test_methods_with_tiny_lambdas_are_distinguished(runs):
     tiny = pd.concat([runs[runs["lambda"] == 0.1].assign(**{"lambda": strength}) for strength in (1e-10, 1e-9)])
     assert {name: rows["lambda"].unique().tolist() for name, rows in style.methods(tiny, {}).items()} == {
         "lstm_attention + entropy 1e-10": [1e-10],
@@ -149,8 +149,8 @@ def test_metrics_caption_has_values_null_and_correlation(runs):
     assert figure.axes[0].get_title() == "CCGP"
 
 
-def test_metrics_caption_says_what_each_model_is_measured_in_and_what_its_null_is(runs):
-    """Where a panel mixes representations, and of a measure that shuffles no inputs."""
+def test_metrics_caption_states_each_models_representation_and_null(runs):
+    """This covers a panel with several representations, and a measure that does not shuffle inputs."""
     measured = runs.metric.str.startswith("ccgp")
     ours = "relative_distance of jump in word_embedding"
     runs.loc[measured, "metric"] = runs.metric.str.replace("ccgp in encoder_states", ours)
@@ -162,12 +162,12 @@ def test_metrics_caption_says_what_each_model_is_measured_in_and_what_its_null_i
     assert "which input; of relative_distance the distance to as many other words drawn at random; its mean" in caption
 
 
-def test_the_null_of_a_measure_is_its_own_lines(runs):
+def test_the_null_of_a_measure_is_that_of_its_own_line(runs):
     measured = runs.metric.str.startswith("ccgp")
     more = runs[runs.regularizer == "entropy"].assign(regularizer="recombination")
     runs.loc[measured & (runs.regularizer == "entropy") & (runs.metric != "ccgp in encoder_states"), "value"] += 0.5
     figure, caption = metrics.draw(pd.concat([runs, more]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
-    assert "0.050 at lambda = 0, shuffled 0.250" in caption  # of the plain runs, not of all
+    assert "0.050 at lambda = 0, shuffled 0.250" in caption  # the values of the plain runs, not of all runs
     dotted = {line.get_color(): list(line.get_ydata()) for line in figure.axes[0].lines if line.get_linestyle() == ":"}
     assert dotted[style.color("entropy")] == pytest.approx([0.25, 0.75, 0.75])
     assert dotted[style.color("recombination")] == pytest.approx([0.25, 0.25, 0.25])
@@ -175,7 +175,7 @@ def test_the_null_of_a_measure_is_its_own_lines(runs):
     assert [(band.min(), band.max()) for band in bands] == [pytest.approx((0.2, 0.8)), pytest.approx((0.2, 0.3))]
 
 
-def test_metrics_shows_trained_networks_alone(runs):
+def test_metrics_shows_only_trained_networks(runs):
     measured = runs[runs.metric == "ccgp in encoder_states"]
     before = measured.assign(split="initialization", value=0.9)
     wanted = {"CCGP": ["ccgp in encoder_states"]}
@@ -190,14 +190,14 @@ def test_metrics_marks_and_counts_runs_without_a_value(runs):
     top = figure.axes[0]
     at_bottom = [part for part in top.collections if part.get_offset_transform() == top.get_xaxis_transform()]
     assert np.concatenate([part.get_offsets() for part in at_bottom]).tolist() == [[10, 0]]
-    # One seed has no other to compare with: nothing to show, and no fault.
+    # A single seed cannot be compared with others: nothing is shown, and this is not an error.
     none = runs[runs.seed == 0].copy()
     none.loc[none.metric == "ccgp in encoder_states", "value"] = np.nan
     _, caption = metrics.draw(none, options("metrics", measures=wanted))
     assert "ccgp in encoder_states: rho undefined; 3 of 3 runs without a value" in caption
 
 
-def test_metrics_refuses_what_is_not_there(runs):
+def test_metrics_refuses_missing_measures(runs):
     with pytest.raises(ValueError, match="no run has 'salience'"):
         metrics.draw(runs, options("metrics", measures={"salience": ["salience"]}))
     other = runs.assign(task="digits_concat")
@@ -209,7 +209,7 @@ def test_metrics_refuses_what_is_not_there(runs):
 
 @pytest.fixture
 def vectors() -> pd.DataFrame:
-    """Four words on a rectangle in three dimensions; the regularized model's vary along the plain model's third axis alone."""
+    """Four words on a rectangle in three dimensions; in the regularized model they vary only along the plain one's third axis."""
     plain = np.array([[-2.0, -1.0, 0.0], [-2.0, 1.0, 0.0], [2.0, -1.0, 0.0], [2.0, 1.0, 0.0]])
     other = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
     rows = []
@@ -230,12 +230,12 @@ def test_embeddings_have_the_plain_models_axes(vectors):
     assert "entropy, lambda 0.1: share 0.000" in caption
     assert "entropy, lambda 1: share 1.000, root mean square distance from the center 0.224" in caption
     drawn = [np.concatenate([part.get_offsets() for part in axes.collections]) for axes in figure.axes]
-    # The same shape, ten times smaller, whatever the constant in front.
+    # The same shape, ten times smaller, whatever constant is added.
     np.testing.assert_allclose(drawn[2], drawn[0] / 10, atol=1e-9)
     assert sorted(np.abs(drawn[0][:, 0])) == pytest.approx([2, 2, 2, 2])
 
 
-def test_embeddings_say_what_their_axes_are(vectors):
+def test_embeddings_caption_describes_the_axes(vectors):
     figure, caption = embeddings.draw(vectors, options("embeddings"))
     assert figure.axes[0].get_ylabel() == "word_embedding\nPC 2 of the plain model"
     assert {axes.get_xlabel() for axes in figure.axes} == {"PC 1 of the plain model"}
@@ -277,7 +277,7 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
     groups = {"first": ["structural/cp_recursion"]}
     figure, caption = per_category.draw(categories, options("per_category", groups=groups))
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    # Groups first; numbers in names in the order of numbers.
+    # Groups come first; numbers in names are sorted numerically.
     assert labels == ["structural: CP recursion", "length 9", "length 10", "lexical: active to passive"]
     expected = "structural/cp_recursion 0.000, length 9 0.400, length 10 0.300, lexical/active_to_passive 0.710"
     assert f"transformer (2 seeds): {expected}" in caption
@@ -292,7 +292,7 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
         per_category.draw(categories.assign(split="validation"), options("per_category"))
 
 
-def test_categories_stand_in_blocks():
+def test_categories_are_drawn_in_blocks():
     names, begins = per_category._order(["b/y", "b", "length 10", "a/x", "length 9", "b/x"], {"first": ["b/x"]})
     assert names == ["b/x", "a/x", "b", "b/y", "length 9", "length 10"]
     assert begins == [1, 2, 4]
@@ -305,7 +305,7 @@ def test_in_distribution_is_the_member_of_that_name_then_validation_then_train()
     assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
 
 
-def test_every_caption_that_shows_swaps_of_words_says_what_they_are(runs, categories):
+def test_every_caption_about_swaps_of_words_explains_them(runs, categories):
     drawn = {
         "metrics": (metrics, runs, {"measures": {"CCGP": ["ccgp in encoder_states"]}}),
         "per_category": (per_category, categories, {}),

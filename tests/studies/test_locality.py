@@ -1,4 +1,4 @@
-"""IsSameClass and Pathfinder, the residual network, and the regularizer against the locality bias."""
+"""IsSameClass, Pathfinder, the residual network, and the regularizer against the locality bias."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ GEOMETRY = generator.Geometry(5, 112, 5, 2, 3, 1.8, 20, 8, 3, 10)
 
 
 @pytest.mark.parametrize(("blocks", "published"), [([2, 2, 2, 2], 11_689_512), ([3, 4, 6, 3], 21_797_672)])
-def test_parameter_counts_are_the_published_ones(blocks, published):
+def test_parameter_counts_equal_the_published_ones(blocks, published):
     task = {"image_shape": [3, 224, 224], "classes": 1000}
     weights = resnet18.initialize(defaults("models.resnet18") | {"blocks": blocks}, task, np.random.default_rng(0))
     assert sum(weight.numel() for weight in weights.values()) == published
 
 
 @pytest.mark.parametrize("initialization", ["he", "uniform_stem", "uniform"])
-def test_convolutions_start_as_asked(initialization):
+def test_convolutions_have_the_configured_initialization(initialization):
     options = defaults("models.resnet18") | {"widths": [64, 64], "blocks": [1, 1], "initialization": initialization}
     weights = resnet18.initialize(options, {"image_shape": [1, 56, 56], "classes": 2}, np.random.default_rng(0))
     torch.manual_seed(0)
@@ -59,12 +59,12 @@ def test_convolutions_start_as_asked(initialization):
             torch.nn.init.kaiming_normal_(theirs, mode="fan_out", nonlinearity="relu")
         assert found.shape == theirs.shape
         assert found.std().item() == pytest.approx(theirs.std().item(), rel=0.05)
-        # A uniform draw ends at the square root of 3 standard deviations, a normal one does not.
+        # A uniform distribution ends at sqrt(3) standard deviations, a normal one does not.
         assert [(own.abs().max() < 1.8 * own.std()).item() for own in (found, theirs)] == [uniform, uniform]
 
 
 def modules_of(weights: dict[str, torch.Tensor], parameters: dict) -> torch.nn.Module:
-    """The network in standard modules, with one run's weights, for images of one channel."""
+    """The network made of standard modules with one run's weights, for images with one channel."""
     nn = torch.nn
     copied: dict[str, nn.Conv2d] = {}
 
@@ -117,7 +117,7 @@ def test_the_network_equals_standard_modules(parameters, classes, shape):
     if classes > 2:
         return
     assert not ours[..., 0].any()
-    # Cross entropy of (0, f) is the binary one of the logit f.
+    # The cross entropy of (0, f) is the binary cross entropy of the logit f.
     labels = torch.tensor([0, 1, 1, 0, 1, 0])
     torch.testing.assert_close(
         functional.cross_entropy(ours[0], labels), functional.binary_cross_entropy_with_logits(ours[0, :, 1], labels.float())
@@ -125,7 +125,7 @@ def test_the_network_equals_standard_modules(parameters, classes, shape):
 
 
 def test_calibration_gives_the_statistics_of_the_examples():
-    """With one batch of calibration, evaluation on that batch normalizes as training does, but for the biased variance."""
+    """With one batch for calibration, evaluation on that batch normalizes like training, except for the biased variance."""
     task = {"image_shape": [1, 8, 16], "classes": 3}
     weights = {name: value[None] for name, value in resnet18.initialize(SMALL, task, np.random.default_rng(0)).items()}
     batch = Batch(torch.rand(1, 50, 1, 8, 16), torch.zeros(1, 50, dtype=torch.int64), None)
@@ -182,8 +182,8 @@ def test_interaction_is_one_without_interaction():
     torch.testing.assert_close(interaction.penalty(quadratic_step(separate, pictures, HALVES)), torch.ones(1))
 
 
-def test_interaction_against_hand_computation():
-    """Logit = a . b for the halves a, b: the gradient at one half is the other half, so R is the |cos| of neighbors' halves."""
+def test_interaction_equals_the_hand_computed_value():
+    """The logit is a . b for the halves a, b: the gradient at one half is the other, so R is |cos| of the neighbors' halves."""
     pictures = torch.randn(1, 4, 1, 1, 4, generator=torch.Generator().manual_seed(1))
     coupled = torch.tensor([[0.0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]])
     value = interaction.penalty(quadratic_step(coupled, pictures, HALVES)).item()
@@ -195,8 +195,8 @@ def test_interaction_against_hand_computation():
     assert min(abs(value - each) for each in expected) < 1e-5
 
 
-def test_the_score_of_several_classes_is_the_label_s_above_the_mean_of_the_others():
-    # Scores x, y and z of three pixels: with label 0 the label's above the mean of the others is x - (y + z) / 2.
+def test_the_score_for_several_classes_is_the_labels_score_minus_the_mean_of_the_others():
+    # The scores of three pixels are x, y and z: for label 0, the result is x - (y + z) / 2.
     pictures = torch.rand(1, 2, 1, 1, 3, generator=torch.Generator().manual_seed(0))
     batch = interaction.watch(Batch(pictures, torch.tensor([[0, 2]]), None))
     found = interaction._gradient(batch, batch.images.flatten(2), torch.ones(1, 1, 1, 1, 3))
@@ -230,7 +230,7 @@ def test_interaction_has_a_gradient_for_the_weights_through_the_packed_network()
 
     inputs = [weights[name].clone().requires_grad_() for name in chosen]
     assert torch.autograd.gradcheck(penalty, inputs, eps=1e-6, atol=1e-3, rtol=1e-3, fast_mode=True)
-    # Batch normalization mixes the batch's gradients: with scores that have the labels' signs R would depend on them.
+    # Batch normalization mixes the batch's gradients: if scores had the labels' signs, R would depend on the labels.
     assert torch.equal(penalty(*inputs), penalty(*inputs, labels=(1, 1, 0, 1)))
 
 
@@ -244,15 +244,15 @@ def test_squares_are_uniform_disjoint_and_keep_their_distance():
     corners = first.float().mean(0)
     assert corners[0, 0].item() == pytest.approx(1 / 56, abs=0.006)
     assert corners[4, 4].item() == pytest.approx(4 / 56, abs=0.012)
-    for side in (4, 6):  # 6: a square in the middle leaves none
+    for side in (4, 6):  # with side 6, a square in the middle leaves no room
         with pytest.raises(ValueError, match="no room"):
             interaction._squares(uniform, side, side, 2, 1)
-    first, second = interaction._squares(uniform, 7, 7, 2, 1)  # wherever the first is, there is room
+    first, second = interaction._squares(uniform, 7, 7, 2, 1)  # there is room wherever the first square is
     assert second.sum((1, 2)).unique().tolist() == [4]
     assert not (first & second).any()
 
 
-def test_components_are_asked_of_images_that_have_none():
+def test_regions_that_are_components_are_refused_for_images_without_components():
     step = quadratic_step(torch.eye(4), torch.rand(1, 4, 1, 1, 4), (), regions="components")
     with pytest.raises(ValueError, match="ask for squares"):
         interaction.penalty(step)
@@ -262,7 +262,7 @@ def test_components_are_asked_of_images_that_have_none():
 
 
 def pairs_of_patterns(**parameters):
-    """IsSameClass on images whose every pixel tells class and number."""
+    """IsSameClass on images in which every pixel encodes the class and the number."""
     labels = np.repeat(np.arange(3), 4)
     pictures = np.broadcast_to((10 * labels + np.arange(12) % 4)[:, None, None, None], (12, 3, 4, 4)).astype(np.uint8)
     options = defaults("tasks.is_same_class") | {"train_pairs": 600, "test_pairs": 300, "canvas_height": 8, "canvas_width": 20}
@@ -280,7 +280,7 @@ def test_pairs_are_balanced_and_labelled():
     assert set(different.tolist()) == {0, 2}
 
 
-def test_the_canvas_is_centred_with_the_distance_asked_for():
+def test_the_canvas_is_centered_with_the_configured_distance():
     members, about = pairs_of_patterns(distance=7)
     member = members["train"].with_format("numpy")
     split = ImageSplit(member["image"][:], member["label"][:], None, "cpu", about)
@@ -294,7 +294,7 @@ def test_the_canvas_is_centred_with_the_distance_asked_for():
         assert picture[1, 2, column].item() == pytest.approx((value - 0.4) / 0.2, abs=1e-5)
 
 
-def test_a_distance_too_large_is_refused():
+def test_a_distance_that_is_too_large_is_refused():
     with pytest.raises(ValueError, match="distance may be up to 12"):
         pairs_of_patterns(distance=13)
 
@@ -313,7 +313,7 @@ def test_cifar_pairs_hold_out_their_test_images(tmp_path, monkeypatch):
 # --- Pathfinder
 
 
-def test_contours_have_the_asked_for_shape():
+def test_contours_have_the_configured_shape():
     for number in range(25):
         sample = generator.generate(GEOMETRY, number)
         ours = sample.contours[:2]
@@ -360,13 +360,13 @@ OPTIONS |= {"seed_distance": 20, "border": 8, "distractor_paddles": 10}
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
-    """A small Pathfinder task made by two processes: its members and what is told of them."""
+    """A small Pathfinder task made by two processes: its members and the content of task.json."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pathfinder, "CHUNK", 50)
         return pathfinder.build(tmp_path_factory.mktemp("raw"), defaults("tasks.pathfinder") | OPTIONS, processes=2)
 
 
-def test_a_killed_generation_goes_on_and_ends_in_the_same_images(paths, tmp_path, monkeypatch):
+def test_a_killed_generation_of_images_resumes_and_ends_with_the_same_images(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(pathfinder, "CHUNK", 50)
     members, about = paths
     generate = generator.generate
@@ -397,7 +397,7 @@ def test_a_killed_generation_goes_on_and_ends_in_the_same_images(paths, tmp_path
 def test_every_image_is_verified(paths):
     members, about = paths
     report = about["verification"]
-    assert report["images"] == 140  # what was asked for, of three chunks
+    assert report["images"] == 140  # the configured number, from three chunks
     assert report["tracer_agrees"] >= 139
     assert report["connected"] == sum(members["train"]["label"]) + sum(members["test"]["label"])
     assert report["paths_of_full_length"] >= report["connected"] - 1
@@ -420,7 +420,7 @@ def test_wrong_labels_are_refused():
 
 @pytest.fixture(scope="module")
 def digits_apart(tmp_path_factory):
-    """The split of digits at a distance as the workflow makes it."""
+    """The split of digits at a distance, made like by the workflow."""
     folder = tmp_path_factory.mktemp("splits") / "same_digit"
     small = {"train_pairs": 300, "test_pairs": 100, "canvas_height": 8, "canvas_width": 24, "distance": 8}
     make_split("same_digit", "tasks.is_same_digit", defaults("tasks.is_same_digit") | small, folder / "none", folder)
@@ -451,7 +451,7 @@ def trained(case, runs):
     return states
 
 
-def test_momentum_against_pytorch(digits_apart):
+def test_momentum_equals_pytorch(digits_apart):
     case = problem(digits_apart, decay=1.0, clip=None)
     (state,) = trained(case, [(0, 0.0)])
     parameters = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 0).items()}
@@ -474,7 +474,7 @@ def test_a_task_without_redundant_component_cannot_be_recombined(digits_apart):
         trained(problem(digits_apart, "recombination"), [(0, 1.0)])
 
 
-def test_examples_pass_through_a_table_into_a_contact_sheet(digits_apart, tmp_path):
+def test_a_contact_sheet_is_drawn_from_a_table_of_examples(digits_apart, tmp_path):
     aggregate([digits_apart], tmp_path / "table.csv")
     table = pd.read_csv(tmp_path / "table.csv")
     assert len(table) == 2 * 2 * examples.EXAMPLES
@@ -529,7 +529,7 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     assert outputs[0] == outputs[1]
 
 
-def test_a_large_model_is_not_filled_up_on_cuda(digits_apart):
+def test_packs_of_a_large_model_are_not_padded_on_cuda(digits_apart):
     case = problem(digits_apart)
     assert width_of(case) is None
     case.device = "cuda"

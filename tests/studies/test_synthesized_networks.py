@@ -28,7 +28,7 @@ def configured(change: dict | None = None) -> Configuration:
     return Configuration(merged(read(*CONFIGS), change or {}), SCHEMA)
 
 
-def test_a_series_stands_for_its_tasks_and_a_generation_is_built_from_the_one_before():
+def test_a_series_expands_to_its_tasks_and_a_generation_is_built_from_the_previous_one():
     configuration = configured()
     names = [name for name in configuration.config["tasks"] if name.startswith("raven_evolved")]
     assert names == [f"raven_evolved_loop{loop}_generation{g}" for loop in range(3) for g in (1, 2, 3)]
@@ -119,7 +119,7 @@ LIBRARY = "results/figures/synthesized_library.png"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Project:
-    """The library's figure, and all that it needs, built from nothing."""
+    """The library's figure with everything that it needs, built from nothing."""
     project = Project(tmp_path_factory.mktemp("synthesized"))
     project.snakemake(LIBRARY, overlay=project.overlay(TINY))
     return project
@@ -150,7 +150,7 @@ def test_the_loop_builds_and_every_generation_is_a_set_of_ordinary_runs(built):
 
 
 @pytest.mark.workflow
-def test_a_loop_more_reruns_nothing_and_a_changed_search_reruns_the_generations_after_it(built):
+def test_another_loop_reruns_nothing_and_a_changed_search_reruns_later_generations(built):
     assert "Nothing to be done" in built.snakemake(LIBRARY, overlay=built.overlay(TINY))
     more = json.loads(json.dumps(TINY))
     more["tasks"]["raven_evolved"]["series"]["loop"] = [0, 1]

@@ -1,4 +1,4 @@
-"""Matrix, CP and hierarchical tensor factorization: data, models, what is tracked of them, and how they train."""
+"""Matrix, CP and hierarchical tensor factorization: data, models, tracked quantities, and training."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_ranks_must_fit_the_target():
 
 
 @pytest.mark.parametrize(("task", "changes"), [("matrix_sensing", MATRIX), ("tensor_sensing", CP), ("tensor_sensing", TREE)])
-def test_sensing_against_materialized_measurement_tensors(task, changes):
+def test_sensing_equals_materialized_measurement_tensors(task, changes):
     options = defaults(f"tasks.{task}") | changes
     target = (low_rank_recovery.matrix_target if task == "matrix_sensing" else low_rank_recovery.tensor_target)(options)
     members, about = low_rank_recovery.sensing(target, options)
@@ -127,7 +127,7 @@ def test_sensing_against_materialized_measurement_tensors(task, changes):
     assert batch.residual(entries).numpy() == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_completion_batch_counts_its_entries_alone():
+def test_a_completion_batch_counts_only_its_entries():
     split = TensorSplit([2, 3], np.array([5.0, 7.0]), "cpu", entries=np.array([4, 1]))
     batch = split.batch(torch.zeros(1, 2))
     outputs = torch.tensor([[9.0, 8.0, 9.0, 9.0, 3.0, 9.0]])
@@ -141,7 +141,7 @@ def test_a_completion_batch_counts_its_entries_alone():
         split.training_batches(1)
 
 
-def test_a_split_is_read_back_as_it_was_made(tmp_path):
+def test_a_split_is_read_back_unchanged(tmp_path):
     options = defaults("tasks.tensor_sensing") | CP
     make_split("sensing", "tasks.tensor_sensing", options, tmp_path / "none", tmp_path / "split")
     splits = load(tmp_path / "split", "cpu")
@@ -195,7 +195,7 @@ def test_cp_factorization_is_a_sum_of_outer_products(order):
     assert [seen[f"component_norm_{rank}_index"][1].item() for rank in range(1, 11)] == np.argsort(-norms)[:10].tolist()
 
 
-def test_hierarchical_factorization_of_order_4_against_its_definition():
+def test_hierarchical_factorization_of_order_4_equals_its_definition():
     options = defaults("models.hierarchical_tensor_factorization") | {"widths": [5, 6], "deviation": 1.0}
     weights = weights_of(hierarchical_tensor_factorization, options, [3] * 4)
     w = {name: weight[1] for name, weight in weights.items()}
@@ -218,7 +218,7 @@ def test_hierarchical_factorization_of_order_4_against_its_definition():
     assert seen["matricization_1_2_singular_value_5"][1].item() == pytest.approx(along[4].item(), rel=1e-3)
 
 
-def test_hierarchical_factorization_of_odd_order_passes_the_rest_on():
+def test_hierarchical_factorization_of_odd_order_passes_on_the_unpaired_mode():
     options = defaults("models.hierarchical_tensor_factorization") | {"widths": [4, 5], "deviation": 1.0, "matricizations": []}
     weights = weights_of(hierarchical_tensor_factorization, options, [2, 3, 4])
     w = {name: weight[0] for name, weight in weights.items()}
@@ -275,8 +275,8 @@ def test_a_factorization_does_not_depend_on_its_neighbors(task, model, changes, 
         assert repr(alone.history) == repr(together[seed].history)
 
 
-def test_group_rmsprop_against_a_reference_in_double_precision():
-    """The optimizer and the whole gradient of a deep matrix factorization, written out with NumPy."""
+def test_group_rmsprop_equals_a_reference_in_double_precision():
+    """The reference computes the optimizer and the complete gradient of a deep matrix factorization with NumPy."""
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"deviation": 0.05}, steps=150, record_every=150)
     (state,) = trained(case, [0])
     factors = [factor.double().numpy() for factor in initial_weights(case, 0).values()]
@@ -313,7 +313,7 @@ def test_components_are_learned_one_after_the_other_and_recover_the_matrix():
     assert second > first + 100
     error = table[(table.split == "target") & (table.metric == "relative_error")].value.iloc[-1]
     assert error < 0.01
-    assert state.step < 4000  # it stopped by itself
+    assert state.step < 4000  # it stopped early
 
 
 def test_a_run_stops_when_its_loss_stays_low_and_not_before():
@@ -330,13 +330,13 @@ def test_a_run_stops_when_its_loss_stays_low_and_not_before():
     assert not has_ended(state([float("nan")] * 4), settings)
     assert has_ended(state([1.0] * 20), settings)
     assert not has_ended(state([1.0, 0.01, 0.01, 0.01]), settings | {"stop_loss": None})
-    first = settings | {"stop_steps": 0}  # the first recorded point below the threshold is the end
+    first = settings | {"stop_steps": 0}  # the run ends at the first recorded point below the threshold
     assert has_ended(state([1.0, 0.01]), first)
     assert not has_ended(state([0.01, 1.0]), first)
     assert not has_ended(state([]), first)
 
 
-def test_a_run_that_stopped_leaves_its_neighbors_alone():
+def test_a_stopped_run_does_not_affect_its_neighbors():
     settings = {"steps": 600, "record_every": 20, "stop_loss": 0.05, "stop_steps": 40}
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"deviation": 0.1}, **settings)
     together = trained(case, range(4))
@@ -346,7 +346,7 @@ def test_a_run_that_stopped_leaves_its_neighbors_alone():
         assert (alone.step, repr(alone.history)) == (state.step, repr(state.history))
 
 
-def test_a_run_that_diverges_leaves_its_neighbors_alone():
+def test_a_diverging_run_does_not_affect_its_neighbors():
     """Products of its last finite weights need not be finite, and such a matrix has no singular values."""
     settings = {"optimizer": "sgd", "learning_rate": 2.0, "steps": 100, "record_every": 50}
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"depth": 5, "deviation": 0.2}, **settings)
@@ -361,7 +361,7 @@ def test_a_run_that_diverges_leaves_its_neighbors_alone():
     assert found[1].tolist() == [1, 1]
 
 
-def test_a_factorization_resumes_from_its_checkpoint_to_the_same_bits(tmp_path):
+def test_a_factorization_resumed_from_its_checkpoint_has_the_same_bits(tmp_path):
     case = problem("tensor_completion", "cp_factorization", CP)
     (whole,) = trained(case, [0])
     kept = store.Store(tmp_path)
@@ -402,7 +402,7 @@ def test_settings_that_make_no_sense_are_refused_before_any_job(training_setting
         Configuration(config, ROOT / "config/schema.yaml")
 
 
-def test_a_grid_of_examples_names_a_task_alone():
+def test_a_grid_of_examples_names_only_a_task():
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     grid = {"task": "is_same_digit", "model": "resnet18", "regularizers": {}, "seeds": [0]}
     config["studies"] = {"s": {"figures": {"contact_sheet": {"grids": [grid]}}}}
@@ -419,7 +419,7 @@ def test_a_grid_of_examples_names_a_task_alone():
 
 
 def history_of(exponent: float, seeds=(0,)) -> pd.DataFrame:
-    """Two components that grow exactly as size^exponent in the time of gradient flow, one after the other."""
+    """Two components that grow one after the other, exactly with rate size^exponent in the time of gradient flow."""
     rows = []
     for seed in seeds:
         size, time, pace = np.array([1e-3, 1e-5]), 0.0, 0.01 + 0.01 * seed
@@ -449,7 +449,7 @@ def test_the_growth_law_is_found_where_it_holds():
 
 
 def test_the_growth_law_follows_a_component_that_overtakes_another():
-    # 7 begins as the largest and is overtaken by 3 and 5; in the end 9, which was not among the tracked before, takes its place.
+    # Component 7 is the largest at first and is overtaken by 3 and 5; in the end 9, which was not tracked before, replaces it.
     steps = [10, 20, 30, 40]
     found = {7: [3.0, 3.0, 2.0, 0.5], 3: [1.0, 2.0, 5.0, 6.0], 5: [0.5, 1.0, 4.0, 8.0], 9: [0.1, 0.2, 0.3, 1.0]}
     rows = []
@@ -471,7 +471,7 @@ def test_the_growth_law_follows_a_component_that_overtakes_another():
     pd.testing.assert_frame_equal(growth_law.followed(by_rank, "norm"), component_dynamics.components(table, "norm"))
 
 
-def test_the_dynamics_figure_counts_components_and_says_when_they_appear():
+def test_the_dynamics_figure_counts_components_and_states_when_they_appear():
     table = history_of(1.0)
     panel = {"model": "m", "quantity": "component_norm", "title": "exact", "axis": "norms"}
     options = defaults("figures.component_dynamics") | {"panels": [panel]}
