@@ -1,4 +1,4 @@
-// The theme searches in a worker. Browsers start none for a page that was opened as a file, so there a hidden frame runs the script.
+// The theme searches in a worker. Browsers start no worker for a page that was opened as a file; there, a hidden frame runs the script.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
