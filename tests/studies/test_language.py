@@ -337,12 +337,42 @@ def test_losses_equal_pytorch_and_do_not_depend_on_other_runs(scan_splits, vocab
     assert torch.equal(torch.autograd.grad(lone_losses.sum(), lone)[0][0], gradient[1])
 
 
-def test_shift_turns_distances_into_keys():
-    scores = torch.arange(15.0).view(1, 3, 5)  # row i, distance index c
-    expected = torch.tensor([[[row * 5 + 2 - row + key for key in range(3)] for row in range(3)]], dtype=torch.float32)
-    assert torch.equal(attention.shift(scores), expected)
-    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
-    assert torch.equal(attention.shift(scores[..., :3]), expected.masked_fill(future, float("-inf")))
+def test_a_view_turns_distances_into_keys():
+    scores = torch.arange(15.0).view(1, 1, 1, 3, 5)  # row i, distance index c
+    expected = torch.tensor([[row * 5 + 2 - row + key for key in range(3)] for row in range(3)], dtype=torch.float32)
+    assert torch.equal(attention._shifted(scores, 3)[0, 0, 0], expected)
+    past = attention._shifted(scores[..., :3].contiguous(), 3)[0, 0, 0]
+    assert torch.equal(past.tril(), expected.tril())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1, 5])
+def test_relative_attention_has_the_gradients_of_its_formula(causal, length):
+    """Of 2 runs, 3 rows and 4 heads, with every score gathered one by one."""
+    runs, rows, heads, width = 2, 3, 4, 6
+    generator = torch.Generator().manual_seed(0)
+    columns = length if causal else 2 * length - 1
+
+    def drawn(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+    parts = [drawn(runs * rows * heads, length, width) for _ in range(3)]
+    parts.append(drawn(runs, heads, rows, length, columns))
+    queries, keys, values, by_distance = parts
+    bias = None if causal else torch.zeros(runs, rows, 1, 1, length, dtype=torch.float64)
+    if not causal and length > 1:
+        bias[..., -1] = float("-inf")
+    found = attention._RelativeAttention.apply(*parts, bias)
+    place = torch.arange(length)
+    distance = (length - 1 - place[:, None] + place).clamp(max=columns - 1)
+    scores = by_distance.gather(4, distance.expand(runs, heads, rows, -1, -1)).transpose(1, 2)
+    blocked = torch.ones(length, length, dtype=torch.bool).triu(1) if causal else bias == float("-inf")
+    scores = (scores.flatten(0, 2) + queries @ keys.transpose(1, 2)).unflatten(0, (runs, rows, heads))
+    expected = scores.masked_fill(blocked, float("-inf")).softmax(-1).flatten(0, 2) @ values
+    torch.testing.assert_close(found, expected)
+    weight = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad((outputs * weight).sum(), parts) for outputs in (found, expected))
+    torch.testing.assert_close(ours, theirs)
 
 
 def attention_weights(reference: nn.MultiheadAttention) -> dict[str, torch.Tensor]:

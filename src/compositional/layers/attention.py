@@ -8,6 +8,7 @@ of each per head. Absolute positions are not used (Csordas, Irie, Schmidhuber, "
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -66,6 +67,7 @@ def normalize(weights: Weights, name: str, values: Tensor) -> Tensor:
     return normalized * weights[f"{name}.scale"].view(shape) + weights[f"{name}.shift"].view(shape)
 
 
+@lru_cache(maxsize=64)
 def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
     """(2 length - 1, width): row length - 1 + d is r(-d), for distances -d = i - j from length - 1 down to 1 - length."""
     distance = torch.arange(length - 1, -length, -1.0, device=device).unsqueeze(1)
@@ -73,15 +75,63 @@ def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
     return torch.cat([(distance * frequency).sin(), (distance * frequency).cos()], 1)[:, :width]
 
 
-def shift(scores: Tensor) -> Tensor:
-    """From scores by distance to scores by key: (..., L, C) -> (..., L, L), out[i, j] = in[i, L - 1 - i + j].
+def _shifted(by_distance: Tensor, keys: int) -> Tensor:
+    """Scores by distance as a view by key: contiguous (R, heads, B, L, C) -> (R, B, heads, L, keys).
 
-    C is 2 L - 1 for all distances, or L for the distances of keys at or before the query; later keys then get -inf. Only padding
-    and reshaping are used, so that the gradient needs no scatter (Dai et al. 2019, appendix B).
+    out[i, j] = in[i, L - 1 - i + j]: a row of the view begins one place before one of the scores, so strides make it (Dai et al.
+    2019, appendix B, pads and reshapes). C is 2 L - 1 for all distances, or L for those of keys at or before the query: what then
+    stands at later keys has no meaning.
     """
-    length, columns = scores.shape[-2:]
-    flat = functional.pad(scores, (0, 2 * length - columns), value=float("-inf")).flatten(-2)
-    return flat[..., length - 1 : -1].unflatten(-1, (length, 2 * length - 1))[..., :length]
+    runs, heads, rows, length, columns = by_distance.shape
+    row, head, run = length * columns, rows * length * columns, heads * rows * length * columns
+    begin = by_distance.storage_offset() + length - 1
+    return by_distance.as_strided((runs, rows, heads, length, keys), (run, row, head, columns - 1, 1), begin)
+
+
+class _RelativeAttention(torch.autograd.Function):
+    """Softmax attention with scores by distance, without copies of these: queries, keys, values (N, L, E), N = R B heads;
+    by_distance (R, heads, B, L, C); bias added to the scores, or None: a query looks at itself and what is before."""
+
+    @staticmethod
+    def forward(ctx, queries, keys, values, by_distance, bias):
+        runs, heads, rows, length, _ = by_distance.shape
+        scores = queries.new_empty(runs, rows, heads, length, length)
+        if bias is None:
+            scores.copy_(_shifted(by_distance, length)).masked_fill_(_later(length, scores.device), float("-inf"))
+        else:
+            torch.add(_shifted(by_distance, length), bias, out=scores)
+        shares = torch.baddbmm(scores.flatten(0, 2), queries, keys.transpose(1, 2)).softmax(-1)
+        ctx.save_for_backward(queries, keys, values, shares)
+        ctx.shape, ctx.causal = by_distance.shape, bias is None
+        return torch.bmm(shares, values)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        queries, keys, values, shares = ctx.saved_tensors
+        grad_values = torch.bmm(shares.transpose(1, 2), grad)
+        grad_shares = torch.bmm(grad, values.transpose(1, 2))
+        grad_scores = torch._softmax_backward_data(grad_shares, shares, -1, shares.dtype)
+        grad_queries = torch.bmm(grad_scores, keys)
+        grad_keys = torch.bmm(queries.transpose(1, 2), grad_scores).transpose(1, 2)
+        runs, heads, rows, length, _ = ctx.shape
+        by_key = grad_scores.view(runs, rows, heads, length, length)
+        if ctx.causal:
+            # Its last column but for the last row is zeros, and in memory stands where the next row's first does.
+            grad_distance = grad_scores.new_empty(ctx.shape)
+            grad_distance.flatten(3)[..., : length - 1] = 0
+            _shifted(grad_distance, length - 1).copy_(by_key[..., :-1])
+            grad_distance[..., -1, -1] = by_key[..., -1, -1].transpose(1, 2)
+        else:
+            grad_distance = grad_scores.new_zeros(ctx.shape)
+            _shifted(grad_distance, length).copy_(by_key)
+        return grad_queries, grad_keys, grad_values, grad_distance, None
+
+
+@lru_cache(maxsize=64)
+def _later(length: int, device: torch.device) -> Tensor:
+    """Which keys come after the query: (L, L) of bool."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
 
 
 def _heads(values: Tensor, heads: int) -> Tensor:
@@ -124,10 +174,11 @@ def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tenso
     # One product per run and head: rows and queries side by side.
     asked = (queries + position).transpose(1, 2).flatten(2, 3)
     by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
-    bias = shift(by_distance.unflatten(1, (rows, length)).unflatten(0, (runs, heads)).transpose(1, 2))
-    if mask is not None:
-        bias = bias + padding_bias(mask, bias.dtype)[:, :, None, None, :]
-    return _mix(queries + content, keys, values, bias)
+    by_distance = by_distance.view(runs, heads, rows, length, -1)
+    bias = None if mask is None else padding_bias(mask, by_distance.dtype)[:, :, None, None, :]
+    asked = _batch(queries + content)
+    mixed = _RelativeAttention.apply(asked, _batch(keys), _batch(values), by_distance, bias)
+    return mixed.view(runs, rows, heads, length, width).transpose(2, 3).flatten(-2)
 
 
 def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -7,6 +7,8 @@ from statistics import NormalDist
 
 from torch import Tensor
 
+from compositional.layers import dropout_compiled
+
 
 def silent_tap(name: str, values: Tensor, mask: Tensor | None) -> Tensor:
     """The tap of evaluation: it records and changes nothing."""
@@ -21,5 +23,7 @@ def dropout(tap: Callable, values: Tensor, rate: float) -> Tensor:
     noise = getattr(tap, "noise", None)
     if noise is None or rate == 0:
         return values
-    keep = noise(values.shape[1:]) > NormalDist().inv_cdf(rate)
-    return values * keep.to(values.dtype).mul_(1 / (1 - rate))
+    drawn, quantile, factor = noise(values.shape[1:]), NormalDist().inv_cdf(rate), 1 / (1 - rate)
+    if values.device.type == "cpu":
+        return dropout_compiled.keep(values, drawn, quantile, factor)
+    return values * (drawn > quantile).to(values.dtype).mul_(factor)
