@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from compositional import randomness
 from compositional.kinds.sequence import Batch
@@ -98,13 +99,16 @@ def command_of(batch: Batch, starts: Tensor) -> Batch:
     return replace(batch, inputs=words, input_mask=kept, input_lengths=lengths)
 
 
-def _alone(weights: Weights, prefix: str, words: Tensor) -> Tensor:
-    """Encodings of single words by both directions of an encoder, concatenated: (R, B, S, D) -> (R, B, S, 2 H)."""
-    ways = []
+def _alone(weights: Weights, prefix: str, table: Tensor, words: Tensor) -> Tensor:
+    """What both directions of an encoder make of single words, side by side: table (R, V, D), words (R, B, S) -> (R, B, S, 2 H).
+
+    It is computed once for each word of the vocabulary: there are fewer of them than positions.
+    """
+    every, ways = functional.pad(table, (0, 0, 0, -table.shape[1] % 16)), []  # so that every run's rows are aligned
     for way in ("forward", "backward"):
-        gates = linear(words.flatten(1, 2), weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
+        gates = linear(every, weights[f"{prefix}.{way}.input"], weights[f"{prefix}.{way}.bias"])
         ways.append(cell_step(gates, gates.new_zeros(1))[0])
-    return torch.cat(ways, 2).unflatten(1, words.shape[1:3])
+    return embedding(words, torch.cat(ways, 2))
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
@@ -118,7 +122,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     states = tap("command_states", states, mask)
     # The words of a pair are before and after "means". Keys and values at all other positions are masked.
     keys, values = (
-        _alone(weights, encoder, embedding(batch.inputs.roll(shift, 2), weights[table]))
+        _alone(weights, encoder, weights[table], batch.inputs.roll(shift, 2))
         for encoder, shift, table in (("encoder", 1, "input_embedding"), ("meaning", -1, "meaning_embedding"))
     )
     scores = torch.baddbmm(
