@@ -97,6 +97,7 @@ ROWS = (
         )
         for part in ("lexical", "structural")
     ),
+    Row("SLOG, 17 structures, transformer", FORMS, ("per_category_slog", "reach_of_terms"), ("slog",), "transformer_small_long"),
     *(
         Row(f"GeoQuery, {part} split, LSTM", FORMS, _GEOQUERY, (f"geoquery_{part}",), "lstm_input_feeding_small")
         for part in ("query", "question")

@@ -687,9 +687,13 @@ def test_cgps_refuses_inputs_longer_than_its_positions(problem):
         case.model.forward(case.model_parameters | {"positions": 4}, weights, batch, silent_tap)
 
 
-def test_the_transformer_without_positions_equals_pytorch_s_layers(problem):
+@pytest.mark.parametrize("positions", ["relative", "absolute"])
+def test_the_transformer_equals_pytorch_s_layers(problem, positions):
+    """Without relative positions; with absolute ones, if it has those."""
     case = problem("transformer")
-    options = case.model_parameters
+    options = case.model_parameters | {"positions": positions}
+    assert (positions == "relative") == (options == case.model_parameters)
+    case = replace(case, model_parameters=options)
     width, heads = options["width"], options["heads"]
     torch.manual_seed(0)
     weights = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in initial_weights(case, 0).items()}
@@ -719,6 +723,8 @@ def test_the_transformer_without_positions_equals_pytorch_s_layers(problem):
     encoder = [
         layer(nn.TransformerEncoderLayer, f"encoder.{n}", {"inputs": "self_attn"}) for n in range(options["encoder_layers"])
     ]
+    places = torch.arange(100.0)[:, None] * 10000 ** (-torch.arange(0, width, 2) / width)
+    table = torch.cat([places.sin(), places.cos()], 1) / math.sqrt(width) * (positions == "absolute")
     blocks = {"past": "self_attn", "across": "multihead_attn"}
     decoder = [layer(nn.TransformerDecoderLayer, f"decoder.{n}", blocks) for n in range(options["decoder_layers"])]
     _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
@@ -729,11 +735,11 @@ def test_the_transformer_without_positions_equals_pytorch_s_layers(problem):
     )
     for row in (0, 7, 15):
         words = weights["input_embedding"][batch.inputs[0, row, : batch.input_lengths[0, row]]]
-        states = torch.cat([weights["start"][None], words])[None]
+        states = torch.cat([weights["start"][None], words])[None] + table[: len(words) + 1]
         for own in encoder:
             states = own(states)
         length = int(mask[row].sum())
-        outputs = weights["output_embedding"][previous[row][:length]][None]
+        outputs = weights["output_embedding"][previous[row][:length]][None] + table[:length]
         for own in decoder:
             outputs = own(outputs, states, tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1))
         expected = outputs[0] @ weights["output_embedding"].T + weights["output.bias"]
@@ -911,7 +917,7 @@ def test_scores_contain_beam_accuracy_and_bleu():
 def test_categories_are_counted_separately_and_by_group():
     right = torch.tensor([[True, False, True, True], [False, False, False, True]])
     categories = np.array(["lexical/a", "lexical/b", "lexical/a", "structural/c"])
-    first, second = metrics._by_category(right, categories)
+    first, second = metrics.by_category(right, categories)
     assert first == {"lexical": 2 / 3, "lexical/a": 1.0, "lexical/b": 0.0, "structural": 1.0, "structural/c": 1.0}
     assert second["lexical"] == 0.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import zipfile
 from itertools import product
 from pathlib import Path
 
@@ -152,6 +153,39 @@ def mnist(folder: Path) -> None:
         labels = (np.arange(300) % 10).astype(np.uint8)
         (folder / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, *images.shape) + images.tobytes())
         (folder / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, len(labels)) + labels.tobytes())
+
+
+def slog(folder: Path) -> None:
+    """Sentences of two nouns and a verb, and three categories of the test set, in an archive that needs no password."""
+    nouns, verbs = ("girl", "boy", "cat", "dog", "fox"), {"saw": "see", "liked": "like", "fed": "feed"}
+    rows = [
+        (f"A {a} {verb} the {b} .", f"{form} ( agent = {a} , theme = * {b} )", "in_distribution")
+        for a, b, (verb, form) in product(nouns, nouns, verbs.items())
+    ]
+    more = [
+        ("A girl saw a cat in a bed .", "see ( agent = girl , theme = cat ( nmod . in = bed ) )", "in_distribution"),
+        ("Who saw the boy ?", "see ( agent = ? , theme = * boy )", "wh_Q_simple_trans"),
+        *[("like", "like", "primitive")] * 2,
+    ]
+    deep = "cat ( nmod . in = bed ( nmod . in = bed ( nmod . in = bed ) ) )"
+    content = {
+        "train.tsv": [row for number, row in enumerate(rows) if number % 6 > 1] + more,
+        "dev.tsv": rows[::6],
+        "test.tsv": rows[1::6],
+        "gen": [
+            ("A cat in a bed saw the boy .", "see ( agent = cat ( nmod . in = bed ) , theme = * boy )", "PP_modif_subj"),
+            ("Who liked a cat in a bed ?", "like ( agent = ? , theme = cat ( nmod . in = bed ) )", "Q_modified_NPs"),
+            *(
+                (f"A {a} liked a cat in a bed in a bed in a bed .", f"like ( agent = {a} , theme = {deep} )", "PP_3")
+                for a in nouns
+            ),
+        ],
+    }
+    texts = {name: "".join("\t".join(line) + "\n" for line in lines) for name, lines in content.items()}
+    with zipfile.ZipFile(folder / "generalization_sets.zip", "w") as archive:
+        archive.writestr(zipfile.ZipInfo("generalization_sets/gen_varfreeLF.tsv"), texts.pop("gen"))
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def write(dataset: str, folder: Path) -> None:

@@ -34,7 +34,7 @@ def room(longest: int) -> int:
     return longest + longest // 5 + 5
 
 
-def _next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
+def next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
     """Log probabilities of the symbol that follows `decoded` (R, B, t): (R, B, symbols)."""
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
@@ -57,7 +57,7 @@ def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, 
     decoded *= ended.unsqueeze(2)
     step = 0
     while step < limit and not ended.all():
-        symbols = _next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
+        symbols = next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
         decoded[..., step] = torch.where(ended, decoded[..., step], symbols)
         ended |= symbols == END
         step += 1
@@ -84,7 +84,7 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
     scores = torch.full((runs, rows, beam), float("-inf"), device=batch.inputs.device)
     scores[..., 0] = 0.0
     while decoded.shape[2] < limit and not ended.all():
-        following = _next_symbols(problem, weights, several, decoded)
+        following = next_symbols(problem, weights, several, decoded)
         # Hypotheses that have ended continue with padding, at no cost.
         following = following.masked_fill(ended.unsqueeze(-1), float("-inf"))
         following[..., PAD] = torch.where(ended, 0.0, float("-inf"))
@@ -144,13 +144,14 @@ def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str,
     """For each run {(split, metric): value} of the metrics that need decoding, as requested by "decoding" in task.json.
 
     {"beam": number of hypotheses, "bleu": whether sentences are text, made of subwords, "words" or, if "raw", of subwords of raw
-    text, "brackets": whether to repair brackets as in `readings`, too}. Metrics: accuracy_beam (exact match by beam search), bleu
-    (sacrebleu's default, on text that is joined from subwords) and "accuracy, brackets repaired", on every split except the
-    training set. For raw text, bleu is also given under its sacrebleu signature, next to "bleu, lower-cased tokens".
+    text, "brackets": whether to repair brackets as in `readings`, too}; nothing is decoded without "beam". Metrics: accuracy_beam
+    (exact match by beam search), bleu (sacrebleu's default, on text that is joined from subwords) and "accuracy, brackets
+    repaired", on every split except the training set. For raw text, bleu is also given under its sacrebleu signature, next to
+    "bleu, lower-cased tokens".
     """
     results: list[dict[tuple[str, str], float]] = [{} for _ in range(next(iter(weights.values())).shape[0])]
     asked = problem.about.get("decoding")
-    if not asked:
+    if not asked or "beam" not in asked:
         return results
     for split in sorted(problem.splits.keys() - {"train"}):
         for result, rows in zip(results, predictions(problem, weights, split, None, asked["beam"]), strict=True):

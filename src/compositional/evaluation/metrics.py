@@ -55,12 +55,12 @@ def measure(problem: Problem, weights: dict[str, Tensor], examples: int | None =
                 result[name, metric] = value
         categories = getattr(split, "categories", None)
         if examples is None and categories is not None:
-            for result, of in zip(results, _by_category(torch.cat(right, 1).cpu(), categories), strict=True):
+            for result, of in zip(results, by_category(torch.cat(right, 1).cpu(), categories), strict=True):
                 result |= {(name, f"accuracy of {category}"): accuracy for category, accuracy in of.items()}
     return results
 
 
-def _by_category(right: Tensor, categories: np.ndarray) -> list[dict[str, float]]:
+def by_category(right: Tensor, categories: np.ndarray) -> list[dict[str, float]]:
     """Accuracies of runs (R, n) by category, and by group "a" of categories "a/b"; "a/b; c/d" stands for two categories."""
     of = {text: {name for part in text.split("; ") for name in (part, part.split("/")[0])} for text in set(categories)}
     chosen = {name: torch.tensor([name in of[text] for text in categories]) for name in sorted(set().union(*of.values()))}

@@ -11,22 +11,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, style, words
+from compositional.figures.shared import named_runs, page, paired, style, words
 from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
+PARAMETERS = named_runs.PARAMETERS | {
     "metric": {"type": "string", "default": "accuracy", "description": "what is compared on the test set"},
-    "methods": {
-        "type": "object",
-        "names": "methods",
-        "additionalProperties": {
-            "type": ["string", "null"],
-            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
-        },
-        "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
-    },
     "summarize": {
         "type": "boolean",
         "default": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from typing import Any
@@ -11,28 +12,29 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import named_runs, page, style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = {
-    "methods": {
-        "type": "object",
-        "names": "methods",
-        "additionalProperties": {
-            "type": ["string", "null"],
-            "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
-        },
-        "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
-    },
+PARAMETERS = named_runs.PARAMETERS | {
     "groups": {
         "type": "object",
         "additionalProperties": {"type": "array", "items": {"type": "string"}},
         "default": {},
         "description": "label -> categories: shown first, in this order; the others are grouped by what stands before a slash",
     },
+    "published": {
+        "type": "object",
+        "names": "tasks",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+        },
+        "default": {},
+        "description": "task -> {system: {category: published accuracy}}",
+    },
 }
 _CATEGORY = "accuracy of "  # and the category's name
+_PUBLISHED = "Ds^v"  # a mark a system
 
 
 def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[str], list[int]]:
@@ -95,7 +97,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         "Accuracy on the members of test by category. Dots are seeds, bars means with 95 % intervals (Student's "
         "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
-        "over seeds." + style.swaps_words(pd.concat(parts.values()), table),
+        "over seeds."
+        + (" Open marks are published values." if options["published"] else "")
+        + style.swaps_words(pd.concat(parts.values()), table),
         "",
     ]
     for axes, task in zip(panels[:, 0], tasks, strict=True):
@@ -114,6 +118,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             if len(own):
                 shown = ", ".join(f"{category} {value:.3f}" for category, value in means.items()) or "nothing known"
                 lines.append(f"  - {method} ({style.seeds(own.groupby('seed').value.mean())}): {shown}")
+        for mark, (system, values) in zip(itertools.cycle(_PUBLISHED), options["published"].get(task, {}).items(), strict=False):
+            known = {names.index(category): value for category, value in values.items() if category in names}
+            style_of = {"color": "0.35", "markerfacecolor": "white", "markersize": 4, "zorder": 2}
+            axes.plot([*known.values()], [*known], mark, **style_of, label=f"{system} (published)")
+            lines.append(f"  - published, {system}: " + ", ".join(f"{name} {value:.3f}" for name, value in values.items()))
         for begin in begins:
             axes.axhline(begin - 0.5, color="0.6", linewidth=0.8)
         axes.set(title=words.of(task, options), xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")

@@ -2,7 +2,8 @@
 
 Relative positions follow Dai et al. (Transformer-XL, ACL 2019, section 3.3): the score of query i and key j is
 (q_i + u) . k_j + (q_i + v) . W r(i - j), where r is a vector of sinusoids of the distance, and u and v are learned vectors, one
-of each per head. Absolute positions are not used (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021).
+of each per head. Absolute positions are not used (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021). Where
+there is no W, attention is the ordinary one, which knows no positions but those that the states hold.
 """
 
 from __future__ import annotations
@@ -67,12 +68,17 @@ def normalize(weights: Weights, name: str, values: Tensor) -> Tensor:
     return normalized * weights[f"{name}.scale"].view(shape) + weights[f"{name}.shift"].view(shape)
 
 
+def sinusoids(places: Tensor, width: int) -> Tensor:
+    """Sines and cosines of positions or distances (n,), with wavelengths from 2 pi to 20,000 pi: (n, width)."""
+    frequency = torch.exp(torch.arange(0, width, 2.0, device=places.device) * (-math.log(10000) / width))
+    angles = places.unsqueeze(1) * frequency
+    return torch.cat([angles.sin(), angles.cos()], 1)[:, :width]
+
+
 @lru_cache(maxsize=64)
 def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
     """(2 length - 1, width): row length - 1 + d is r(-d), for distances -d = i - j from length - 1 down to 1 - length."""
-    distance = torch.arange(length - 1, -length, -1.0, device=device).unsqueeze(1)
-    frequency = torch.exp(torch.arange(0, width, 2.0, device=device) * (-math.log(10000) / width))
-    return torch.cat([(distance * frequency).sin(), (distance * frequency).cos()], 1)[:, :width]
+    return sinusoids(torch.arange(length - 1, -length, -1.0, device=device), width)
 
 
 def _shifted(by_distance: Tensor, keys: int) -> Tensor:
@@ -157,13 +163,20 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
 
 
 def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, mask: Tensor | None) -> Tensor:
-    """Self-attention with relative positions, before the output map: parts (R, B, L, D) -> (R, B, L, D).
+    """Self-attention, with relative positions where there are weights for them, before the output map: parts
+    (R, B, L, D) -> (R, B, L, D).
 
     mask: (R, B, L), the positions that every position attends to; None: each attends to itself and to earlier positions.
     """
     queries, keys, values = (_heads(part, heads) for part in parts)
     runs, rows, _, length, width = queries.shape
     queries = queries / math.sqrt(width)
+    if f"{name}.position" not in weights:
+        if mask is None:
+            bias = queries.new_full((length, length), float("-inf")).triu(1)
+        else:
+            bias = padding_bias(mask, queries.dtype)[:, :, None, None, :]
+        return _mix(queries, keys, values, bias.expand(runs, rows, heads, -1, -1))
     content, position = (
         weights[f"{name}.{part}_bias"][:, None, :, None, :] / math.sqrt(width) for part in ("content", "position")
     )

@@ -4,6 +4,8 @@ It follows Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021)
 There are no absolute positions, but a start word before every input, from which distances can be seen. Embeddings have Glorot's
 initialization and are not scaled. The columns of the output map are the embeddings of the symbols. Words that occur on both sides
 have two embeddings.
+
+With `positions: absolute`, sinusoids of the position are added to the embeddings, scaled to their size ("scaledinit" there).
 """
 
 from __future__ import annotations
@@ -41,9 +43,20 @@ PARAMETERS = {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of the units of block outputs and of hidden layers that is dropped in training",
+        "description": "share of the units of block outputs and of hidden layers that is dropped in training; of embeddings with "
+        "their positions, too, if these are absolute",
+    },
+    "positions": {
+        "enum": ["relative", "absolute"],
+        "default": "relative",
+        "description": "how attention knows positions: by distances, or by what is added to embeddings",
     },
 }
+
+
+def _kaiming(source: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
+    """Kaiming's normal initialization of rows of a table."""
+    return torch.from_numpy(source.standard_normal(shape, dtype=np.float32)) * math.sqrt(2 / shape[-1])
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
@@ -56,17 +69,20 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     if width % heads or width % 2:
         raise ValueError(f"transformer: width {width} must be even and a multiple of the {heads} heads")
     weights: Weights = {}
+    relative = parameters["positions"] == "relative"
     for side, words in (("input", task["source_words"]), ("output", task["target_words"])):
-        weights[f"{side}_embedding"] = attention.glorot(source, len(words), width)
+        shape = len(words), width
+        weights[f"{side}_embedding"] = attention.glorot(source, *shape) if relative else _kaiming(source, shape)
     bound = math.sqrt(6 / (len(task["source_words"]) + width))  # as if it were one more row of the table
-    weights["start"] = randomness.uniform_tensor(source, (width,), -bound, bound)
+    start = randomness.uniform_tensor(source, (width,), -bound, bound) if relative else _kaiming(source, (width,))
+    weights["start"] = start
     hidden = parameters["feedforward_factor"] * width
     for side in ("encoder", "decoder"):
         for layer in range(parameters[f"{side}_layers"]):
             name = f"{side}.{layer}"
-            blocks = [("past" if side == "decoder" else "inputs", True)] + ([("across", False)] if side == "decoder" else [])
-            for block, relative in blocks:
-                weights |= attention.initialize_attention(source, width, heads, f"{name}.{block}", relative)
+            for block in ("past", "across") if side == "decoder" else ("inputs",):
+                own = relative and block != "across"
+                weights |= attention.initialize_attention(source, width, heads, f"{name}.{block}", own)
                 weights |= attention.initialize_normalization(width, f"{name}.{block}.norm")
             weights |= attention.initialize_projection(source, width, hidden, f"{name}.feedforward.hidden", gain=math.sqrt(2))
             weights |= attention.initialize_projection(source, hidden, width, f"{name}.feedforward.output")
@@ -86,15 +102,23 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         hidden = dropout(tap, project(weights, f"{name}.hidden", values).relu(), rate)
         return add(name, values, project(weights, f"{name}.output", hidden))
 
+    def placed(states: Tensor, places: Tensor) -> Tensor:
+        """Embeddings (R, ..., n, D) with their absolute positions (n,), if these are wanted."""
+        if parameters["positions"] == "relative":
+            return states
+        width = states.shape[-1]
+        return dropout(tap, states + attention.sinusoids(places, width) / math.sqrt(width), rate)
+
     words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
     start = weights["start"][:, None, None, :].expand(-1, words.shape[1], -1, -1)
     states, mask = torch.cat([start, words], 2), functional.pad(batch.input_mask, (1, 0), value=True)
+    states = placed(states, torch.arange(states.shape[2], device=states.device, dtype=states.dtype))
     for layer in range(parameters["encoder_layers"]):
         name = f"encoder.{layer}.inputs"
         states = add(name, states, attention.attend_inputs(weights, name, states, mask, heads))
         states = feed_forward(f"encoder.{layer}.feedforward", states)
     encoded = torch.cat([states[:, :, :1], tap("encoder_states", states[:, :, 1:], batch.input_mask)], 2)
-    states = embedding(batch.previous, weights["output_embedding"])
+    states = placed(embedding(batch.previous, weights["output_embedding"]), batch.layout.positions[:, 1].to(states.dtype))
     for layer in range(parameters["decoder_layers"]):
         name = f"decoder.{layer}.past"
         states = add(name, states, attention.attend_past(weights, name, states, batch.layout, heads))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from compositional import files
-from compositional.evaluation import conjunctions, decoding, error_types, metrics, readings, smoothness
+from compositional.evaluation import conjunctions, decoding, error_types, metrics, readings, semantic_match, smoothness
 from compositional.kinds.sequence import SequenceSplit
 from compositional.layers.tap import silent_tap
 from compositional.runs import Run
@@ -95,7 +95,8 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
     scores: list[dict[tuple[str, str], float]] = [{} for _ in results]
     if isinstance(problem.splits["train"], SequenceSplit):
         decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
-        scores = decoding.scores(problem, weights)
+        both = decoding.scores(problem, weights), semantic_match.scores(problem, weights)
+        scores = [one | other for one, other in zip(*both, strict=True)]
     for index, folder in enumerate(folders):
         diverged = lost[index]
         rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]

@@ -42,4 +42,4 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
         {"columns": ["input"], "members": ["test"]},
         {"columns": ["input"], "members": ["validation", "in_distribution"], "by_design": _BY_DESIGN},
     ]
-    return sentence_pairs.task(found, "in_distribution", disjoint=disjoint)
+    return sentence_pairs.task(found, "in_distribution", disjoint=disjoint, decoding={"semantic": True})

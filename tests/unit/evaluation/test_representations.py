@@ -478,6 +478,6 @@ def test_scan_test_sets_have_categories_by_the_parts_of_a_command():
 def test_accuracy_of_several_categories_of_one_example():
     right = torch.tensor([[1.0, 0.0, 1.0]])
     categories = np.array(["manner/around; count/once", "manner/plain; count/once", "manner/around; count/twice"])
-    (found,) = metrics._by_category(right, categories)
+    (found,) = metrics.by_category(right, categories)
     # "manner" and "count" contain every example, so they are not reported as categories.
     assert found == {"manner/around": 1.0, "manner/plain": 0.0, "count/once": 0.5, "count/twice": 1.0}

@@ -7,10 +7,10 @@ PARAMETERS = {
         "type": "object",
         "names": "methods",
         "additionalProperties": {
-            "type": "string",
+            "type": ["string", "null"],
             "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
         },
         "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show; empty: all",
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
     },
 }

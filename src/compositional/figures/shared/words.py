@@ -41,6 +41,7 @@ WORDS = {
     "scan_length": "SCAN: length",
     "scan_simple": "SCAN: random split",
     "scan_turn_left": "SCAN: add turn left",
+    "slog": "SLOG",
     # models
     "batchnorm_cnn": "CNN with batch normalization",
     "cnn": "CNN",
@@ -57,6 +58,7 @@ WORDS = {
     "resnet18": "ResNet-18",
     "t5": "T5",
     "transformer_small": "small transformer",
+    "transformer_small_doubled": "small transformer, twice the steps",
     "transformer_small_long": "small transformer, long",
     "transformer_small_longer": "small transformer, longer",
     # regularizers

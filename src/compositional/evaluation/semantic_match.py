@@ -1,0 +1,148 @@
+"""Exact match of COGS' forms up to what means nothing in them: how variables are called, and in which order conjuncts stand.
+
+After ReCOGS (Wu, Manning and Potts, TACL 2024), whose own forms also have other names of variables in training and fewer symbols.
+A form is equal to another if some one-to-one renaming of its variables makes their conjuncts the same, each as often. So equal
+forms have as many symbols of every kind, all numbers being of one: a prediction that can no longer have them is given up. What is
+left to decode is little, and the score is that of decoding everything greedily.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import networkx
+import torch
+from torch import Tensor
+
+from compositional.evaluation.decoding import next_symbols, sentences
+from compositional.evaluation.metrics import BATCH, by_category, calibrated
+from compositional.kinds.sequence import SequenceSplit
+from compositional.language.vocabulary import END, PAD
+from compositional.layers.ragged import ROWS, Layout
+from compositional.layers.tap import silent_tap
+from compositional.training.problem import Problem
+
+METRIC = "semantic exact match"
+_NUMBER, _AND = -1, -2  # stand for every number, which is a matter of names, and for both signs between conjuncts
+
+
+def _graph(form: str) -> networkx.Graph | None:
+    """Conjuncts joined to their variables, by the places that these have there; None: it is no list of conjuncts."""
+    graph = networkx.Graph()
+    for place, conjunct in enumerate(form.replace(" ; ", " AND ").split(" AND ")):
+        predicate, opening, rest = conjunct.partition(" ( ")
+        if not opening or not rest.endswith(" )"):
+            return None
+        arguments = rest.removesuffix(" )").split(" , ")
+        is_variable = [argument.startswith("x _ ") for argument in arguments]
+        named = ("x" if hidden else argument for argument, hidden in zip(arguments, is_variable, strict=True))
+        graph.add_node(place, says=(predicate, *named))
+        for variable in {argument for argument, hidden in zip(arguments, is_variable, strict=True) if hidden}:
+            graph.add_node(variable, says=())
+            graph.add_edge(place, variable, at=[argument == variable for argument in arguments])
+    return graph
+
+
+def equal(target: str, found: str) -> bool:
+    """Whether two forms are the same after renaming variables and reordering conjuncts; others than such lists, as they are."""
+    if target == found:
+        return True
+    graphs = _graph(target), _graph(found)
+    if any(graph is None for graph in graphs):
+        return False
+    says = [Counter(says for _, says in graph.nodes(data="says")) for graph in graphs if graph is not None]
+    return says[0] == says[1] and networkx.is_isomorphic(
+        *graphs, node_match=lambda a, b: a["says"] == b["says"], edge_match=lambda a, b: a["at"] == b["at"]
+    )
+
+
+class _Candidate:
+    """A prediction of one example that may still be equal to its target, symbol by symbol."""
+
+    def __init__(self, target: list[int], kinds: list[int]) -> None:
+        self.kinds, self.target, self.symbols = kinds, target, list[int]()
+        self.left = Counter(kinds[symbol] for symbol in target)
+        self.alive = True
+
+    def add(self, symbol: int) -> None:
+        """Go on, or give up if there is no such symbol left, or the end comes before all are there."""
+        kind = self.kinds[symbol]
+        self.alive = self.left[kind] > 0 and (symbol != END or self.left.total() == 1)
+        self.left[kind] -= 1
+        self.symbols.append(symbol)
+
+    @property
+    def ended(self) -> bool:
+        return not self.alive or self.symbols[-1:] == [END]
+
+
+def _candidates(
+    problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, kinds: list[int]
+) -> tuple[Tensor, dict[int, _Candidate]]:
+    """One run: which examples are right (n,), and of the others those that are not lost with their first wrong symbol."""
+    right, found = [], {}
+    for rows, batch in split.evaluation_batches(1, BATCH):
+        with torch.no_grad():
+            logits = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
+        correct = batch.correct(logits)[0, : len(rows)].cpu()
+        right.append(correct)
+        written = [row for chunk in batch.layout.chunks(logits.argmax(-1)) for row in chunk[0].tolist()]
+        for row, known, symbols in zip(rows.tolist(), correct.tolist(), written, strict=False):
+            if known:
+                continue
+            target = split.targets[row].tolist()[: int(split.lengths[row])]
+            candidate = _Candidate(target, kinds)
+            for wanted, symbol in zip(target, symbols, strict=False):
+                candidate.add(symbol)
+                if wanted != symbol or not candidate.alive:
+                    break
+            if not candidate.ended:
+                found[row] = candidate
+    return torch.cat(right), found
+
+
+def _decode(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, found: dict[int, _Candidate]) -> None:
+    """Go on with the candidates of one run, greedily, until all have ended."""
+    rows = list(found)
+    for start in range(0, len(rows), ROWS):
+        real = rows[start : start + ROWS]
+        filled = torch.tensor(real + real[-1:] * (ROWS - len(real)))
+        layout = Layout(split.lengths[filled].tolist(), split.input_lengths.cpu()[filled].tolist(), split.device)
+        batch = split.batch(filled.to(split.device).unsqueeze(0), layout)
+        own = [found[row] for row in real]
+        step = min(len(one.symbols) for one in own)
+        while not all(one.ended for one in own):
+            begun = [one.symbols[:step] for one in own]
+            decoded = torch.tensor([row + [PAD] * (step - len(row)) for row in begun + begun[-1:] * (ROWS - len(real))])
+            symbols = next_symbols(problem, weights, batch, decoded.to(split.device).unsqueeze(0)).argmax(-1)[0].tolist()
+            for one, symbol in zip(own, symbols, strict=False):
+                if not one.ended and len(one.symbols) == step:
+                    one.add(symbol)
+            step += 1
+
+
+def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
+    """For each run {(split, metric): value} on every split but the training set, with every category of the test set.
+
+    Nothing if the task's "decoding" in task.json does not ask for it: {"semantic": true}.
+    """
+    runs = next(iter(weights.values())).shape[0]
+    results: list[dict[tuple[str, str], float]] = [{} for _ in range(runs)]
+    if not problem.about.get("decoding", {}).get("semantic"):
+        return results
+    weights = calibrated(problem, weights)
+    for name in sorted(problem.splits.keys() - {"train"}):
+        split = sentences(problem, name)
+        words = enumerate(split.target.words)
+        kinds = [_NUMBER if word.isdecimal() else _AND if word in ("AND", ";") else number for number, word in words]
+        for run, result in enumerate(results):
+            own = {key: values[run : run + 1] for key, values in weights.items()}
+            right, found = _candidates(problem, own, split, kinds)
+            _decode(problem, own, split, found)
+            for row, one in found.items():
+                right[row] = one.alive and equal(split.target.decode(one.target), split.target.decode(one.symbols))
+            result[name, METRIC] = right.double().mean().item()
+            if split.categories is not None:
+                (of,) = by_category(right.unsqueeze(0), split.categories)
+                result |= {(name, f"{METRIC} of {category}"): value for category, value in of.items()}
+    return results

@@ -1,0 +1,129 @@
+"""How far a term reaches: what it gains over the plain model, by what is new in the test set, on several tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compositional.figures.shared import named_runs, page, paired, style, words
+
+SOURCE = "metrics.csv"
+PARAMETERS = named_runs.PARAMETERS | {
+    "groups": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["task", "metric"],
+            "properties": {"task": {"type": "string", "names": "tasks"}, "metric": {"type": "string"}},
+        },
+        "default": {},
+        "description": "what is new -> the task whose test set has it, and the metric there, in the order to show; gains are "
+        "over the first method",
+    },
+    "against": {
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 2,
+        "maxItems": 2,
+        "default": [],
+        "description": "two of the groups, the first's gain across and the second's up, in a second panel; empty: none",
+    },
+}
+_Gains = dict[str, dict[str, pd.Series]]  # by method and group, a value a seed
+
+
+def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) -> _Gains:
+    """What every method but the first gains on the test set.
+
+    Raises:
+        ValueError: no run has a group's metric.
+    """
+    plain, *others = methods
+    found: _Gains = {method: {} for method in others}
+    for group, about in groups.items():
+        at = {name: rows[(rows.task == about["task"]) & (rows.metric == about["metric"])] for name, rows in methods.items()}
+        if not any(map(len, at.values())):
+            raise ValueError(f"reach: groups: {group}: no run of {about['task']} has {about['metric']!r} on its test set")
+        for method in others:
+            found[method][group] = style.gains(at[method], at[plain])
+    return found
+
+
+def _said(gain: pd.Series) -> str:
+    if gain.count() < 3:  # of two, the interval says nothing
+        return "too few seeds to say"
+    return "gains" if paired.helps(gain) else ("loses" if paired.differs(gain) else "nothing seen")
+
+
+def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
+    lines = [
+        f"Gain in accuracy over the run of {plain!r} with the same seed, by what is new in the test set. Small dots are seeds, "
+        "large ones means of paired differences with 95 % intervals (Student's t, from three seeds on). Something gains or loses "
+        f"where that interval leaves out 0; the {sum(map(len, gains.values()))} intervals are not corrected for their number. "
+        "The budget is fixed and nothing is chosen on a test set." + style.swaps_words(table, table),
+        "",
+    ]
+    for method, of in gains.items():
+        lines.append(f"* {method}")
+        lines += [f"  - {group}: {style.summary(gain, '+')} ({style.seeds(gain)}): {_said(gain)}" for group, gain in of.items()]
+    return "\n".join(lines)
+
+
+def _against(axes: Axes, gains: _Gains, shades: dict[str, Any], across: str, up: str) -> None:
+    """One point a method: its gain in one group across, in another up."""
+    for method, of in gains.items():
+        (x, wide), (y, high) = ((gain.mean(), style.drawn_interval(gain.to_numpy())) for gain in (of[across], of[up]))
+        both = pd.concat([of[across], of[up]], axis=1).dropna().to_numpy()
+        axes.scatter(both[:, 0], both[:, 1], s=8, color=shades[method], alpha=0.35, linewidths=0)
+        axes.errorbar(x, y, xerr=wide, yerr=high, color=shades[method], marker="o", markersize=5, capsize=2, elinewidth=1)
+    axes.axline((0, 0), slope=1, color="0.7", linestyle=":", linewidth=1, label="equal gains")
+    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.set(xlabel=f"gain, {across}", ylabel=f"gain, {up}")
+    axes.set_aspect("equal", "datalim")
+
+
+def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
+    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    methods = style.methods(table[table.split == "test"], options["methods"])
+    plain, gains = next(iter(methods)), _gains(methods, options["groups"])
+    groups, against = [*options["groups"]], options["against"]
+    size = (5.0 + 3.4 * bool(against), max(0.5 * len(groups) + 1.2, 3.2))
+    figure, panels = plt.subplots(1, 1 + bool(against), figsize=size, squeeze=False, layout="constrained")
+    axes = panels[0, 0]
+    shades = dict(zip(gains, style.shades(len(gains), 0, 0.8), strict=True))
+    for index, (method, of) in enumerate(gains.items()):
+        beside = 0.7 * ((index + 0.5) / len(gains) - 0.5)
+        name: str | None = words.of_label(method, methods[method], options)
+        for place, group in enumerate(groups):
+            known = of[group].to_numpy()
+            if len(known):
+                axes.scatter(known, np.full(len(known), place + beside), s=7, color=shades[method], alpha=0.35, linewidths=0)
+                axes.errorbar(
+                    known.mean(),
+                    place + beside,
+                    xerr=style.drawn_interval(known),
+                    color=shades[method],
+                    marker="o",
+                    markersize=5,
+                    capsize=2,
+                    elinewidth=1,
+                    linestyle="",
+                    label=name,
+                )
+                name = None  # one entry of the legend
+    axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label=f"{plain}, same seed")
+    axes.set(xlabel="gain in accuracy", ylim=(len(groups) - 0.5, -0.5))
+    axes.set_yticks(range(len(groups)), groups)
+    axes.grid(axis="x", color="0.93")
+    axes.set_axisbelow(True)
+    if against:
+        _against(panels[0, 1], gains, shades, *against)
+    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
+    return figure, _caption(gains, table, plain)

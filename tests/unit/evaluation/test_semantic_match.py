@@ -1,0 +1,99 @@
+"""Forms that mean the same: which are, and that little decoding finds as many as decoding everything."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from compositional.evaluation import decoding, semantic_match
+from compositional.kinds.sequence import SequenceSplit
+from compositional.language.vocabulary import Vocabulary
+
+SLEEP = "* dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )"
+SEE = "see . agent ( x _ 1 , Emma ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( x _ 3 )"
+
+
+@pytest.mark.parametrize(
+    ("target", "found", "same"),
+    [
+        (SLEEP, "* dog ( x _ 7 ) ; sleep . agent ( x _ 0 , x _ 7 )", True),
+        (SLEEP, "sleep . agent ( x _ 1 , x _ 2 ) AND * dog ( x _ 2 )", True),
+        (SLEEP, "* dog ( x _ 1 ) ; sleep . agent ( x _ 1 , x _ 2 )", False),  # the dog is what happens
+        (SLEEP, "* dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 3 )", False),
+        (SLEEP, "dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )", False),  # not a known one
+        (SEE, "dog ( x _ 1 ) AND see . theme ( x _ 2 , x _ 1 ) AND see . agent ( x _ 2 , Emma )", True),
+        (SEE, "dog ( x _ 1 ) AND see . theme ( x _ 2 , x _ 1 ) AND see . agent ( x _ 3 , Emma )", False),  # two events
+        (SEE, SEE.replace("Emma", "Liam"), False),
+        (SEE, f"{SEE} AND dog ( x _ 3 )", False),
+        ("a ( x _ 1 , x _ 2 ) AND a ( x _ 2 , x _ 1 )", "a ( x _ 1 , x _ 1 ) AND a ( x _ 2 , x _ 2 )", False),
+        ("LAMBDA a . dog ( a )", "LAMBDA b . dog ( b )", False),  # no list of conjuncts: as it is
+        ("Emma", "Emma", True),
+        (SLEEP, "dog )", False),
+    ],
+)
+def test_renaming_and_reordering_change_nothing_else_does(target, found, same):
+    assert semantic_match.equal(target, found) == same
+    assert semantic_match.equal(found, target) == same
+
+
+def test_what_is_given_up_early_would_not_have_been_equal():
+    """A network that writes what a table says, as long as what it wrote before is the beginning of that."""
+    written = {
+        "a": (SLEEP, SLEEP),
+        "b": (SLEEP, "* dog ( x _ 7 ) ; sleep . agent ( x _ 0 , x _ 7 )"),
+        "c": (SEE, "dog ( x _ 1 ) AND see . theme ( x _ 2 , x _ 1 ) AND see . agent ( x _ 2 , Emma )"),
+        "d": (SEE, SEE.replace("dog", "cat")),
+        "e": (SEE, SEE.removesuffix(" AND dog ( x _ 3 )")),
+        "f": (SLEEP, f"{SLEEP} AND dog ( x _ 1 )"),
+        "g": (SEE, SEE.replace("x _ 3", "x _ 1")),
+    }
+    source, target = Vocabulary.of(list(written)), Vocabulary.of([form for pair in written.values() for form in pair])
+    split = SequenceSplit(
+        list(written),
+        [wanted for wanted, _ in written.values()],
+        source,
+        target,
+        "cpu",
+        ["new/" + ("odd" if word in "ace" else "even") for word in written],
+    )
+    table = {source.words.index(word): target.encode([found])[0][0].tolist() for word, (_, found) in written.items()}
+    asked = 0
+
+    def forward(parameters, weights, batch, tap):
+        nonlocal asked
+        asked += 1
+        single = batch.single()
+        logits = torch.zeros(*single.previous.shape, len(target))
+        for row, (inputs, previous) in enumerate(zip(single.inputs.tolist(), single.previous.tolist(), strict=True)):
+            answer = table[inputs[0]]
+            for step in range(len(previous)):
+                follows = step < len(answer) and previous[1 : step + 1] == answer[:step]
+                logits[row, step, answer[step] if follows else 0] = 1
+        return batch.packed(logits)
+
+    problem = SimpleNamespace(
+        task="forms",
+        about={"decoding": {"semantic": True}},
+        splits={"test": split},
+        model=SimpleNamespace(forward=forward, calibrate=None),
+        model_parameters={},
+    )
+    weights = {"w": torch.zeros(1, 1)}
+    (found,) = semantic_match.scores(problem, weights)
+    few, asked = asked, 0
+    (everything,) = decoding.predictions(problem, weights, "test", None)
+    assert [text for _, _, text in everything] == [written[word][1] for word, _, _ in everything]
+    right = {word: semantic_match.equal(wanted, text) for word, wanted, text in everything}
+    assert right == {word: word in "abc" for word in written}
+    assert found == pytest.approx(
+        {
+            ("test", "semantic exact match"): 3 / 7,
+            ("test", "semantic exact match of new/odd"): 2 / 3,
+            ("test", "semantic exact match of new/even"): 1 / 4,
+        }
+    )
+    assert few < asked
+    problem.about = {}
+    assert semantic_match.scores(problem, weights) == [{}]

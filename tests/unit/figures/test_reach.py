@@ -1,0 +1,44 @@
+"""The figure of reach: gains are paired by seed, and each group's metric is its own."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from compositional.figures import reach
+from compositional.plugins import defaults
+
+METHODS = {"plain": "net/none/lambda=0", "swaps": "net/recombination/lambda=1"}
+GROUPS = {"words": {"task": "one", "metric": "accuracy of lexical"}, "depths": {"task": "two", "metric": "accuracy"}}
+
+
+def caption(seeds: int, **options) -> str:
+    rows = []
+    for seed in range(seeds):
+        for regularizer, strength in (("none", 0.0), ("recombination", 1.0)):
+            gain = (0.3 + 0.01 * seed) * strength
+            rows.append(("one", "net", regularizer, strength, seed, "test", "accuracy of lexical", 0.1 * seed + gain))
+            rows.append(("one", "net", regularizer, strength, seed, "test", "accuracy", 1.0))
+            rows.append(("two", "net", regularizer, strength, seed, "test", "accuracy", 0.02 * seed * (1 - strength)))
+    table = pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
+    chosen = {"methods": METHODS, "groups": GROUPS, "against": ["words", "depths"]} | options
+    figure, text = reach.draw(table, defaults("figures.reach") | chosen)
+    plt.close(figure)
+    return text
+
+
+def test_gains_are_paired_and_said_with_their_intervals():
+    text = caption(3)
+    assert "- words: +0.310 ± 0.025 (3 seeds): gains" in text  # 4.303 * 0.01 / sqrt 3
+    assert "- depths: -0.020 ± 0.050 (3 seeds): nothing seen" in text
+    assert "the 2 intervals" in text
+
+
+def test_two_seeds_say_nothing():
+    assert caption(2, against=[]).count("too few seeds to say") == 2
+
+
+def test_a_metric_that_no_run_has_is_named():
+    with pytest.raises(ValueError, match="reach: groups: words: no run of one has 'accuracy of gaps'"):
+        caption(3, groups={"words": {"task": "one", "metric": "accuracy of gaps"}}, against=[])
