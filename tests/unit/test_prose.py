@@ -12,16 +12,17 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "config" / "README.md"]
-SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+SOURCES = [path for folder in ("src", "docs", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")]
 _THINGS = (
-    "batch|cell|channel|class|component|core|dataset|distance|epoch|example|figure|generation|image|initialization|item|iteration|"
-    "job|kernel|kind|lambda|layer|line|loop|member|model|name|network|pack|pair|panel|process|protocol|recorded step|regularizer|"
+    "batch|cell|channel|chunk|class|component|core|dataset|distance|epoch|example|figure|gate|generation|head|image|"
+    "initialization|item|iteration|job|kernel|kind|lambda|layer|line|loop|member|mode|model|name|network|pack|pair|panel|process|"
+    "protocol|recorded step|regularizer|"
     "release|row|rule|run|seed|set|split|stage|step|study|symbol|task|test|time|token|word"
 )
 # Pattern: what to write instead.
 PHRASES = {
     rf"\b(?:axis|block|column|combinations|dash|entry|examples?|file|folder|images?|job|lines?|log|module|number|ones?|panel|permutation|product|record|row|rule|script|sum|table|time|"
-    rf"task|tasks|two|units?|vector) an? (?:{_THINGS})\b(?! of|'s)": 'per: "one log per job"',
+    rf"task|tasks|two|units?|value|vector) an? (?:{_THINGS})\b(?! of|'s)": 'per: "one log per job"',
     r"\b(?:go|goes|going|went) on (?:from|where|with the same|training)\b": "resume, continue",
     r"\b(?:can|can't|cannot|could|could not|couldn't|not|to) be had\b|\bwas had\b": "is available, was unavailable",
     r"\bnot begun\b": "has not started",
@@ -35,7 +36,8 @@ PHRASES = {
     r"\bfor want of\b": "because there is no",
     r"\bby (?:its|their|the) being (?:there|here)\b": "because it exists",
     r"\bwhat came of\b": "the results of",
-    r"\b(?:made|written|drawn|fetched|trained|submitted|starts?) anew\b": "again",
+    r"\banew\b": "again",
+    r"\b(?:no|some)body's\b": "name whose it is",
     r"\bone's own\b": "your own, its own",
     r"\bmend(?:s|ed|ing)?\b": "fix, repair",
     r"\b(?:and|or) the like\b": "and similar things: name them",

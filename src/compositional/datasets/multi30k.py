@@ -1,7 +1,7 @@
-"""Multi30k, task 1 (Elliott, Frank, Sima'an and Specia 2016): captions of pictures in English, German and French, one a line.
+"""Multi30k, task 1 (Elliott, Frank, Sima'an and Specia 2016): captions of images in English, German and French, one per line.
 
-Raw text, neither tokenized nor lower-cased: 29,000 sentences to train on, 1,014 to validate, and the 1,000 of test_2016_flickr.
-Captions of Flickr30k, for research; the repository names no license that lets others hand the files on.
+The text is raw, neither tokenized nor lower-cased: 29,000 sentences for training, 1,014 for validation, and the 1,000 of
+test_2016_flickr. The captions are those of Flickr30k, for research; the repository names no license that allows redistribution.
 """
 
 from __future__ import annotations

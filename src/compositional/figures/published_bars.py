@@ -61,7 +61,7 @@ _SPLITS = {bars.LEAK: "in_distribution", bars.HELD_OUT: "test"}
 
 
 def _values(table: pd.DataFrame, line: dict[str, Any], split: str, metric: str) -> pd.Series:
-    """A value a seed, of plain runs."""
+    """One value per seed, from plain runs."""
     rows = table[(table.task == line["task"]) & (table.model == line["model"]) & (table.regularizer == "none")]
     return style.accuracies(rows, split, metric).set_index("seed").value if len(rows) else pd.Series(dtype=float)
 

@@ -1,10 +1,10 @@
-"""Adjectives with their nouns in English captions, found by simple rules: no tagger is at hand.
+"""Adjectives with their nouns in English captions, found by simple rules instead of a tagger.
 
-Adjectives are those of a list, made from the words that stand most often between an article and another word in Multi30k's
-training captions, without those that are often nouns themselves ("adult", "female", "light", "open"). A noun is a word that
-training shows, after a determiner or such an adjective, more often at the end of the phrase than before another word of it. A
-pair is one of these adjectives with one of these nouns at the end of a phrase: "purple frisbee" in "a purple frisbee in", and
-not "yellow rain" in "a yellow rain coat". Singular and plural are two words.
+The adjectives are a list of the words that occur most often between an article and another word in Multi30k's training captions,
+without words that are often nouns themselves ("adult", "female", "light", "open"). A word is a noun if, after a determiner or
+such an adjective, training has it more often at the end of a phrase than before another word of the phrase. A pair is one of
+these adjectives followed by one of these nouns at the end of a phrase: "purple frisbee" in "a purple frisbee in", but not
+"yellow rain" in "a yellow rain coat". Singular and plural are different words.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ ADJECTIVES, _BEFORE, _AFTER = (frozenset(listed.split()) for listed in (_LISTED,
 
 
 def words(sentence: str) -> list[str]:
-    """Words and marks in lower case."""
+    """The words and punctuation marks of a sentence in lower case."""
     return re.findall(r"\w+|[^\w\s]", sentence.lower())
 
 
 def _ends_before(word: str) -> bool:
-    """Whether a phrase of a noun is over where this word comes: a function word, a mark, or a verb's form in -ing."""
+    """Whether a noun phrase ends before this word: a function word, a punctuation mark, or a verb form in -ing."""
     return word in _AFTER or word.endswith("ing")
 
 
 def nouns(sentences: Iterable[Sequence[str]]) -> set[str]:
-    """What counts as a noun, from training sentences as `words` gives them."""
+    """The words that count as nouns, given training sentences as `words` returns them."""
     score: Counter[str] = Counter()
     for sentence in sentences:
         for before, word, after in zip(sentence, sentence[1:], [*sentence[2:], "."], strict=False):
@@ -53,6 +53,6 @@ def nouns(sentences: Iterable[Sequence[str]]) -> set[str]:
 
 
 def pairs(sentence: Sequence[str], known: set[str]) -> list[tuple[str, str]]:
-    """All (adjective, noun) side by side in a sentence as `words` gives it; `known` are the nouns."""
+    """All neighboring (adjective, noun) pairs in a sentence as `words` returns it; `known` are the nouns."""
     triples = zip(sentence, sentence[1:], [*sentence[2:], "."], strict=False)
     return [(word, noun) for word, noun, after in triples if word in ADJECTIVES and noun in known and _ends_before(after)]

@@ -1,8 +1,9 @@
-"""Multi30k: translation of captions from English to German or French, in subwords, scored by BLEU; no picture is used.
+"""Multi30k: translation of captions from English to German or French in subwords, scored by BLEU. Images are not used.
 
-The test set are the sentences of test_2016_flickr with an adjective and a noun that no training caption has side by side
-(`language.adjectives` says what counts as either); each of the two words is in training. All of test_2016_flickr, which published
-numbers are of, is the member in_distribution. The subwords are those of both languages together, learned on training captions.
+The test set consists of the sentences of test_2016_flickr with an adjective and a noun that occur next to each other in no
+training caption (`language.adjectives` defines both), although each of the two words is in training. The complete
+test_2016_flickr, to which published numbers refer, is the member in_distribution. Both languages share their subwords, which are
+learned on training captions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PARAMETERS = {
     "lower_case": {
         "type": "boolean",
         "default": False,
-        "description": "write all sentences in lower case, as most published work",
+        "description": "whether all sentences are in lower case, as in most published work",
     },
     "beam": {"type": "integer", "minimum": 1, "default": 5, "description": "hypotheses kept in decoding; 1 is greedy"},
 }
@@ -32,7 +33,7 @@ _BY_DESIGN = "captions recur: none of test_2016_flickr is in training, some of t
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """29,000 training pairs, 1,014 for validation, the 1,000 of test_2016_flickr, and those of them with a new pair of words."""
+    """29,000 training and 1,014 validation pairs, the 1,000 of test_2016_flickr, and those of these with a new pair of words."""
     pairs = multi30k.load(raw, parameters["target"])
     if parameters["lower_case"]:
         pairs = {name: [(left.lower(), right.lower()) for left, right in rows] for name, rows in pairs.items()}

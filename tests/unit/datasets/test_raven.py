@@ -1,4 +1,4 @@
-"""Puzzles: their rules, their balance and their pictures."""
+"""Puzzles: their rules, the balance of their labels, and their images."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_row_of_every_matrix_follows_its_rules():
 
 
 def test_labels_have_the_balance_of_the_original_generator():
-    """Shares of positives by type as counted in 3,000 matrices of raven-gen 0.3.2; four standard errors of both counts."""
+    """Shares of positives by type are those in 3,000 matrices of raven-gen 0.3.2, within four standard errors of both counts."""
     counted = {
         "one_shape": (0.26, 0.15),
         "four_shape": (0.28, 0.2),
@@ -107,7 +107,7 @@ def test_a_matrix_depends_on_seed_and_number_alone():
     assert raven.generate(0, 7) == raven.generate(0, 7) != raven.generate(1, 7)
 
 
-def test_pictures_show_lines_shapes_and_background():
+def test_images_show_lines_shapes_and_background():
     for number in range(30):
         matrix = raven.generate(0, number)
         image = raven.render(matrix, 128)

@@ -1,4 +1,4 @@
-"""The page of a figure: texts fit a column of a paper, or the figure is refused."""
+"""The page of a figure: texts fit the column of a paper, otherwise the figure is refused."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_a_page_without_room_is_refused_with_its_size(panels, width):
         page.check(figure, {"width": width, "height": 2})
 
 
-def test_a_text_that_leaves_the_page_is_refused_where_the_page_has_a_size(panels):
+def test_a_text_that_leaves_the_page_is_refused_if_the_page_has_a_size(panels):
     figure, _ = panels
-    figure.text(0.9, 0.5, "over the edge of the page")  # not a part of the layout
-    page.check(figure, {})  # the page is cropped to what is drawn
+    figure.text(0.9, 0.5, "over the edge of the page")  # not part of the layout
+    page.check(figure, {})  # without a size, the page is cropped to the drawing
     with pytest.raises(ValueError, match="leaves no room"):
         page.check(figure, {"height": 2})

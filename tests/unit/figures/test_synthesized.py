@@ -1,4 +1,4 @@
-"""Figures of synthesized networks, from tables of made-up accuracies."""
+"""Figures of synthesized networks, made from tables of made-up accuracies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_captions_state_the_numbers_of_the_table():
         in captions["ranks"]
     )
     assert "train minus validation 0.260; selected" in captions["ranks"]
-    # Two loops of 4 networks: 3 + 3 degrees of freedom against 7.
+    # Two loops of 4 networks have 3 + 3 degrees of freedom, the baseline has 7.
     within = after.groupby(level=0).var().mean()
     assert f"F = {within / before.var():.2f} (6 and 7 degrees of freedom, one-sided p = " in captions["ranks"]
     above = "8 of 8 networks are above majority class; 2 of 8 networks are above shape in shape"
@@ -87,7 +87,7 @@ def test_captions_state_the_numbers_of_the_table():
     assert "* baseline, 8 runs: r = 0.22, 95 % interval -0.57 to 0.80 (Fisher)" in captions["correlation"]
 
 
-def test_correlations_are_unknown_of_two_pairs_and_where_nothing_varies():
+def test_correlations_are_undefined_for_two_pairs_and_without_variation():
     x, y = pd.Series([1.0, 2.0, 3.0]), pd.Series([1.0, 2.0, 2.0])
     assert tables.correlation(x, y) == pytest.approx(np.sqrt(3) / 2)  # 1 / sqrt(2 * 2/3)
     assert np.isnan(tables.correlation(x[:2], y[:2]))
@@ -95,7 +95,7 @@ def test_correlations_are_unknown_of_two_pairs_and_where_nothing_varies():
 
 
 @pytest.mark.parametrize("name", ["ranks", "correlation"])
-def test_of_one_seed_no_correlation_and_no_spread_are_stated(name):
+def test_no_correlation_and_no_spread_are_stated_for_a_single_seed(name):
     one = table()
     module = import_module(f"compositional.figures.synthesized_{name}")
     figure, caption = module.draw(one[one.seed == 0], defaults(f"figures.synthesized_{name}"))
@@ -106,7 +106,7 @@ def test_of_one_seed_no_correlation_and_no_spread_are_stated(name):
 def test_a_graph_that_is_kept_twice_is_counted_once():
     columns = ["loop", "generation", "seed", "before", "origin"]
     pairs = pd.DataFrame([(0, 2, 0, 1, 5.0), (0, 3, 1, 2, 0.0), (0, 3, 2, 2, 7.0), (1, 3, 1, 2, 0.0)], columns=columns)
-    assert synthesized_correlation._graphs(pairs) == 3  # seed 0 of loop 0's generation 2 lives on as seed 1 of generation 3
+    assert synthesized_correlation._graphs(pairs) == 3  # seed 0 of loop 0's generation 2 survives as seed 1 of generation 3
 
 
 def test_kept_graphs_are_correlated_within_their_loop():
@@ -115,31 +115,31 @@ def test_kept_graphs_are_correlated_within_their_loop():
     kept.loc[later & (kept.metric == "origin"), "value"] = kept.seed[later]
     kept.loc[kept.metric == "changed", "value"] = 0
     loop = kept.task.str.extract(r"loop(\d)", expand=False).astype(float)
-    kept.loc[later & (kept.metric == "accuracy"), "value"] -= 0.1 * loop[later]  # over all loops r is lower
+    kept.loc[later & (kept.metric == "accuracy"), "value"] -= 0.1 * loop[later]  # r over all loops is lower
     _, caption = synthesized_correlation.draw(kept, {})
     assert "12 pairs of trainings (12 graphs; 0 others" in caption
     assert "within a loop: training accuracy 0.99" in caption
 
 
-def test_what_training_again_changes():
+def test_kept_graphs_show_the_effect_of_training_again():
     kept = table()
     for split, less in (("train", 0), ("validation", 0.1)):
         own = (kept.split == split) & (kept.metric == "accuracy") & (kept.task != "raven")
         kept.loc[own, "value"] = 0.7 + 0.05 * kept.seed[own] - less
     _, caption = synthesized_correlation.draw(kept, {})
-    # Seeds 2 and 3 are what seeds 0 and 1 were: 0.1 more. New graphs are seeds 0 and 1: 0.6 and 0.65.
+    # Seeds 2 and 3 are the former seeds 0 and 1, with 0.1 more. Seeds 0 and 1 are new graphs: 0.6 and 0.65.
     assert "training accuracy changes by 0.100 ± 0.000, validation accuracy by 0.100 ± 0.000 (means over loops)" in caption
     assert "new graphs of the same generations 0.625 ± 0.000" in caption
-    # Kept ones reach 0.725 in loop 0 and, one of them being left out, 0.7 in loop 1.
+    # Kept graphs reach 0.725 in loop 0 and, because one of them is left out, 0.7 in loop 1.
     assert "difference 0.088 ± 0.159" in caption or "difference 0.087 ± 0.159" in caption
 
 
-def test_what_counts_as_selected_is_what_the_loop_selects():
+def test_the_selected_half_is_the_one_that_the_loop_selects():
     group = pd.DataFrame({"train": [0.9, 0.8, 0.8, 0.7], "train_loss": [0.1, 0.5, 0.3, 0.6], "seed": range(4)})
     assert synthesized_ranks._half(group, 0.5).seed.tolist() == [0, 2]  # a tie goes to the smaller loss, as in `rank`
 
 
-def test_the_same_graph_in_two_loops():
+def test_accuracies_of_the_same_graph_in_two_loops_are_correlated():
     found = pd.DataFrame(
         {
             "generation": [1] * 8 + [2],
@@ -148,5 +148,5 @@ def test_the_same_graph_in_two_loops():
             "train": [0.9, 0.8, 0.7, 0.6, 0.5, 0.6, 0.7, 0.1, 0.2],
         }
     )
-    assert synthesized_correlation._between_loops(found, "train") == [pytest.approx(1)]  # over b, c and d
+    assert synthesized_correlation._between_loops(found, "train") == [pytest.approx(1)]  # the correlation over b, c and d
     assert synthesized_correlation._between_loops(found[found.loop == 0], "train") == []

@@ -1,4 +1,4 @@
-"""Networks of the shape of a graph, and their encoder, written out."""
+"""Networks whose computation follows a graph, and their encoder, compared with explicit implementations."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def forward(problem: Problem, seed: int, weights: dict | None = None) -> torch.T
     return problem.model.forward(problem.model_parameters, tensors, batch, silent_tap)[0]
 
 
-def test_the_graph_network_equals_message_passing_written_out():
+def test_the_graph_network_equals_an_explicit_message_passing():
     problem = graph_problem()
     for seed in range(3):
         weights = initial_weights(problem, seed)
@@ -104,7 +104,7 @@ def test_the_graph_network_equals_message_passing_written_out():
         assert not scores[:, 0].any()
 
 
-def test_filling_up_changes_no_score_and_a_graph_that_is_too_large_is_refused():
+def test_padding_changes_no_score_and_a_graph_that_is_too_large_is_refused():
     small, large = graph_problem(), graph_problem(max_nodes=10, max_edges=20)
     for seed in range(3):
         torch.testing.assert_close(forward(small, seed), forward(large, seed))
@@ -119,7 +119,7 @@ def test_chunks_cover_the_feature_vector_and_the_first_takes_the_rest():
     assert rows.tolist() == [[0, 1, 2, 3, 0, 1, 2, 3], [4, 5, 4, 5, 4, 5, 4, 5], [6, 7, 6, 7, 6, 7, 6, 7]]
 
 
-def test_gather_and_its_gradient():
+def test_gather_equals_indexing_and_has_the_right_gradient():
     index = torch.tensor([[0, 2, 2, 1], [1, 1, 0, 0]])
     users = torch.tensor([[[0, 4], [3, 4], [1, 2]], [[2, 3], [0, 1], [4, 4]]])
     values = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
@@ -155,7 +155,7 @@ def test_the_encoder_equals_pytorch_modules():
     torch.testing.assert_close(forward(problem, 0)[:, 1:], logit.detach(), atol=1e-5, rtol=1e-4)
 
 
-def test_dropout_drops_its_share_scales_the_rest_and_spares_evaluation():
+def test_dropout_drops_its_share_scales_the_rest_and_does_not_act_in_evaluation():
     def tap(name, values, mask):
         return values
 

@@ -141,7 +141,7 @@ def test_a_container_s_quota_counts_as_cores(tmp_path, monkeypatch, group, writt
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A clean repository in place of the project, with the project's .gitignore, and a home folder."""
+    """A clean repository instead of the project, with the project's .gitignore, and a home folder."""
     root = tmp_path / "root"
     root.mkdir()
     (root / ".gitignore").write_text((ROOT / ".gitignore").read_text())

@@ -1,4 +1,4 @@
-"""Translation of captions: which sentences have a new pair of words, subwords, how they are scored and shown."""
+"""Translation of captions: sentences with a new pair of words, subwords, scores and captions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_test_set_has_the_sentences_with_a_new_pair(target, first):
     assert about["in_distribution"] == "in_distribution"
 
 
-def test_marks_are_subwords_of_their_own_and_join_again():
+def test_punctuation_marks_are_separate_subwords_and_can_be_joined_again():
     members, _ = build()
     assert all(row.endswith(" .") for row in members["train"]["output"])
     lower, _ = build(lower_case=True)
@@ -51,21 +51,21 @@ def test_a_pair_is_an_adjective_with_a_noun_that_ends_the_phrase():
         adjectives.words(line) for line in ("A frisbee, a coat and the rain.", "A rain coat in a rain coat.", "Her purple hat.")
     ]
     nouns = adjectives.nouns(trained)
-    assert nouns == {"frisbee", "coat", "hat"}  # "rain" stands before "coat" twice, and once alone
+    assert nouns == {"frisbee", "coat", "hat"}  # "rain" occurs twice before "coat" and once alone
     described = adjectives.words("A purple frisbee in yellow rain, a red coat hanging by a big hat box.")
     assert adjectives.pairs(described, nouns) == [("purple", "frisbee"), ("red", "coat")]
 
 
-def test_bleu_of_raw_text_says_what_it_is():
+def test_bleu_of_raw_text_states_its_signature():
     found = decoding._bleu_of_raw_text([("", "▁A ▁d og ▁run s ▁here .", "▁a ▁dog ▁runs ▁here .")])
     signature = next(name for name in found if name.startswith("bleu nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"))
     assert found["bleu"] == found[signature]
-    # Of "A dog runs here ." 4 of 5 words, 3 of 4 pairs, 2 of 3 triples and 1 of 2 quadruples are right, the case counting.
+    # In "A dog runs here ." 4 of 5 words, 3 of 4 pairs, 2 of 3 triples and 1 of 2 quadruples are right; case matters.
     assert found["bleu"] == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
     assert found["bleu, lower-cased tokens"] == pytest.approx(100)
 
 
-def test_the_caption_has_both_sets_the_gain_and_what_is_published():
+def test_the_caption_states_both_sets_the_gain_and_published_numbers():
     runs = {"none": [(30.0, 20.0), (32.0, 24.0)], "consistency": [(33.0, 21.0), (34.0, 29.0)]}
     rows = [("multi30k", "t", "none", 0.0, 0, "reference", "test_2016_flickr: sentences", 1000.0)]
     for name, values in runs.items():

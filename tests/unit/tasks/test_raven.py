@@ -1,4 +1,4 @@
-"""What is asked of puzzles, and which rules of thumb answer it."""
+"""Targets of the puzzles, and the accuracy of simple rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compositional.plugins import defaults
 from compositional.tasks import raven as raven_task
 
 
-def test_any_rule_is_a_target():
+def test_any_rule_can_be_the_target():
     options = defaults("tasks.raven") | {"train_puzzles": 60, "validation_puzzles": 40, "image_size": 48}
     for target, classes in (("constant_color", 2), ("arithmetic_number", 2), ("shape_rule", 4), ("matrix_type", 6)):
         members, about = raven_task.build(None, options | {"target": target})
@@ -25,7 +25,7 @@ def test_any_rule_is_a_target():
         raven_task.build(None, options | {"target": "constant_size"})
 
 
-def test_the_layout_rule_is_a_reference_of_binary_targets_alone():
+def test_the_layout_rule_is_a_reference_only_for_binary_targets():
     member = Dataset.from_dict({"label": [0, 1, 2, 2], "matrix_type": ["shape_in_shape", "x", "x", "x"]})
     assert raven_task.references(member, binary=False) == {"majority class": 0.5}
     member = Dataset.from_dict({"label": [1, 0, 1, 0], "matrix_type": ["shape_in_shape", "x", "x", "x"]})

@@ -1,4 +1,4 @@
-"""Which networks a generation is built from."""
+"""The networks from which a generation is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translations line by line: one file for each language."""
+"""Translations line by line, with one file per language."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def read(raw: Path, file: str, languages: tuple[str, str]) -> list[tuple[str, st
     Raises:
         ValueError: the two files differ in their number of lines.
     """
-    # Some sentences hold other line separators of Unicode: a line ends at "\n" alone.
+    # Some sentences contain Unicode's other line separators, but only "\n" ends a line.
     sides = [(raw / f"{file}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n") for language in languages]
     if len(sides[0]) != len(sides[1]):
         left, right = (f"{file}.{language} has {len(side)} lines" for language, side in zip(languages, sides, strict=True))
         raise ValueError(f"{raw.name}: {left}, {right}: not the same number, so they are no translations line by line")
-    # Subwords are kept between spaces: no other white space may be in them, or BLEU's references would lose it.
+    # Subwords are separated by spaces. Other white space must not be in them, because BLEU's references would lose it.
     plain = ([" ".join(text.split()) for text in side] for side in sides)
     return [(left, right) for left, right in zip(*plain, strict=True) if left and right]

@@ -1,4 +1,4 @@
-"""Subwords of both languages of a translation: byte-pair encoding (Sennrich, Haddow, Birch, ACL 2016), learned on training."""
+"""Subwords for both languages of a translation: byte-pair encoding (Sennrich, Haddow, Birch, ACL 2016) of training pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _UNKNOWN = "<unknown>"
 
 
 def _learn(texts: Sequence[str], size: int, punctuation: bool):
-    """A byte-pair encoding of the texts whose subwords begin with a mark where a word begins."""
+    """A byte-pair encoding of the texts; a subword at the beginning of a word starts with a mark."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE(unk_token=_UNKNOWN))
@@ -21,12 +21,12 @@ def _learn(texts: Sequence[str], size: int, punctuation: bool):
 def encoded(
     pairs: Mapping[str, Sequence[tuple[str, str]]], size: int, punctuation: bool = False
 ) -> dict[str, list[tuple[str, str]]]:
-    """Pairs by member, their subwords between spaces (`decoding.join_subwords` puts them together again).
+    """Pairs by member, with subwords separated by spaces (`decoding.join_subwords` joins them again).
 
     Args:
-        pairs: of sentences, by member; those of "train" make the one encoding of both sides.
-        size: subwords that the encoding has.
-        punctuation: the text is raw: marks are parted from words before subwords are learned.
+        pairs: pairs of sentences by member. Those of "train" determine the encoding, which both sides share.
+        size: number of subwords of the encoding.
+        punctuation: whether to separate punctuation marks from words before subwords are learned, as raw text requires.
     """
     tokenizer = _learn([text for pair in pairs["train"] for text in pair], size, punctuation)
 
