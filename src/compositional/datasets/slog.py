@@ -1,8 +1,8 @@
-"""SLOG (Li et al., EMNLP 2023): COGS extended by relative clauses, questions and center embedding; forms without variables.
+"""SLOG (Li et al., EMNLP 2023): COGS extended by relative clauses, questions and center embedding, with forms without variables.
 
 Files are tab-separated: sentence, logical form, category. The generalization sets are in an encrypted archive, so that they do
-not end up in corpora of language models; its password is the benchmark's name, as its README says. They are read in memory: keep
-them zipped.
+not enter training corpora of language models; its README states that the password is the benchmark's name. They are read in
+memory. Please keep them zipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LICENSE = {
     "redistribution": True,
 }
 FILES = {
-    # The license requires that its text goes with every copy.
+    # The license requires that every copy contains its text.
     "LICENSE": {
         "sha256": "5dfa5d2bea441ee493a697e6bc4463d1c58a9b31945e5d9d6e7b44ce9a318aa5",
         "bytes": 1_067,

@@ -35,7 +35,7 @@ PARAMETERS = named_runs.PARAMETERS | {
         "description": "two of the groups, the first's gain across and the second's up, in a second panel; empty: none",
     },
 }
-_Gains = dict[str, dict[str, pd.Series]]  # by method and group, a value a seed
+_Gains = dict[str, dict[str, pd.Series]]  # by method and group, one value per seed
 
 
 def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) -> _Gains:
@@ -76,7 +76,7 @@ def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
 
 
 def _against(axes: Axes, gains: _Gains, shades: dict[str, Any], across: str, up: str) -> None:
-    """One point a method: its gain in one group across, in another up."""
+    """One point per method: its gain in one group across, in another one up."""
     for method, of in gains.items():
         (x, wide), (y, high) = ((gain.mean(), style.drawn_interval(gain.to_numpy())) for gain in (of[across], of[up]))
         both = pd.concat([of[across], of[up]], axis=1).dropna().to_numpy()

@@ -2,8 +2,8 @@
 
 Relative positions follow Dai et al. (Transformer-XL, ACL 2019, section 3.3): the score of query i and key j is
 (q_i + u) . k_j + (q_i + v) . W r(i - j), where r is a vector of sinusoids of the distance, and u and v are learned vectors, one
-of each per head. Absolute positions are not used (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021). Where
-there is no W, attention is the ordinary one, which knows no positions but those that the states hold.
+of each per head. Absolute positions are then not used (Csordas, Irie, Schmidhuber, "The Devil is in the Detail", EMNLP 2021).
+Without W, attention is the ordinary one, which knows only the positions that the states contain.
 """
 
 from __future__ import annotations
@@ -163,8 +163,7 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
 
 
 def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, mask: Tensor | None) -> Tensor:
-    """Self-attention, with relative positions where there are weights for them, before the output map: parts
-    (R, B, L, D) -> (R, B, L, D).
+    """Self-attention before the output map, with relative positions if they have weights: parts (R, B, L, D) -> (R, B, L, D).
 
     mask: (R, B, L), the positions that every position attends to; None: each attends to itself and to earlier positions.
     """

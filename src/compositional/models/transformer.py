@@ -1,11 +1,12 @@
 """Encoder-decoder transformer (Vaswani et al., NeurIPS 2017) with relative positions and normalization after each block.
 
 It follows Csordas, Irie, Schmidhuber, "The Devil is in the Detail" (EMNLP 2021), and their code where the paper gives no details.
-There are no absolute positions, but a start word before every input, from which distances can be seen. Embeddings have Glorot's
-initialization and are not scaled. The columns of the output map are the embeddings of the symbols. Words that occur on both sides
-have two embeddings.
+By default there are no absolute positions, but a start word before every input, from which distances can be seen. Embeddings have
+Glorot's initialization and are not scaled. The columns of the output map are the embeddings of the symbols. Words that occur on
+both sides have two embeddings.
 
-With `positions: absolute`, sinusoids of the position are added to the embeddings, scaled to their size ("scaledinit" there).
+With `positions: absolute`, sinusoids of the position are added to the embeddings and scaled to their size ("scaledinit" in the
+authors' code).
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ PARAMETERS = {
         "minimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of the units of block outputs and of hidden layers that is dropped in training; of embeddings with "
-        "their positions, too, if these are absolute",
+        "description": "share of the units of block outputs and of hidden layers that is dropped in training; with absolute "
+        "positions, also of the embeddings",
     },
     "positions": {
         "enum": ["relative", "absolute"],
         "default": "relative",
-        "description": "how attention knows positions: by distances, or by what is added to embeddings",
+        "description": "relative: attention depends on distances; absolute: sinusoids of positions are added to embeddings",
     },
 }
 
@@ -103,7 +104,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         return add(name, values, project(weights, f"{name}.output", hidden))
 
     def placed(states: Tensor, places: Tensor) -> Tensor:
-        """Embeddings (R, ..., n, D) with their absolute positions (n,), if these are wanted."""
+        """Embeddings (R, ..., n, D), plus their absolute positions (n,) if these are configured."""
         if parameters["positions"] == "relative":
             return states
         width = states.shape[-1]

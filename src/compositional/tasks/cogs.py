@@ -1,7 +1,7 @@
-"""COGS: sentences into logical forms; the test set is the generalization set, in 21 categories of what is new in it.
+"""COGS: sentences to logical forms. The test set is the generalization set, with 21 categories of what is new.
 
-18 categories put known words into roles never seen (lexical), 3 put known structures into new places or depths (structural). The
-members: train, validation (dev), in_distribution (the published test.tsv) and test (the published gen.tsv).
+18 categories have known words in new roles (lexical), 3 have known structures in new places or at new depths (structural). The
+members are train, validation (dev), in_distribution (the published test.tsv) and test (the published gen.tsv).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARAMETERS = {
     "exposure_examples": {
         "enum": [1, 100],
         "default": 1,
-        "description": "how often training shows each of 143 words alone, and each of 12 more in a sentence (100: train_100.tsv)",
+        "description": "how often training has each of 143 words alone and each of 12 others in a sentence (100: train_100.tsv)",
     },
 }
 _BY_DESIGN = "drawn from the training distribution, in which a sentence can come twice"
@@ -27,7 +27,7 @@ STRUCTURAL = ("cp_recursion", "pp_recursion", "obj_pp_to_subj_pp")
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """24,155 (or 39,500) training pairs, 3,000 for validation, 3,000 in distribution, 21,000 to generalize to."""
+    """24,155 (or 39,500) training pairs, and 3,000 validation, 3,000 in-distribution and 21,000 test pairs."""
     members = {
         "train": "train.tsv" if parameters["exposure_examples"] == 1 else "train_100.tsv",
         "validation": "dev.tsv",

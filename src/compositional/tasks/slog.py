@@ -1,8 +1,8 @@
-"""SLOG: sentences into logical forms without variables; the test set has 17 categories of structures that are new.
+"""SLOG: sentences to logical forms without variables. The test set has 17 categories of new structures.
 
-Training shows every word and every piece of structure; the test set asks for deeper ones, for depths between those shown, and for
-pieces in places not shown. The members: train, validation (dev), in_distribution (the published test.tsv) and test (the
-generalization sets). Seven verbs stand twice in training as sentences of one word, as published.
+Training shows every word and every piece of structure. The test set has deeper structures, depths between those shown, and pieces
+in new places. The members are train, validation (dev), in_distribution (the published test.tsv) and test (the generalization
+sets). Training contains seven verbs twice as sentences of one word, as published.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compositional.tasks.shared import sentence_pairs
 KIND = "sequence"
 DATASET = "slog"
 PARAMETERS: dict = {}
-# As published numbers are grouped: what is new is the depth, where a phrase or clause stands, the gap in a clause, the question.
+# Groups of published numbers by what is new: the depth, the place of a phrase or clause, the gap in a clause, the question.
 GROUPS = {
     "recursion": ("PP_3", "PP_5-12", "CP_3", "CP_5-12", "center_embed_3", "center_embed_5-12"),
     "position": ("PP_modif_subj", "PP_modif_iobj", "RC_modif_subj", "RC_modif_iobj"),
@@ -27,7 +27,7 @@ GROUPS = {
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """32,755 training pairs, 4,046 for validation, 4,046 in distribution, 17,000 to generalize to. No test input is in training.
+    """32,755 training, 4,046 validation, 4,046 in-distribution and 17,000 test pairs. No test input is in training.
 
     Raises:
         KeyError: a category of the test set is in no group.

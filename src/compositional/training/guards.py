@@ -2,8 +2,8 @@
 
 What models, regularizers and kinds return must have the right shape, be on the right device and be finite. And no run may depend
 on its neighbors: the first run is computed alone and next to a twin with other weights, another batch, other noise and another
-lambda, and both times must give the same bytes. This costs three steps of a run. Gradients of one run with respect to another
-run's weights would not be enough: they miss what mixes through data, detached values and buffers.
+lambda, and both computations must give the same bytes. This costs three steps of a run. Gradients of one run with respect to
+another run's weights would not be enough: they miss what mixes through data, detached values and buffers.
 
 No number depends on this module, so it is imported by name (`import_module`) where it is needed. That keeps it out of the
 fingerprints that identify runs: editing it retrains nothing.

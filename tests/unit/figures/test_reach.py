@@ -1,4 +1,4 @@
-"""The figure of reach: gains are paired by seed, and each group's metric is its own."""
+"""The figure of reach: gains are paired by seed, and each group has its own metric."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def caption(seeds: int, **options) -> str:
     return text
 
 
-def test_gains_are_paired_and_said_with_their_intervals():
+def test_gains_are_paired_and_stated_with_their_intervals():
     text = caption(3)
     assert "- words: +0.310 ± 0.025 (3 seeds): gains" in text  # 4.303 * 0.01 / sqrt 3
     assert "- depths: -0.020 ± 0.050 (3 seeds): nothing seen" in text
     assert "the 2 intervals" in text
 
 
-def test_two_seeds_say_nothing():
+def test_no_verdict_is_stated_for_two_seeds():
     assert caption(2, against=[]).count("too few seeds to say") == 2
 
 
-def test_a_metric_that_no_run_has_is_named():
+def test_a_metric_that_no_run_has_is_named_in_the_error():
     with pytest.raises(ValueError, match="reach: groups: words: no run of one has 'accuracy of gaps'"):
         caption(3, groups={"words": {"task": "one", "metric": "accuracy of gaps"}}, against=[])

@@ -1,4 +1,4 @@
-"""SLOG: its categories by group, what its archive gives, and, where the published files are there, their counts."""
+"""SLOG: its categories by group, the content of its archive and, if the published files are available, their counts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_the_test_set_comes_from_the_archive_with_its_groups():
     assert about["in_distribution"] == "in_distribution"
 
 
-def test_seventeen_categories_in_four_groups():
+def test_there_are_seventeen_categories_in_four_groups():
     assert {group: len(own) for group, own in slog.GROUPS.items()} == {"recursion": 6, "position": 4, "gap": 1, "questions": 6}
     assert len({category for own in slog.GROUPS.values() for category in own}) == 17
 
 
 @pytest.mark.skipif(not (PUBLISHED / "train.tsv").is_file(), reason=f"needs the published files: {MIRROR_VARIABLE}")
-def test_the_published_files_are_what_was_counted():
+def test_the_published_files_have_the_documented_counts():
     types = Counter(category for _, _, category in dataset.load(PUBLISHED / "train.tsv"))
     assert sum(count for name, count in types.items() if name.startswith("exposure_example")) == 12
     assert {name: count for name, count in types.items() if not name.startswith("exposure_example")} == {
@@ -67,7 +67,7 @@ def test_the_published_files_are_what_was_counted():
     assert [count["distinct_in_training"] for count in audit(members, about["disjoint"])] == [0, 0, 0]
     repeated = {sentence for sentence, count in Counter(members["train"]["input"][:]).items() if count > 1}
     assert repeated == {"notice", "respect", "admire", "value", "like", "appreciate", "tolerate"}
-    # 782 words and 661 symbols, all in training, beside three that mark beginnings, ends and padding.
+    # 782 words and 661 symbols, all in training, plus three that mark starts, ends and padding.
     assert (len(about["source_words"]), len(about["target_words"])) == (785, 664)
     words = {word for sentence in members["train"]["input"][:] for word in sentence.split()}
     assert all(set(sentence.split()) <= words for sentence in members["test"]["input"][:])
