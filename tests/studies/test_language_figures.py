@@ -283,6 +283,11 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
     assert f"transformer (2 seeds): {expected}" in caption
     assert "transformer + consistency 1 (2 seeds): structural/cp_recursion 0.000, length 9 0.400" in caption
     assert figure.legends[0].get_texts()[0].get_text() == "transformer (2 seeds)"
+    published = {"cogs": {"theirs": {"length 9": 0.25, "not here": 1.0}}}
+    figure, caption = per_category.draw(categories, options("per_category", groups=groups, published=published))
+    assert "  - published, theirs: length 9 0.250" in caption
+    (marks,) = (line for line in figure.axes[0].lines if line.get_label() == "theirs (published)")
+    assert list(zip(*marks.get_data(), strict=True)) == [(0.25, 1)]  # the second line
     other = categories[categories.seed == 0].assign(task="cogs_100")
     lost = categories.assign(value=categories.value.where((categories.seed == 0) | (categories.regularizer != "none")))
     figure, caption = per_category.draw(pd.concat([lost, other]), options("per_category"))

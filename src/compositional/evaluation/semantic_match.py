@@ -17,12 +17,13 @@ from torch import Tensor
 from compositional.evaluation.decoding import next_symbols, sentences
 from compositional.evaluation.metrics import BATCH, by_category, calibrated
 from compositional.kinds.sequence import SequenceSplit
-from compositional.language.vocabulary import END, PAD
+from compositional.language.vocabulary import END
 from compositional.layers.ragged import ROWS, Layout
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
 
 METRIC = "semantic exact match"
+_TOGETHER = 64  # predictions that are decoded at once
 _NUMBER, _AND = -1, -2  # stand for every number, which is a matter of names, and for both signs between conjuncts
 
 
@@ -102,23 +103,18 @@ def _candidates(
 
 
 def _decode(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, found: dict[int, _Candidate]) -> None:
-    """Go on with the candidates of one run, greedily, until all have ended."""
-    rows = list(found)
-    for start in range(0, len(rows), ROWS):
-        real = rows[start : start + ROWS]
-        filled = torch.tensor(real + real[-1:] * (ROWS - len(real)))
-        layout = Layout(split.lengths[filled].tolist(), split.input_lengths.cpu()[filled].tolist(), split.device)
-        batch = split.batch(filled.to(split.device).unsqueeze(0), layout)
-        own = [found[row] for row in real]
-        step = min(len(one.symbols) for one in own)
-        while not all(one.ended for one in own):
-            begun = [one.symbols[:step] for one in own]
-            decoded = torch.tensor([row + [PAD] * (step - len(row)) for row in begun + begun[-1:] * (ROWS - len(real))])
-            symbols = next_symbols(problem, weights, batch, decoded.to(split.device).unsqueeze(0)).argmax(-1)[0].tolist()
-            for one, symbol in zip(own, symbols, strict=False):
-                if not one.ended and len(one.symbols) == step:
-                    one.add(symbol)
-            step += 1
+    """Go on with the candidates of one run, greedily, until all have ended: at each step, those that are there."""
+    for step in range(int(split.lengths.max())):
+        going = [row for row, one in found.items() if not one.ended and len(one.symbols) == step]
+        for start in range(0, len(going), _TOGETHER):
+            real = going[start : start + _TOGETHER]
+            rows = torch.tensor(real + real[-1:] * (-len(real) % ROWS))
+            layout = Layout(split.lengths[rows].tolist(), split.input_lengths.cpu()[rows].tolist(), split.device)
+            batch = split.batch(rows.to(split.device).unsqueeze(0), layout)
+            decoded = torch.tensor([found[row].symbols for row in rows.tolist()], device=split.device)
+            symbols = next_symbols(problem, weights, batch, decoded.unsqueeze(0)).argmax(-1)[0].tolist()
+            for row, symbol in zip(real, symbols, strict=False):
+                found[row].add(symbol)
 
 
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
