@@ -68,7 +68,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "snakemake", *arguments]
+    return [sys.executable, str(ROOT / "tests" / "support" / "slurm" / "watchful.py"), *arguments]
 
 
 @contextmanager
