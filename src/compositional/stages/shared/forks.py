@@ -56,61 +56,88 @@ def _in_common(python: list[str], environment: Mapping[str, str]) -> tuple[list[
     return python, kept
 
 
+class _Forks:
+    """The forks of this process that run, and the jobs that they are for."""
+
+    def __init__(self, waiting: selectors.BaseSelector, own: tuple[list[str], dict[str, str]]) -> None:
+        """own: what this process must have in common with a job."""
+        self.waiting, self.own = waiting, own
+        self.asking: dict[int, socket.socket] = {}  # connections by file descriptors that become readable when a fork ends
+
+    def begin(self, listener: socket.socket) -> list[str]:
+        """Fork for the job that asks, if it may be a fork; in the fork, the words of its command."""
+        connection = listener.accept()[0]
+        data, descriptors, _, _ = socket.recv_fds(connection, _LARGEST, 3)
+        job = json.loads(data or "{}")
+        if not job or _in_common(job["python"], job["environment"]) != self.own:
+            connection.close()
+        elif process := os.fork():
+            connection.send(b"begun")
+            ended = os.pidfd_open(process)
+            self.asking[ended] = connection
+            self.waiting.register(ended, selectors.EVENT_READ, process)
+            self.waiting.register(connection, selectors.EVENT_READ, ended)
+        else:
+            return _become(job, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return []
+
+    def end(self, ended: int, process: int) -> None:
+        """Tell a job how its fork ended."""
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        connection = self.asking.pop(ended)
+        self.waiting.unregister(ended)
+        with suppress(KeyError):
+            self.waiting.unregister(connection)
+        with suppress(OSError):
+            connection.send(str(status).encode())
+        connection.close()
+        os.close(ended)
+
+    def abandon(self, ended: int) -> None:
+        """Kill the fork of a job that was killed itself; it then ends."""
+        self.waiting.unregister(self.asking[ended])
+        signal.pidfd_send_signal(ended, signal.SIGKILL)
+
+
+def _prepare() -> None:
+    """Import what jobs need, once for all forks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for jobs; this process ends when the build does
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
+
+
 def serve(address: str) -> list[str]:
     """Fork for every job that asks, and tell it how its fork ended, until standard input ends.
 
     Returns:
         In a fork the words of the job's command; in the serving process an empty list.
     """
-    own = _in_common([sys.prefix, sys.version], os.environ)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for jobs; this process ends when the build does
-    for name in LIBRARIES:
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
-    asking: dict[int, socket.socket] = {}  # connections by file descriptors that become readable when a fork ends
+    own = _in_common([sys.prefix, sys.version], os.environ)  # before libraries add to the environment
+    _prepare()
     ending = False
     with selectors.DefaultSelector() as waiting, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        forks = _Forks(waiting, own)
         listener.bind(address)
         listener.listen(128)
         waiting.register(listener, selectors.EVENT_READ)
         waiting.register(0, selectors.EVENT_READ)
-        while asking or not ending:
+        while forks.asking or not ending:
             for key, _ in waiting.select():
                 if key.fileobj is listener:
-                    connection = listener.accept()[0]
-                    data, descriptors, _, _ = socket.recv_fds(connection, _LARGEST, 3)
-                    job = json.loads(data or "{}")
-                    if not job or _in_common(job["python"], job["environment"]) != own:
-                        connection.close()
-                    elif process := os.fork():
-                        connection.send(b"begun")
-                        ended = os.pidfd_open(process)
-                        asking[ended] = connection
-                        waiting.register(ended, selectors.EVENT_READ, process)
-                        waiting.register(connection, selectors.EVENT_READ, ended)
-                    else:
-                        return _become(job, descriptors)
-                    for descriptor in descriptors:
-                        os.close(descriptor)
+                    if words := forks.begin(listener):
+                        return words
                 elif key.fileobj == 0:
                     ending = True
                     waiting.unregister(0)
                     waiting.unregister(listener)
-                elif key.fileobj in asking:
-                    ended = key.fd
-                    status = os.waitstatus_to_exitcode(os.waitpid(key.data, 0)[1])
-                    connection = asking.pop(ended)
-                    waiting.unregister(ended)
-                    with suppress(KeyError):
-                        waiting.unregister(connection)
-                    with suppress(OSError):
-                        connection.send(str(status).encode())
-                    connection.close()
-                    os.close(ended)
-                elif key.data in asking:  # the job that asked was killed
-                    waiting.unregister(key.fileobj)
-                    signal.pidfd_send_signal(key.data, signal.SIGKILL)
+                elif key.fileobj in forks.asking:
+                    forks.end(key.fd, key.data)
+                elif key.data in forks.asking:
+                    forks.abandon(key.data)
     shutil.rmtree(Path(address).parent, ignore_errors=True)
     return []
 

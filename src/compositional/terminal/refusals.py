@@ -1,0 +1,43 @@
+"""How a call ends that cannot go on: with a sentence instead of a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from compositional.records import provenance
+from compositional.terminal.failures import no_slurm
+
+
+@contextmanager
+def in_a_sentence(advice: str = "") -> Iterator[None]:
+    """Report an error that the user can fix in one sentence, followed by advice."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        sys.exit(f"{error}{advice}")
+
+
+def inside(workflow: Any, name: str) -> Any:
+    """An undocumented part of Snakemake, by its path from `workflow`.
+
+    The workflow would be unreliable without it, so a Snakemake that lacks it is refused.
+    """
+    found = workflow
+    for part in name.split("."):
+        if not hasattr(found, part):
+            sys.exit(f"This Snakemake has no workflow.{name}; use a version from envs/requirements.txt or the README")
+        found = getattr(found, part)
+    return found
+
+
+def before_a_build(executor: str) -> None:
+    """Refuse to begin a build with an executor of Snakemake that cannot do it; warn if records will name no commit."""
+    if why := provenance.without_commit():
+        print(f"warning: records will name no commit although {provenance.ROOT}/.git exists: {why}", file=sys.stderr)
+    if executor == "touch":
+        sys.exit("--touch changes nothing here: a result's record decides whether it is out of date, not its modification time")
+    if executor == "slurm" and (why := no_slurm()):
+        sys.exit(why)

@@ -1,0 +1,38 @@
+"""Calls that cannot go on end with a sentence."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from compositional.records import provenance
+from compositional.terminal import refusals
+
+
+def test_an_error_that_the_user_can_fix_ends_the_call_with_a_sentence():
+    with pytest.raises(SystemExit, match=r"^no room: make some$"), refusals.in_a_sentence(": make some"):
+        raise OSError("no room")
+    with pytest.raises(KeyError), refusals.in_a_sentence():
+        raise KeyError("a mistake of ours")
+
+
+def test_a_part_that_snakemake_lacks_is_named():
+    workflow = SimpleNamespace(dag=SimpleNamespace(forcefiles={"a"}))
+    assert refusals.inside(workflow, "dag.forcefiles") == {"a"}
+    with pytest.raises(SystemExit, match=r"This Snakemake has no workflow\.dag\.forced; use a version"):
+        refusals.inside(workflow, "dag.forced")
+
+
+def test_what_cannot_build_is_refused_and_a_missing_commit_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(provenance, "without_commit", lambda: None)
+    refusals.before_a_build("local")
+    with pytest.raises(SystemExit, match="--touch changes nothing here"):
+        refusals.before_a_build("touch")
+    monkeypatch.setattr(refusals, "no_slurm", lambda: "Slurm does not answer")
+    with pytest.raises(SystemExit, match="Slurm does not answer"):
+        refusals.before_a_build("slurm")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(provenance, "without_commit", lambda: "of another owner")
+    refusals.before_a_build("local")
+    assert "warning: records will name no commit although" in capsys.readouterr().err
