@@ -1,9 +1,9 @@
-"""Exact match of COGS' forms up to what means nothing in them: how variables are called, and in which order conjuncts stand.
+"""Exact match of COGS' forms up to differences without meaning: the names of variables and the order of conjuncts.
 
-After ReCOGS (Wu, Manning and Potts, TACL 2024), whose own forms also have other names of variables in training and fewer symbols.
-A form is equal to another if some one-to-one renaming of its variables makes their conjuncts the same, each as often. So equal
-forms have as many symbols of every kind, all numbers being of one: a prediction that can no longer have them is given up. What is
-left to decode is little, and the score is that of decoding everything greedily.
+The score follows ReCOGS (Wu, Manning and Potts, TACL 2024), whose forms also have other names of variables in training and fewer
+symbols. Two forms are equal if a one-to-one renaming of variables makes their multisets of conjuncts the same. Equal forms
+therefore have equally many symbols of every kind, where all numbers are of one kind. A prediction that can no longer satisfy this
+is abandoned. Little is left to decode, and the score is the same as when everything is decoded greedily.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from compositional.training.problem import Problem
 
 METRIC = "semantic exact match"
 _TOGETHER = 64  # predictions that are decoded at once
-_NUMBER, _AND = -1, -2  # stand for every number, which is a matter of names, and for both signs between conjuncts
+_NUMBER, _AND = -1, -2  # the kinds of all numbers, which only name variables, and of both separators of conjuncts
 
 
 def _graph(form: str) -> networkx.Graph | None:
-    """Conjuncts joined to their variables, by the places that these have there; None: it is no list of conjuncts."""
+    """The graph of conjuncts and variables; an edge states a variable's places in a conjunct. None: not a list of conjuncts."""
     graph = networkx.Graph()
     for place, conjunct in enumerate(form.replace(" ; ", " AND ").split(" AND ")):
         predicate, opening, rest = conjunct.partition(" ( ")
@@ -45,7 +45,7 @@ def _graph(form: str) -> networkx.Graph | None:
 
 
 def equal(target: str, found: str) -> bool:
-    """Whether two forms are the same after renaming variables and reordering conjuncts; others than such lists, as they are."""
+    """Whether two forms are the same after renaming variables and reordering conjuncts; other texts must be identical."""
     if target == found:
         return True
     graphs = _graph(target), _graph(found)
@@ -58,7 +58,7 @@ def equal(target: str, found: str) -> bool:
 
 
 class _Candidate:
-    """A prediction of one example that may still be equal to its target, symbol by symbol."""
+    """A prediction for one example, built symbol by symbol, that may still be equal to its target."""
 
     def __init__(self, target: list[int], kinds: list[int]) -> None:
         self.kinds, self.target, self.symbols = kinds, target, list[int]()
@@ -66,7 +66,7 @@ class _Candidate:
         self.alive = True
 
     def add(self, symbol: int) -> None:
-        """Go on, or give up if there is no such symbol left, or the end comes before all are there."""
+        """Append a symbol. Abandon the prediction if no such symbol is left, or if it ends before all symbols have occurred."""
         kind = self.kinds[symbol]
         self.alive = self.left[kind] > 0 and (symbol != END or self.left.total() == 1)
         self.left[kind] -= 1
@@ -80,7 +80,7 @@ class _Candidate:
 def _candidates(
     problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, kinds: list[int]
 ) -> tuple[Tensor, dict[int, _Candidate]]:
-    """One run: which examples are right (n,), and of the others those that are not lost with their first wrong symbol."""
+    """For one run: which examples are right, (n,), and the others that may still be equal after their first wrong symbol."""
     right, found = [], {}
     for rows, batch in split.evaluation_batches(1, BATCH):
         with torch.no_grad():
@@ -103,7 +103,7 @@ def _candidates(
 
 
 def _decode(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, found: dict[int, _Candidate]) -> None:
-    """Go on with the candidates of one run, greedily, until all have ended: at each step, those that are there."""
+    """Decode the candidates of one run greedily until all have ended."""
     for step in range(int(split.lengths.max())):
         going = [row for row, one in found.items() if not one.ended and len(one.symbols) == step]
         for start in range(0, len(going), _TOGETHER):
@@ -120,7 +120,7 @@ def _decode(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, 
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:
     """For each run {(split, metric): value} on every split but the training set, with every category of the test set.
 
-    Nothing if the task's "decoding" in task.json does not ask for it: {"semantic": true}.
+    It is empty unless the task's "decoding" in task.json contains {"semantic": true}.
     """
     runs = next(iter(weights.values())).shape[0]
     results: list[dict[tuple[str, str], float]] = [{} for _ in range(runs)]

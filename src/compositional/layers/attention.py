@@ -84,9 +84,9 @@ def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
 def _shifted(by_distance: Tensor, keys: int) -> Tensor:
     """Scores by distance as a view by key: contiguous (R, heads, B, L, C) -> (R, B, heads, L, keys).
 
-    out[i, j] = in[i, L - 1 - i + j]: a row of the view begins one place before one of the scores, so strides make it (Dai et al.
-    2019, appendix B, pads and reshapes). C is 2 L - 1 for all distances, or L for those of keys at or before the query: what then
-    stands at later keys has no meaning.
+    out[i, j] = in[i, L - 1 - i + j]: each row of the view starts one place earlier than the row of scores, so strides are enough
+    (Dai et al. 2019, appendix B, pad and reshape instead). C is 2 L - 1 for all distances, or L for those of keys at or before
+    the query; values at later keys are then meaningless.
     """
     runs, heads, rows, length, columns = by_distance.shape
     row, head, run = length * columns, rows * length * columns, heads * rows * length * columns
@@ -95,8 +95,11 @@ def _shifted(by_distance: Tensor, keys: int) -> Tensor:
 
 
 class _RelativeAttention(torch.autograd.Function):
-    """Softmax attention with scores by distance, without copies of these: queries, keys, values (N, L, E), N = R B heads;
-    by_distance (R, heads, B, L, C); bias added to the scores, or None: a query looks at itself and what is before."""
+    """Softmax attention with scores by distance, which are not copied.
+
+    queries, keys, values: (N, L, E), N = R B heads. by_distance: (R, heads, B, L, C). bias: added to the scores; None: a query
+    attends to itself and to earlier positions.
+    """
 
     @staticmethod
     def forward(ctx, queries, keys, values, by_distance, bias):
@@ -123,7 +126,7 @@ class _RelativeAttention(torch.autograd.Function):
         runs, heads, rows, length, _ = ctx.shape
         by_key = grad_scores.view(runs, rows, heads, length, length)
         if ctx.causal:
-            # Its last column but for the last row is zeros, and in memory stands where the next row's first does.
+            # The last column of by_key is zero except in the last row. In memory, it is where the next row's first column is.
             grad_distance = grad_scores.new_empty(ctx.shape)
             grad_distance.flatten(3)[..., : length - 1] = 0
             _shifted(grad_distance, length - 1).copy_(by_key[..., :-1])
@@ -136,7 +139,7 @@ class _RelativeAttention(torch.autograd.Function):
 
 @lru_cache(maxsize=64)
 def _later(length: int, device: torch.device) -> Tensor:
-    """Which keys come after the query: (L, L) of bool."""
+    """Which keys are after the query, (L, L) of bool."""
     return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
 
 

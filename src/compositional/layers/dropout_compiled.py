@@ -1,6 +1,6 @@
-"""Dropout on the CPU, compiled: one pass over the memory where the library takes four. The same bits.
+"""Compiled dropout on the CPU: one pass over the memory, where PyTorch makes four, with the same bits.
 
-A comparison and a product alone, without reordering.
+The compiled code consists of a comparison and a product, without reordering.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ZERO = np.float32(0)
 
 @compiled
 def _keep(values, noise, quantile, factor, kept):
-    """Of one run, each (n,): values times `factor` where the noise lies above the quantile, else times 0."""
+    """For one run, each (n,): values times `factor` where the noise is above the quantile, otherwise times 0."""
     for index in range(values.shape[0]):
         kept[index] = values[index] * (factor if noise[index] > quantile else _ZERO)
 
@@ -34,10 +34,10 @@ class _Kept(autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        # The gradient is dropout of the gradient, and has one itself.
+        # The gradient is the dropout of the incoming gradient, and it is differentiable, too.
         return _Kept.apply(grad, *ctx.saved_tensors, *ctx.how), None, None, None
 
 
 def keep(values: Tensor, noise: Tensor, quantile: float, factor: float) -> Tensor:
-    """(R, ...): values times `factor` where the noise (R, ...) lies above the quantile, 0 elsewhere. float32."""
+    """Values (R, ...) times `factor` where the noise (R, ...) is above the quantile, 0 elsewhere; float32."""
     return _Kept.apply(values, noise, quantile, factor)

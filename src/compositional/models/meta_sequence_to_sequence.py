@@ -100,9 +100,9 @@ def command_of(batch: Batch, starts: Tensor) -> Batch:
 
 
 def _alone(weights: Weights, prefix: str, table: Tensor, words: Tensor) -> Tensor:
-    """What both directions of an encoder make of single words, side by side: table (R, V, D), words (R, B, S) -> (R, B, S, 2 H).
+    """Encodings of single words by both directions, concatenated: table (R, V, D), words (R, B, S) -> (R, B, S, 2 H).
 
-    It is computed once for each word of the vocabulary: there are fewer of them than positions.
+    They are computed once per word of the vocabulary, because there are fewer words than positions.
     """
     every, ways = functional.pad(table, (0, 0, 0, -table.shape[1] % 16)), []  # so that every run's rows are aligned
     for way in ("forward", "backward"):

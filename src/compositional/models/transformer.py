@@ -56,7 +56,7 @@ PARAMETERS = {
 
 
 def _kaiming(source: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
-    """Kaiming's normal initialization of rows of a table."""
+    """Kaiming's normal initialization of the rows of a table."""
     return torch.from_numpy(source.standard_normal(shape, dtype=np.float32)) * math.sqrt(2 / shape[-1])
 
 

@@ -138,7 +138,7 @@ def _check_draw(problem: Problem, key: int) -> None:
     if rows.dtype.kind != "i" or rows.shape not in ((3, size), (3, 1)) or rows.min() < 0:
         _refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape}", "shape")
     if not np.array_equal(rows[2:], train.draw(key, range(2, 3), size)):
-        _refuse(written, "it draws other rows for step 2 when it is asked for steps 0 and 1, too", "drawn")
+        _refuse(written, "it draws other rows for step 2 if steps 0 and 1 are requested, too", "drawn")
 
 
 def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
@@ -205,7 +205,7 @@ def _check_alone(compute: Callable[[bool], list[_Value]]) -> None:
         return
     again = _first_difference(alone, compute(False))
     (name, function, _), difference = again or found
-    how = "when the same is computed again" if again else "when another run is computed beside it"
+    how = "when the same is computed again" if again else "when another run is computed next to it"
     cause = "changes" if again else "mixes" if not difference < _ROUNDING else "rounds"
     _refuse(function, f"the {name} of a run changes {how}, by {difference:.1e} of its size", cause)
 

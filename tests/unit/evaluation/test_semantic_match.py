@@ -1,4 +1,4 @@
-"""Forms that mean the same: which are, and that little decoding finds as many as decoding everything."""
+"""Forms with the same meaning are recognized, and abandoning predictions early gives the same score as decoding everything."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ SEE = "see . agent ( x _ 1 , Emma ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( 
     [
         (SLEEP, "* dog ( x _ 7 ) ; sleep . agent ( x _ 0 , x _ 7 )", True),
         (SLEEP, "sleep . agent ( x _ 1 , x _ 2 ) AND * dog ( x _ 2 )", True),
-        (SLEEP, "* dog ( x _ 1 ) ; sleep . agent ( x _ 1 , x _ 2 )", False),  # the dog is what happens
+        (SLEEP, "* dog ( x _ 1 ) ; sleep . agent ( x _ 1 , x _ 2 )", False),  # the variable of the dog is that of the event
         (SLEEP, "* dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 3 )", False),
-        (SLEEP, "dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )", False),  # not a known one
+        (SLEEP, "dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )", False),  # the dog is not definite
         (SEE, "dog ( x _ 1 ) AND see . theme ( x _ 2 , x _ 1 ) AND see . agent ( x _ 2 , Emma )", True),
         (SEE, "dog ( x _ 1 ) AND see . theme ( x _ 2 , x _ 1 ) AND see . agent ( x _ 3 , Emma )", False),  # two events
         (SEE, SEE.replace("Emma", "Liam"), False),
         (SEE, f"{SEE} AND dog ( x _ 3 )", False),
         ("a ( x _ 1 , x _ 2 ) AND a ( x _ 2 , x _ 1 )", "a ( x _ 1 , x _ 1 ) AND a ( x _ 2 , x _ 2 )", False),
-        ("LAMBDA a . dog ( a )", "LAMBDA b . dog ( b )", False),  # no list of conjuncts: as it is
+        ("LAMBDA a . dog ( a )", "LAMBDA b . dog ( b )", False),  # not a list of conjuncts, so texts must be identical
         ("Emma", "Emma", True),
         (SLEEP, "dog )", False),
     ],
 )
-def test_renaming_and_reordering_change_nothing_else_does(target, found, same):
+def test_only_renaming_variables_and_reordering_conjuncts_keep_a_form_equal(target, found, same):
     assert semantic_match.equal(target, found) == same
     assert semantic_match.equal(found, target) == same
 
 
-def test_what_is_given_up_early_would_not_have_been_equal():
-    """A network that writes what a table says, as long as what it wrote before is the beginning of that."""
+def test_abandoned_predictions_would_not_have_been_equal():
+    """The network writes the answers of a table as long as its previous symbols are the beginning of an answer."""
     written = {
         "a": (SLEEP, SLEEP),
         "b": (SLEEP, "* dog ( x _ 7 ) ; sleep . agent ( x _ 0 , x _ 7 )"),

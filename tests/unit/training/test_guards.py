@@ -215,7 +215,7 @@ def test_wrong_draws_and_losses_of_a_kind_are_refused(problem, monkeypatch):
     monkeypatch.setattr(
         batch, "losses", lambda self, scores, loss: losses(self, scores, loss) / losses(self, scores, loss).mean()
     )
-    assert "the task loss of a run changes when another run is computed beside it" in refusal(case)
+    assert "the task loss of a run changes when another run is computed next to it" in refusal(case)
 
 
 def test_a_diverged_run_or_an_infinite_lambda_is_not_blamed_on_a_plugin(problem):
