@@ -16,7 +16,7 @@ SEEDS = 20
 
 
 def main() -> None:
-    """Resolve a grid of so many runs in an empty folder and print what it took."""
+    """Resolve a grid of this many runs in an empty folder and print the time and memory that it took."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     strengths = [round(0.001 * (index + 1), 6) for index in range(runs // SEEDS - 1)]
     grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": strengths}, "seeds": list(range(SEEDS))}

@@ -1,9 +1,9 @@
-"""How much of what swaps of terms gain on GeoQuery's query split is exposure: accuracy by what they show of a test pair.
+"""How much of the gain from swaps of terms on GeoQuery's query split is exposure: accuracy by what they show of a test pair.
 
     COMPOSITIONAL_MIRROR=<folder> snakemake results/figures/comparison_geoquery_terms.pdf
     python benchmarks/geoquery_exposure.py
 
-A test pair is "shown" if the exchanges of training pairs make it, its "form" if they make a pair with its logical form.
+Shown is the "pair" if exchanges of training pairs make the test pair, and the "form" if they make a pair with its logical form.
 """
 
 from __future__ import annotations

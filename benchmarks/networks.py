@@ -1,12 +1,13 @@
-"""What it costs to write a model as an ordinary torch.nn.Module: CPU time per run-step, all ways in turns in one process.
+"""The cost of writing a model as an ordinary torch.nn.Module: CPU time per run-step, with all ways measured in turn in one
+process.
 
     python benchmarks/networks.py
     python benchmarks/networks.py --model gru_attention --rounds 9 --steps 10
 
-plain: a loop as one writes it in PyTorch, with the same network, batches, loss, clipping and Adam. plain, uniform: sentences are
-drawn uniformly and padded to the longest of their batch; in this project's batches, stratified by length, some are always long.
-adapter: the same network trained by this project (`training.networks`), one run. packed: the model written for many runs at once
-that is nearest to it; only batchnorm_cnn computes exactly the same. One thread. Medians over rounds, least and greatest ratio.
+plain: a typical PyTorch training loop, with the same network, batches, loss, clipping and Adam. plain, uniform: sentences are
+drawn uniformly and padded to the longest of their batch; this project's batches are stratified by length and always contain long
+sentences. adapter: the same network trained by this project (`training.networks`), one run. packed: the most similar model
+written for many runs; only batchnorm_cnn computes exactly the same. One thread. Medians over rounds; smallest and largest ratio.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from compositional.training.pack import Pack
 from compositional.training.problem import Problem, initial_weights
 from compositional.training.state import fresh_state
 
-# Model, its packed neighbor, data and batch size.
+# Model: the most similar packed model, data and batch size.
 MODELS = {
     "gru_attention": ("lstm_attention", "scan", 256),
     "transformer_torch": ("transformer", "scan", 64),
@@ -49,7 +50,7 @@ SMALLER = {
 
 
 def problem_of(model: str, data: str, size: int) -> Problem:
-    """A model on SCAN or on images of MNIST's form, without a regularizer."""
+    """A model without a regularizer, on SCAN or on images with the shape of pairs of MNIST images."""
     splits = splits_of(data, "cpu")
     if data == "scan":
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
@@ -62,7 +63,7 @@ def problem_of(model: str, data: str, size: int) -> Problem:
 
 
 def packed(problem: Problem, runs: int) -> Callable[[int], None]:
-    """Steps of a pack of this project, the first of them taken."""
+    """A function that takes steps with a pack of this project; the first steps are already taken."""
     pack = Pack(problem, [fresh_state(problem, seed, 0.0) for seed in range(runs)], None)
 
     def advance(steps: int) -> None:
@@ -73,7 +74,7 @@ def packed(problem: Problem, runs: int) -> Callable[[int], None]:
 
 
 def uniform_batch(split: SequenceSplit, size: int) -> tuple[Single, Tensor]:
-    """What a network is given, and the targets (B, T)."""
+    """The inputs of a network, and the targets (B, T)."""
     rows = torch.randint(len(split), (size,))
     lengths, targets = split.input_lengths[rows], split.targets[rows, : int(split.target_lengths[rows].max())]
     inputs = split.inputs[rows, : int(lengths.max())]
@@ -82,7 +83,7 @@ def uniform_batch(split: SequenceSplit, size: int) -> tuple[Single, Tensor]:
 
 
 def plain(problem: Problem, uniform: bool = False) -> Callable[[int], None]:
-    """Steps of the same network in a loop of its own, the first of them taken; on the same batches, or on uniform ones."""
+    """A function that takes steps in a plain loop with the same network, on the same batches or on uniform ones."""
     network = problem.model.Network(problem.model_parameters, problem.about)
     network.load_state_dict(initial_weights(problem, 0), strict=False)
     optimizer = torch.optim.Adam(network.parameters(), lr=problem.settings["learning_rate"])
@@ -113,11 +114,11 @@ def plain(problem: Problem, uniform: bool = False) -> Callable[[int], None]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure all models and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", nargs="+", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--runs", nargs="+", type=int, default=[1, 8], help="runs of the packed neighbor")
-    parser.add_argument("--steps", type=int, default=5, help="steps timed in a round")
+    parser.add_argument("--runs", nargs="+", type=int, default=[1, 8], help="numbers of runs of the packed model")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps per round")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     torch.set_num_threads(1)

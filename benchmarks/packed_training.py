@@ -1,15 +1,15 @@
-"""Throughput of packed training against the plain way, side by side in one call.
+"""Throughput of packed training compared with plain PyTorch, measured in one call.
 
     python benchmarks/packed_training.py                     # this machine's CPU cores
     python benchmarks/packed_training.py --device cuda --runs 1 4 16 64 --minutes 9     # make bench-gpu; docs/gpu.md
     python benchmarks/packed_training.py --problem scan --runs 10 --steps 30 --rounds 6     # where a machine's speed varies
 
-(a) plain: one process a run, standard PyTorch modules (benchmarks/plain.py); on the CPU both as PyTorch does by itself (one
-process after another, all cores) and as many single-threaded processes at once as there are cores; on CUDA both eagerly and by
-torch.compile; the better one counts.
-(b) this project with one run, (c) packs of growing size; on the CPU one single-threaded process a core. Every way is timed in
-processes of its own, start-up apart from steps; runs/hour are for the full number of steps, start-up included. A ratio is taken
-within a round, in which all ways follow each other; of several rounds the medians are shown, and the least and greatest ratio.
+(a) plain: one process per run, standard PyTorch modules (benchmarks/plain.py). On the CPU it is measured both with PyTorch's
+defaults (one process after another, all cores) and with one single-threaded process per core; on CUDA both eagerly and with
+torch.compile. The better way counts. (b) this project with one run, (c) packs of growing size; on the CPU one single-threaded
+process per core. Every way is timed in its own processes, with start-up and steps measured separately. runs/hour are for the full
+number of steps, including start-up. A ratio is computed within a round, in which all ways follow each other. For several rounds
+the medians are shown, and the smallest and the largest ratio.
 
 Writes results/benchmarks/packed_training_<device>.csv and .png.
 """
@@ -30,8 +30,8 @@ from pathlib import Path
 BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
-STEPS = {"scan": 2000, "mnist": 200, "cogs": 50000}  # of a full run
-# Of the table, medians over rounds: what `measure` calls them.
+STEPS = {"scan": 2000, "mnist": 200, "cogs": 50000}  # steps of a full run
+# Columns of the table, which are medians over rounds, and their names in `measure`.
 COLUMNS = {
     "seconds_per_run_step": "step_per_run",
     "runs_per_hour": "runs_per_hour",
@@ -42,8 +42,8 @@ COLUMNS = {
 
 
 def splits_of(problem: str, device: str) -> dict:
-    """Training data at full size: SCAN jump; images of MNIST's form (28 x 56 pixels of noise: timing needs no digits); pairs of
-    COGS' number, lengths (by tenths of its training set) and vocabularies, of random words."""
+    """Training data at full size: SCAN jump; images of noise with the size of pairs of MNIST images (28 x 56 pixels), since
+    timing needs no digits; pairs of random words with COGS' number of pairs, lengths (by deciles) and vocabulary sizes."""
     import numpy as np
 
     from compositional.datasets import scan
@@ -70,7 +70,7 @@ def splits_of(problem: str, device: str) -> dict:
 
 
 def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None):
-    """`runs` runs of this project, as one pack; batch_size: another than the problem's own."""
+    """A pack of `runs` runs of this project; batch_size: replaces that of the problem."""
     from compositional.models import Model
     from compositional.plugins import defaults, load
     from compositional.regularizers import Regularizer
@@ -83,7 +83,7 @@ def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None)
     if problem == "scan":
         name = "primitive_attention"
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
-    elif problem == "cogs":  # as transformer_cogs at paper scale, without a regularizer
+    elif problem == "cogs":  # like transformer_cogs at paper scale, without a regularizer
         name = "transformer"
         about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
         settings |= {"batch_size": 128, "learning_rate": 0.0001, "decay": 1.0, "clip": 45, "cuda_width": 5}
@@ -100,7 +100,7 @@ def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None)
 
 
 def work(way: str, problem: str, runs: int, steps: int, threads: int, device: str, batch_size: int | None) -> dict:
-    """Time `steps` steps in this process after a warm-up; seconds per step are per step of all its runs."""
+    """Time `steps` steps in this process after a warm-up. The seconds per step are for all its runs together."""
     import torch
 
     if device == "cpu":
@@ -148,7 +148,7 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
         from torch.utils.flop_counter import FlopCounterMode
 
         with FlopCounterMode(display=False) as counter:
-            pack._step()  # on CUDA not the graph of it, which shows no operation
+            pack._step()  # on CUDA this does not use the graph, in which no operations are visible
         result["flops"] = counter.get_total_flops()
         left = torch.randn(8, 1024, 1024, device=device)
         for _ in range(3):
@@ -165,8 +165,8 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
 
 
 def measure(options: argparse.Namespace, problem: str, way: str, runs: int, processes: int, threads: int) -> dict | None:
-    """Time `processes` such processes at once; the slowest counts. None where that does not work here, as PyTorch cannot compile
-    the model or memory is too small for so many runs, or where the time is over."""
+    """Time this many processes that run at the same time; the slowest counts. None if the way does not work here (PyTorch cannot
+    compile the model, or memory is too small for so many runs), or if the time is over."""
     command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(options.steps)]
     command += ["--threads", str(threads), "--device", options.device]
     command += ["--batch-size", str(options.batch_size)] if options.batch_size else []
@@ -193,17 +193,17 @@ def measure(options: argparse.Namespace, problem: str, way: str, runs: int, proc
 
 
 def main() -> None:
-    """Measure every way of every problem, print and write the table and the plot."""
+    """Measure every way for every problem, print the results, and write the table and the plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
-    parser.add_argument("--steps", type=int, default=40, help="steps timed")
-    parser.add_argument("--rounds", type=int, default=1, help="times that all ways are measured")
+    parser.add_argument("--steps", type=int, default=40, help="timed steps")
+    parser.add_argument("--rounds", type=int, default=1, help="how often all ways are measured")
     parser.add_argument(
-        "--batch-size", type=int, help="another than the problems' own, a multiple of 16: tries the program alone"
+        "--batch-size", type=int, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
     )
-    parser.add_argument("--minutes", type=float, help="what is not measured by then is left out")
+    parser.add_argument("--minutes", type=float, help="leave out what is not measured after this time")
     parser.add_argument("--work", choices=["plain", "compiled", "packed"], help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
@@ -219,13 +219,13 @@ def main() -> None:
         if options.device == "cuda":
             ways = [("plain", "plain", 1, 1, 1), ("plain, torch.compile", "compiled", 1, 1, 1)]
         ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
-        results = []  # of every round, a result a way
+        results = []  # per round, the result of each way
         for number in range(options.rounds):
             print(f"{problem}: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
             results.append({label: measure(options, problem, *how) for label, *how in ways})
         ways = [way for way in ways if all(result[way[0]] for result in results)]
         if {label.startswith("plain") for label, *_ in ways} != {True, False}:
-            print(f"{problem}: left out, as there are not both plain and packed ways to compare", file=sys.stderr)
+            print(f"{problem}: left out, because there must be plain and packed ways to compare", file=sys.stderr)
             continue
         for result in results:
             best_plain = max(result[label]["runs_per_hour"] for label, *_ in ways if label.startswith("plain"))
@@ -240,7 +240,7 @@ def main() -> None:
             ratios = [result["ratio"] for result in of_way]
             least, greatest = min(ratios), max(ratios)
             rows.append((problem, label, runs, *(shown[name] for name in COLUMNS.values()), least, greatest))
-            peak = "-" if math.isnan(shown["roofline"]) else f"{shown['roofline']:.0%}"  # of the plain ways not measured
+            peak = "-" if math.isnan(shown["roofline"]) else f"{shown['roofline']:.0%}"  # not measured for plain ways
             print(
                 f"{label:28} {1000 * shown['step_per_run']:12.2f} {shown['runs_per_hour']:10.0f} "
                 f"{shown['ratio']:6.2f} ({least:.2f} to {greatest:.2f}) "
@@ -253,7 +253,7 @@ def main() -> None:
 
 
 def write(rows: list[tuple], folder: Path, device: str) -> None:
-    """Table and plot of all measurements."""
+    """Write the table and the plot of all measurements."""
     import csv
 
     import matplotlib

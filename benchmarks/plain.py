@@ -1,8 +1,9 @@
-"""What a careful user would write instead: one run, standard PyTorch modules, padded batches. The baseline of the benchmarks.
+"""A careful user's alternative to this project: one run, standard PyTorch modules, padded batches. The baseline of the
+benchmarks.
 
-SCAN: the two-stream model with entropy regularization on word embeddings; MNIST: the CNN with entropy regularization on the
-penultimate layer; COGS: nn.Transformer at the paper's width, with absolute positions, which are what it comes with. Same sizes,
-batches, losses and optimizer as the project's.
+SCAN: the two-stream model with entropy regularization on word embeddings. MNIST: the CNN with entropy regularization on the
+penultimate layer. COGS: nn.Transformer at the paper's width with absolute positions, its default. Sizes, batches, losses and
+optimizer are the same as in the project.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Convolutional(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Two layers a side, 512 wide, 4 heads; see compositional.models.transformer."""
+    """Two layers in encoder and decoder, 512 wide, 4 heads; see compositional.models.transformer."""
 
     def __init__(self, words: int, symbols: int, longest: int) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ BATCH = {"scan": 256, "mnist": 64, "cogs": 128}
 
 
 class Trainer:
-    """One run, ready to take steps. batch_size: another than the problem's own. compiled: the model by torch.compile."""
+    """One run, ready to take steps. batch_size: replaces the problem's own. compiled: use torch.compile for the model."""
 
     def __init__(self, problem: str, splits: dict, device: str, batch_size: int | None = None, compiled: bool = False) -> None:
         self.problem, self.data, self.device = problem, splits["train"], device

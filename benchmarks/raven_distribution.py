@@ -1,9 +1,9 @@
-"""Our generator of Raven's matrices beside raven-gen (pip install raven-gen==0.3.2; GPL-3, not needed for anything else).
+"""Compare our generator of Raven's matrices with raven-gen (pip install raven-gen==0.3.2; GPL-3, not needed for anything else).
 
     PYTHONHASHSEED=0 python benchmarks/raven_distribution.py [puzzles of raven-gen, default 2000]
 
-Prints the time for one puzzle of either (drawing the rules and panels, not the picture), and how far apart the shares of all
-combinations of layout, component, attribute, rule and step are, in standard errors.
+Prints the time per puzzle of both (for drawing rules and panels, not the picture), and the differences between the shares of all
+combinations of layout, component, attribute, rule and step, in standard errors.
 """
 
 from __future__ import annotations
@@ -65,21 +65,21 @@ def ours() -> Counter:
 
 
 def main() -> None:
-    """Compare and print."""
+    """Compare both generators and print the results."""
     puzzles = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     start = time.perf_counter()
     left = theirs(puzzles)
     middle = time.perf_counter()
     right = ours()
     end = time.perf_counter()
-    print(f"ms a puzzle: raven-gen {1e3 * (middle - start) / puzzles:.2f}, ours {1e3 * (end - middle) / OURS:.2f}")
+    print(f"ms per puzzle: raven-gen {1e3 * (middle - start) / puzzles:.2f}, ours {1e3 * (end - middle) / OURS:.2f}")
     distances = []
     for key in left | right:
         p, q = left[key] / puzzles, right[key] / OURS
         both = (left[key] + right[key]) / (puzzles + OURS)
         error = math.sqrt(both * (1 - both) * (1 / puzzles + 1 / OURS))
         distances.append((abs(p - q) / error, key, p, q))
-    print(f"{len(distances)} combinations, furthest apart (standard errors, combination, share in raven-gen, in ours):")
+    print(f"{len(distances)} combinations, largest differences (standard errors, combination, share in raven-gen, in ours):")
     for row in sorted(distances, reverse=True)[:5]:
         print(*row)
 

@@ -1,11 +1,11 @@
-"""Steps per second of the factorizations against the obvious dense formulation, side by side in one call.
+"""Steps per second of the factorizations compared with a straightforward dense implementation, measured in one call.
 
     python benchmarks/tensor_factorization.py                # about a minute on one core
     python benchmarks/tensor_factorization.py --steps 20 --runs 1 4
 
-(a) plain: one seed at a time in standard PyTorch, every measurement a dense tensor: 2,048 measurement matrices of 64 x 64 for the
-matrix, 2,048 one-hot inputs that pass through the network for the tensors; automatic differentiation, and the step written over
-the list of parameters. (b) this project with one run, (c) packs of growing size. All in one thread, so ratios are per core.
+(a) plain: one seed at a time in standard PyTorch, with every measurement as a dense tensor: 2,048 measurement matrices of 64 x 64
+for the matrix, 2,048 one-hot inputs that pass through the network for the tensors; with automatic differentiation and a step that
+loops over the parameters. (b) this project with one run, (c) packs of growing size. All use one thread, so ratios are per core.
 
 Both ways start from the same weights, and the script refuses to compare them if their losses differ after the warm-up.
 Writes results/benchmarks/tensor_factorization.csv and .png.
@@ -69,7 +69,7 @@ def problem_of(name: str) -> Problem:
 
 
 def predictions(name: str, inputs: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The obvious way: every measurement on its own, (n,)."""
+    """The straightforward way: every measurement separately, (n,)."""
     if name == "matrix":
         return (inputs * (weights["factor0"] @ weights["factor1"] @ weights["factor2"])).sum((1, 2))
     modes = inputs.unbind(1)
@@ -81,7 +81,7 @@ def predictions(name: str, inputs: torch.Tensor, weights: dict[str, torch.Tensor
 
 
 def plain(name: str, problem: Problem) -> Callable[[int], float]:
-    """A function that takes so many steps and returns the last loss."""
+    """A function that takes a number of steps and returns the last loss."""
     split = problem.splits["train"]
     shape = split.shape
     if name == "matrix":
@@ -111,7 +111,7 @@ def plain(name: str, problem: Problem) -> Callable[[int], float]:
 
 
 def packed(problem: Problem, runs: int) -> Callable[[int], float]:
-    """The same with `runs` runs of this project; the loss is the first run's, mean over the steps."""
+    """The same for a pack of `runs` runs of this project; the loss is the first run's, averaged over the steps."""
     pack = Pack(problem, [fresh_state(problem, seed, 0.0) for seed in range(runs)], None)
 
     def advance(steps: int) -> float:
@@ -122,7 +122,7 @@ def packed(problem: Problem, runs: int) -> Callable[[int], float]:
 
 
 def timed(advance: Callable[[int], float], steps: int) -> tuple[float, float]:
-    """Loss after the warm-up (its last step alone) and steps per second."""
+    """Loss after the warm-up (of its last step) and steps per second."""
     advance(WARM_UP - 1)
     loss = advance(1)
     began = time.perf_counter()
@@ -131,7 +131,7 @@ def timed(advance: Callable[[int], float], steps: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure all ways of all problems, print and write the table and the plot."""
+    """Measure all ways for all problems, print the results, and write the table and the plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100, help="timed steps of the project's ways; the plain way takes a third")
     parser.add_argument("--runs", type=int, nargs="+", default=[1, 2, 4, 8], help="sizes of packs")

@@ -1,7 +1,7 @@
-"""How true the time left is that a build shows: python benchmarks/time_left.py [folder] [target].
+"""Check the time left that a build shows: python benchmarks/time_left.py [folder] [target].
 
-Builds the target, by default the main figure, in a folder without results, by default a temporary one, and compares what was said
-with what came. Exit status 1: after the first minute it was wrong by more than 30 % of what was left.
+Builds the target, by default the main figure, in a folder without results, by default a temporary one, and compares the times
+left that were shown with the true ones. Exit status 1: after the first minute, the error was more than 30 % of the time left.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ UNITS = {"s": 1, "min": 60, "h": 3600}
 
 
 def said(lines: Iterable[tuple[float, str]]) -> Iterator[tuple[float, float]]:
-    """When, and how many seconds were said to be left, of (seconds since the beginning, line)."""
+    """Times and the seconds left that were shown at these times, from pairs (seconds since the beginning, line)."""
     for moment, line in lines:
         if found := re.search(r"% done .*about ([\d.]+) (s|min|h) left", line):
             yield moment, float(found[1]) * UNITS[found[2]]
 
 
 def wrong(found: list[tuple[float, float]], end: float) -> list[tuple[float, float, float, float]]:
-    """Of each time that was said: when, what was said, what was left, and the error as a share of that."""
+    """For each time left that was shown: when, the shown value, the true value, and the error as a share of the true value."""
     return [(moment, left, end - moment, left / (end - moment) - 1) for moment, left in found]
 
 
@@ -48,14 +48,14 @@ def build(folder: Path, target: str) -> Iterator[tuple[float, str]]:
 
 
 def main() -> None:
-    """Build, and print every time that was said beside what came."""
+    """Build the target, and print every time left that was shown next to the true one."""
     target = sys.argv[2] if len(sys.argv) > 2 else "results/figures/ablation.pdf"
     with tempfile.TemporaryDirectory() as temporary:
         lines = list(build(Path(sys.argv[1] if len(sys.argv) > 1 else temporary) / "build", target))
     end = lines[-1][0]
     rows = wrong(list(said(lines)), end)
     for moment, left, truth, error in rows:
-        print(f"after {moment:4.0f} s: {left:5.0f} s were said to be left, {truth:5.0f} s were: {error:+.0%}")
+        print(f"after {moment:4.0f} s: {left:5.0f} s left were shown, {truth:5.0f} s were true: {error:+.0%}")
     judged = next((row for row in rows if row[0] >= FIRST), None)
     if judged is None:
         sys.exit(f"the build took {end:.0f} s: too short to judge")

@@ -1,5 +1,5 @@
-"""Lists the figures that can be built: make figures. With --page it writes docs/figures.md (make docs), with --thumbnails a small
-picture per figure (make thumbnails)."""
+"""List the figures that can be built: make figures. With --page, write docs/figures.md (make docs); with --thumbnails, write a
+small picture per figure (make thumbnails)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from compositional.stages import plot
 from compositional.tables.shared.reading import read_table
 from compositional.terminal import figures, overlays
 
-CORES, NOWHERE = 2, Path("nowhere")  # of the page: of the machine that the table of costs is from, with nothing built
-WIDTH, COLORS = 360, 64  # of a thumbnail: pixels, and how many colors are kept
+CORES, NOWHERE = 2, Path("nowhere")  # for the page: cores of the machine where costs were measured, and no results
+WIDTH, COLORS = 360, 64  # of a thumbnail: pixels, and number of colors
 
 
 def picture(recipes: Recipes, name: str) -> Image.Image | None:
-    """A figure as it was built here, or else drawn from its table in reference/. None if there is neither."""
+    """A figure as it was built here, or drawn from its table in reference/; None if there is neither."""
     built, table = recipes.results / "figures" / f"{name}.png", ROOT / "reference" / f"{name}.csv"
     if built.is_file():
         return Image.open(built)
@@ -40,7 +40,7 @@ def picture(recipes: Recipes, name: str) -> Image.Image | None:
 
 
 def thumbnails(recipes: Recipes, folder: Path) -> None:
-    """Write NAME.png for every figure that has a picture; those of other figures stay."""
+    """Write NAME.png for every figure that has a picture; the files of other figures are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in recipes.figures:
         if found := picture(recipes, name):

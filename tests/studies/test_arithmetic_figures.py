@@ -120,7 +120,7 @@ def test_variants_are_judged_in_distribution_and_on_held_out_expressions():
     claim = lines.index(only(lines, "recorded: attention reaches 100 %"))
     assert lines[claim + 2] == "  - test expressions occur in training: 0.800 ± 0.025: DOES NOT HOLD"
     assert only(lines, "simple RNN: accuracy").strip() == (
-        "- simple RNN: accuracy 0.700 ± 0.025 on what training has, published 0.73, 0.480 ± 0.025 held out (3 seeds)"
+        "- simple RNN: accuracy 0.700 ± 0.025 on examples in training, published 0.73, 0.480 ± 0.025 held out (3 seeds)"
     )
 
 

@@ -397,7 +397,7 @@ def test_the_caption_separates_the_gaps_for_new_images_and_new_combinations():
     _, caption = import_module("compositional.figures.setting_curves").draw(
         pd.DataFrame(rows, columns=HISTORY), defaults("figures.setting_curves") | settings
     )
-    assert "setting A: 0.100 of the gap is lost on new images paired as in training, 0.300 on new combinations" in caption
+    assert "setting A: 0.100 of the gap arises on new images paired as in training, 0.300 on new combinations" in caption
     assert "setting A at the end: test 0.500 ± 0.141 (median 0.500)" in caption  # sqrt(2 x 0.1^2 / (2 - 1))
 
 
@@ -415,7 +415,7 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
     _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(rows, columns=HISTORY), options)
     # Ratios in setting A: 1/2, 1/4, 1/5, then 1, 0.5, 0.7; in setting B: 0.2, then 0.6.
     assert (
-        "test examples, ratio redundant / relevant at step 0, at its highest, at step 10: A 0.250, 0.700 (step 10), 0.700; "
+        "test examples, ratio redundant / relevant at step 0, at its maximum, at step 10: A 0.250, 0.700 (step 10), 0.700; "
         "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median: holds"
     ) in caption
     assert "A 1 at step 0, 0.7 at step 10; times B's: 5.00 at step 0, at most 5.00 (step 0), 1.17 at step 10" in caption

@@ -1007,8 +1007,8 @@ def test_the_rank_correlations_of_a_grid_are_not_presented_as_tests():
     figure = FIGURES["regularized_salience"]
     _, caption = import_module("compositional.figures.regularized_salience").draw(small_table(figure), figure["options"])
     assert "p = " not in caption
-    assert "it describes this grid and is no test" in caption
-    assert "a lambda that was chosen on these very runs" in caption
+    assert "rho describes this grid and is not a test" in caption
+    assert "a lambda chosen on these very runs" in caption
 
 
 def test_tasks_with_equal_accuracies_are_all_visible():
@@ -1017,7 +1017,7 @@ def test_tasks_with_equal_accuracies_are_all_visible():
     sizes = [line.get_markersize() for line in drawn.axes[1].lines if line.get_label().endswith("new pairs")]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 3
-    assert "the least over new combinations" in caption
+    assert "the minimum over new combinations" in caption
 
 
 def test_conjunction_values_count_the_seeds_that_did_not_diverge():

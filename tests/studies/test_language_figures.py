@@ -56,7 +56,7 @@ def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
     assert "entropy: 1 runs diverged" in caption
     assert "plain:" not in caption
     # The table has no other rows.
-    assert "* scan_jump, lstm_attention\n  - nothing of its distribution is held out" in caption
+    assert "* scan_jump, lstm_attention\n  - no examples of its distribution are held out" in caption
     figure, caption = tradeoff.draw(runs.replace({"split": {"train": "validation"}}), options("tradeoff"))
     assert "held out" not in caption
     assert figure.axes[0].get_xlabel() == "loss in distribution"
@@ -159,7 +159,7 @@ def test_metrics_caption_states_each_models_representation_and_null(runs):
     _, caption = metrics.draw(pd.concat([runs, second]), options("metrics", measures=wanted))
     assert "lstm_attention, relative_distance of jump in word_embedding: 0.050" in caption
     assert "primitive_attention, relative_distance of jump in word_embedding_2: 0.050" in caption
-    assert "which input; of relative_distance the distance to as many other words drawn at random; its mean" in caption
+    assert "which input; for relative_distance it is the distance to equally many other words drawn at random; shown" in caption
 
 
 def test_the_null_of_a_measure_is_that_of_its_own_line(runs):
@@ -201,7 +201,7 @@ def test_metrics_refuses_missing_measures(runs):
     with pytest.raises(ValueError, match="no run has 'salience'"):
         metrics.draw(runs, options("metrics", measures={"salience": ["salience"]}))
     other = runs.assign(task="digits_concat")
-    with pytest.raises(ValueError, match=r"'accuracy' stands in several splits \(test, train\)"):
+    with pytest.raises(ValueError, match=r"'accuracy' is in several splits \(test, train\)"):
         metrics.draw(runs, options("metrics", measures={"accuracy": ["accuracy"]}))
     with pytest.raises(ValueError, match="digits_concat, scan_jump; make one figure per task"):
         metrics.draw(pd.concat([runs, other]), options("metrics", measures={"CCGP": ["ccgp in encoder_states"]}))
@@ -239,7 +239,7 @@ def test_embeddings_caption_describes_the_axes(vectors):
     figure, caption = embeddings.draw(vectors, options("embeddings"))
     assert figure.axes[0].get_ylabel() == "word_embedding\nPC 2 of the plain model"
     assert {axes.get_xlabel() for axes in figure.axes} == {"PC 1 of the plain model"}
-    assert "each panel has its own scale" in caption
+    assert "Each panel has its own scale" in caption
     assert "Commands" not in caption
     commands = vectors.assign(representation="encoder_states")
     assert "Commands are shown by the mean" in embeddings.draw(commands, options("embeddings"))[1]

@@ -11,6 +11,6 @@ import pytest
 def test_a_tiny_build_is_archived_and_reported(archived_project):
     results = archived_project.folder / "results"
     assert "archived/results/figures/ablation.pdf" in zipfile.ZipFile(results / "archive.zip").namelist()
-    assert "Every seed is a dot" in (results / "report.html").read_text()
+    assert "Dots are seeds" in (results / "report.html").read_text()
     output = archived_project.snakemake("results/archive.zip", "results/report.html", overlay="overlay.yaml")
     assert "Nothing to be done" in output

@@ -57,7 +57,7 @@ def test_figure_caption_table_and_runs_are_visible(opened):
     assert len(widths) == 1
     assert widths[0] > 500
     shown = page.inner_text("body")
-    assert "Every seed is a dot" in shown
+    assert "Dots are seeds" in shown
     assert "2 diverged" in page.inner_text("header")
     assert "snakemake results/figures/ablation.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
     assert "snakemake results/figures/resists_mnist.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown

@@ -1,6 +1,6 @@
-"""What is shown, from a table to a figure and its caption. A figure is a module with what `Figure` says.
+"""Figures: from a table to a drawing and its caption. A figure is a module that defines what `Figure` lists.
 
-Diverged runs have no accuracy: a figure draws the others and says that they are missing. What figures share is in `shared/`.
+Diverged runs have no accuracy: a figure draws the others and reports how many are missing. `shared/` holds code in common.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a module here defines; what has a default, where it needs that."""
+    """What a module of this folder defines. Fields with a default are optional."""
 
-    # The files of every run that its table is made of, one name or several: CSV files, whose rows are taken as they are, and
-    # others, of which a module in `tables/` makes rows; or "split": its tasks' examples.
+    # The files of every run that its table is made from, one name or several: CSV files, whose rows are copied, and other files,
+    # from which a module in `tables/` makes rows; or "split": the examples of its tasks.
     SOURCE: str | tuple[str, ...]
-    # Its options, as JSON schema, each with default and description. "names": "tasks" (models, regularizers) in one, or within
-    # one, says that it is such a name, or an object whose keys are: they must be known. "names": "methods" says that an object's
-    # values are methods, which the figure's grids must train. Every figure has `labels` and `style`, too.
+    # Its options, as JSON schemas, each with a default and a description. "names": "tasks" (or models, regularizers) in an
+    # option, or in a part of one, means that its text is such a name, or that the keys of its object are; the names must exist.
+    # "names": "methods" means that the values of its object are methods, which the figure's grids must train. Every figure also
+    # has the options `labels` and `style`.
     PARAMETERS: dict[str, dict[str, Any]]
-    # draw(table, options): the figure and its caption, from its tidy table alone; the same table gives the same bytes.
+    # draw(table, options): the figure and its caption, from its tidy table alone; equal tables give equal bytes.
     draw: Callable[[pd.DataFrame, dict[str, Any]], tuple[Drawing, str]]
-    # One of its grids at least must have a regularizer.
+    # At least one of its grids must have a regularizer.
     REGULARIZED: bool = False
-    # No task may have several models.
+    # Each task may have only one model.
     ONE_MODEL: bool = False

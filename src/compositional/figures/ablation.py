@@ -1,4 +1,4 @@
-"""The main figure: accuracy on recombinations and in distribution against lambda, a column per task."""
+"""The main figure: accuracy on recombinations and in distribution against lambda, one column per task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "string", "names": "tasks"},
         "default": {},
-        "description": "task -> task without the redundant component (setting B): its plain run, if in a grid, is the ceiling",
+        "description": "task -> task without the redundant component (setting B), whose plain runs are the ceiling if in a grid",
     },
     "anchors": {
         "type": "object",
@@ -32,26 +32,26 @@ PARAMETERS = {
         "description": "task -> {label: published accuracy}, drawn as reference lines",
     },
 }
-_ANCHORS = ((0, (1, 1)), (0, (1, 4)), (0, (3, 2, 1, 2)))  # published results, by their order
+_ANCHORS = ((0, (1, 1)), (0, (1, 4)), (0, (3, 2, 1, 2)))  # line styles of published results, by their order
 TITLES = {"test": "recombinations never seen", "in_distribution": "in distribution"}
 
 
 def _accuracies(table: pd.DataFrame, task: str, split: str) -> pd.DataFrame:
-    """Accuracy of every run of a task on "test" or "in_distribution", NaN where it diverged."""
+    """Accuracy of every run of a task on "test" or "in_distribution", NaN if it diverged."""
     return style.accuracies(table[table.task == task], split)
 
 
 def _ceilings(table: pd.DataFrame, options: dict[str, Any], task: str) -> dict[str, pd.Series]:
-    """Accuracy on the test set of the plain runs of a task's ceiling, by model, or "" of a single one; empty: in no grid."""
+    """Test accuracies of the plain runs of a task's ceiling, by model, or under "" if there is one model; empty if in no grid."""
     rows = _accuracies(table, options["ceilings"].get(task, ""), "test")
     found = {str(model): own.value for model, own in rows[rows.regularizer == "none"].groupby("model")}
     return found if len(found) != 1 else {"": next(iter(found.values()))}
 
 
 def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, place: float, threshold: float) -> None:
-    """One regularizer; diverged runs as crosses at the bottom.
+    """Draw one regularizer, with diverged runs as crosses at the bottom.
 
-    place: how far to move beside lambda, as a share of a decade.
+    place: horizontal shift relative to lambda, as a share of a decade.
     """
 
     def move(strengths: pd.Series, dot: float) -> pd.Series:
@@ -64,7 +64,7 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, pla
 
 
 def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict[str, Any]) -> None:
-    """One task on one split."""
+    """Draw one task on one split."""
     rows = _accuracies(table, task, split)
     threshold = style.lambda_axis(axes, rows["lambda"])
     models = sorted(set(rows.model))
@@ -89,15 +89,16 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
 
 
 def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> str:
-    """Claim and numbers, all from the table."""
+    """Claim and numbers, all computed from the table."""
     lines = [
         "Accuracy against the strength lambda of the compositional regularizer. Top: combinations never seen in training; "
-        "bottom: in distribution. Every seed is a dot, lines are means with 95 % intervals (Student's t, from three seeds on, "
-        "drawn only as far as 0 and 1), lambda = 0 is the plain model and shared by all lines. The training budget is fixed and "
-        "no checkpoint is chosen on the test set. What is called the oracle below is the lambda that is best on these very runs "
-        "of the test set, which flatters it (the figure `selection` chooses without). Gains are over the plain run of the same "
-        "seed, with 95 % intervals (Student's t) that know nothing of how many settings were looked at. Where accuracy on "
-        "training examples is far below 1 at the largest lambda, `learning_curves` says whether more steps would help.",
+        "bottom: in distribution. Dots are seeds, lines are means with 95 % intervals (Student's t, from three seeds on, "
+        "drawn only as far as 0 and 1). lambda = 0 is the plain model, which all lines share. The training budget is fixed and "
+        "no checkpoint is chosen on the test set. Below, the oracle is the lambda that is best on these very runs of the test "
+        "set, so its accuracy is too optimistic (the figure `selection` chooses lambda without the test set). Gains are over the "
+        "plain run of the same seed, with 95 % intervals (Student's t) that are not corrected for the number of settings. If "
+        "accuracy on training examples is far below 1 at the largest lambda, `learning_curves` shows whether more steps would "
+        "help.",
         "",
     ]
     for task in tasks:
@@ -105,7 +106,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         for model, own in rows.groupby("model"):
             unregularized = own[own.regularizer == "none"]
             plain, settings = unregularized.value, len(own[["regularizer", "lambda"]].drop_duplicates())
-            counted = f"{style.seeds(plain)}; {settings} settings looked at"
+            counted = f"{style.seeds(plain)}; {settings} settings compared"
             lines += [f"* {task}, {model}: {style.mean(plain)} at lambda = 0 ({counted})", ""]
             for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
                 means = regularized.groupby("lambda").value.mean()
@@ -120,9 +121,9 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                         f"  - {name}: {style.mean(last)} at its largest lambda, {largest:g} (training examples: {learned})"
                     )
                 if lost := int(regularized.value.isna().sum()):
-                    lines.append(f"  - {name}: {lost} runs diverged (crosses), not averaged")
+                    lines.append(f"  - {name}: {lost} runs diverged (crosses) and are not averaged")
         if style.holds_nothing_out(table, task):
-            lines.append("  - bottom: training examples, since nothing of their distribution is held out")
+            lines.append("  - bottom: training examples, because no examples of their distribution are held out")
         for model, values in _ceilings(table, options, task).items():
             lines.append(f"  - ceiling ({', '.join(filter(None, (options['ceilings'][task], model)))}): {style.mean(values)}")
         if anchors := options["anchors"].get(task):
@@ -130,15 +131,15 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         lines.append("")
     if any(_ceilings(table, options, task) for task in tasks):
         lines += [
-            "A ceiling is the plain model trained where no component is redundant (setting B). For that, commands of sequence "
-            "tasks are drawn with any primitive, those of the test set among them.",
+            "A ceiling is the plain model trained without a redundant component (setting B). For this, the commands of sequence "
+            "tasks are drawn with any primitive, including those of the test set.",
             "",
         ]
     if table.regularizer.str.startswith("entropy").any():
         lines += [
-            "entropy adds noise of a fixed power to the representation wherever lambda is above 0 (by default of standard "
-            "deviation 1 to word embeddings and 0.3 to the penultimate layer), and none at lambda = 0: its lines are not "
-            "continuous there, and their first step is also that of the noise.",
+            "entropy adds noise of a fixed power to the representation if lambda is above 0 (by default with standard deviation "
+            "1 for word embeddings and 0.3 for the penultimate layer), and none at lambda = 0. Its lines are therefore not "
+            "continuous there: the first step includes the effect of the noise.",
             "",
         ]
     if swaps := style.swaps_words(table, table):
@@ -147,7 +148,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     tasks = [task for task in sorted(set(table.task)) if task not in options["ceilings"].values()]
     figure, grid = plt.subplots(2, len(tasks), figsize=(4.2 * len(tasks), 6.0), sharey=True, squeeze=False, layout="constrained")
     for column, task in enumerate(tasks):
@@ -160,6 +161,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             grid[1, column].set_title("training examples\n(nothing is held out)")
     for row, title in enumerate(TITLES.values()):
         grid[row, 0].set_ylabel(f"accuracy,\n{title}")
-    # Below the panels: where lines are many, there is no room that has no data.
+    # The legend is below the panels: with many lines, no part of a panel is free of data.
     page.legend(figure, grid[0], options, style.RUN, style.INTERVAL)
     return figure, _caption(table, tasks, options)

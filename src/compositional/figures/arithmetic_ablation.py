@@ -1,4 +1,4 @@
-"""The published attempt on arithmetic expressions: accuracy and the penalized change against lambda, published values beside."""
+"""The published attempt on arithmetic expressions: accuracy and the penalized change against lambda, with published values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from compositional.figures.shared import bars, page, paired, style
 SOURCE = "metrics.csv"
 REGULARIZED = True
 PARAMETERS = {
-    "leak": {"type": "string", "names": "tasks", "default": "arithmetic", "description": "the task whose test set training has"},
+    "leak": {"type": "string", "names": "tasks", "default": "arithmetic", "description": "task that leaks its test set"},
     "held_out": {
         "type": "string",
         "names": "tasks",
         "default": "arithmetic_pairs",
-        "description": "the task whose test set is held out of training",
+        "description": "task whose test set is held out of training",
     },
     "terms": {
         "type": "object",
@@ -33,7 +33,7 @@ PARAMETERS = {
             "properties": {"title": {"type": "string"}, "representation": {"type": "string"}},
         },
         "default": {},
-        "description": "regularizer -> {title of its column, representation whose change it penalizes}",
+        "description": "regularizer -> {title of its column, representation whose change the regularizer penalizes}",
     },
     "published": {
         "type": "array",
@@ -44,10 +44,10 @@ PARAMETERS = {
             "properties": {"lambda": {"type": "number"}, "accuracy": {"type": "number"}, "change": {"type": "number"}},
         },
         "default": [],
-        "description": "published values, of the first term: {lambda, accuracy, change at the end}",
+        "description": "published values of the first term: {lambda, accuracy, change at the end}",
     },
 }
-CLOSE = 0.05  # of accuracy: what "about the same" is taken for
+CLOSE = 0.05  # accuracies that differ by at most this count as about the same
 LARGEST = 1.0  # lambda in the paper
 
 
@@ -61,7 +61,7 @@ def _own(rows: pd.DataFrame, term: str) -> pd.DataFrame:
 
 
 def _panel(axes: Axes, groups: dict[str, pd.DataFrame], published: dict[float, float], largest: float) -> None:
-    """Bars side by side at every lambda. groups: rows by the name of their bars."""
+    """Draw bars side by side at every lambda. groups: rows by the name of their bars."""
     strengths = sorted({float(strength) for rows in groups.values() for strength in rows["lambda"]} | set(published))
     width = 0.8 / (len(groups) + 1)
     for place, strength in enumerate(strengths):
@@ -75,15 +75,15 @@ def _panel(axes: Axes, groups: dict[str, pd.DataFrame], published: dict[float, f
 
 
 def _published_claims(leak: pd.DataFrame, shares: pd.Series, options: dict[str, Any]) -> list[str]:
-    """What the paper says of its test set and of accuracy, beside what is measured. shares: by metric."""
+    """What the paper states about its test set and accuracy, compared with our measurements. shares: by metric."""
     given = {row["lambda"]: row["accuracy"] for row in options["published"]}
     plain = leak[leak.regularizer == "none"].value
     known = shares["examples in training"]
     lines = [
         f"* recorded: test expressions are not seen during training. Measured: training has {known:.1%} of the test examples and "
-        f"{shares['distinct inputs in training']:.1%} of the distinct ones: {style.verdict(known == 0)}. (The distinct ones that "
-        "training has, divided by the number of all test examples, are "
-        f"{shares['distinct inputs in training per example']:.1%}: so much overlap, about 57 %, the paper's code review reports)"
+        f"{shares['distinct inputs in training']:.1%} of the distinct ones: {style.verdict(known == 0)}. (The distinct ones in "
+        "training, divided by the number of all test examples, are "
+        f"{shares['distinct inputs in training per example']:.1%}: the paper's code review reports such an overlap, about 57 %)"
     ]
     if 0 in given:
         lines.append(
@@ -98,7 +98,7 @@ def _named(strengths: Iterable[float]) -> str:
 
 
 def _claims_of(term: str, tables: dict[str, pd.DataFrame], representation: str) -> list[str]:
-    """What the paper says of a term, and what the term does to expressions held out of training."""
+    """What the paper states about a term, and the effect of the term on expressions held out of training."""
     leak, held_out = (paired.gains(tables[name], "test") for name in ("leak", "held_out"))
     lines = []
     small = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].groupby("lambda").gain.mean().abs()
@@ -130,13 +130,13 @@ def _caption(tables: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
     shares = tables["leak"][tables["leak"].split == "reference"].groupby("metric").value.first()
     plain = {name: rows[rows.regularizer == "none"].value for name, rows in accuracy.items()}
     lines = [
-        "The published attempt at a compositional regularizer on arithmetic expressions, built again. Top: share of test "
-        "expressions whose value is predicted within 0.5, against the strength lambda of the term; bottom: R, the mean squared "
-        "change of what is penalized from symbol to symbol, at the end of training. Gray: published values, read off the paper's "
-        "figures. Orange: its protocol, whose test expressions occur in training. Blue: the same, tested on a fifth of all "
-        "expressions, which are held out of training. Bars are means with 95 % intervals (Student's t), dots are seeds. Gains "
-        "are paired by seed; their intervals are not corrected for the number of lambdas. The budget is fixed and nothing is "
-        "chosen on the test set.",
+        "The published attempt at a compositional regularizer on arithmetic expressions, repeated. Top: share of test "
+        "expressions whose value is predicted within 0.5, against the strength lambda of the term. Bottom: R, the mean squared "
+        "change of the penalized representation from symbol to symbol, at the end of training. Gray: published values, read off "
+        "the paper's figures. Orange: the paper's protocol, whose test expressions occur in training. Blue: the same, tested on "
+        "a fifth of all expressions, which are held out of training. Bars are means with 95 % intervals (Student's t), dots are "
+        "seeds. Gains are paired by seed; their intervals are not corrected for the number of lambdas. The budget is fixed and "
+        "nothing is chosen on the test set.",
         "",
         *_published_claims(accuracy["leak"], shares, options),
         f"* held out of training: plain accuracy {style.summary(plain['held_out'])} ({style.seeds(plain['held_out'])}), in the "

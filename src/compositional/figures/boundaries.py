@@ -1,4 +1,4 @@
-"""Decision regions of the toy problem along training, or of several seeds at its end, a row per initialization."""
+"""Decision regions of the toy problem during training, or of several seeds at its end, one row per initialization."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETERS = {
     "along": {
         "enum": ["step", "seed"],
         "default": "step",
-        "description": "a panel per recorded step of the first seed, or a panel per seed at the last step",
+        "description": "one panel per recorded step of the first seed, or one panel per seed at the last step",
     },
     "columns": {"type": "integer", "minimum": 1, "default": 6, "description": "panels side by side"},
     "models": {
@@ -29,11 +29,11 @@ PARAMETERS = {
         "description": "the models to show, in order, each with its title",
     },
 }
-CLASSES = ("#F6D5B8", "#BFDDF0")  # of Y_1 = 0 and Y_1 = 1
+CLASSES = ("#F6D5B8", "#BFDDF0")  # colors of Y_1 = 0 and Y_1 = 1
 
 
 def coordinates(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows "margin at <X_1> <X_2>" with columns first, second and score: how far the output is on the side of Y_1 = 1."""
+    """Rows "margin at <X_1> <X_2>" with columns first, second and score: how strongly the output favors Y_1 = 1."""
     places = rows.metric.str.extract(r"margin at (?P<first>\S+) (?P<second>\S+)").astype(float)
     score = rows.value.where(places["first"] > 0, -rows.value)
     return places.assign(score=score, split=rows.split)[places["first"].notna()]
@@ -62,9 +62,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure = plt.figure(figsize=(1.25 * columns + 0.4, (1.45 * height + 0.35) * len(models)), layout="constrained")
     lines = [
         "Decision regions of the toy problem: predict Y_1 from X_1, whose sign determines it, and the redundant X_2. The dashed "
-        "quadrant is the test set, never seen in training; a compositional solution calls all of it Y_1 = 1 (blue) and has the "
-        f"vertical axis as its boundary. Numbers are the share of it that is right. {fixed[0].capitalize()} {fixed[1]}, a panel "
-        f"a {along}. The paper's claim: training loses the test quadrant; it holds where most seeds end with less than half.",
+        "quadrant is the test set, never seen in training. A compositional solution classifies all of it as Y_1 = 1 (blue) and "
+        "has the vertical axis as its boundary. Numbers are the share of this quadrant that is classified correctly. "
+        f"{fixed[0].capitalize()} {fixed[1]}, one panel per {along}. The paper's claim: training loses the test quadrant. It "
+        "holds if most seeds end with less than half of it.",
         "",
     ]
     parts = np.atleast_1d(np.asarray(figure.subfigures(len(models), 1)))
@@ -79,7 +80,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         subfigure.supxlabel("X₁, relevant")
         subfigure.supylabel("X₂, redundant")
         accuracy = rows[rows.metric == "accuracy"].pivot(index=along, columns="split", values="value")
-        lines.append(f"* {name}: share of the test quadrant that is right, (training accuracy), by {along}")
+        lines.append(f"* {name}: share of the test quadrant that is correct, (training accuracy), by {along}")
         lines += [
             f"  - {value}: " + ("diverged" if np.isnan(row.test) else f"{row.test:.3f} ({row.train:.3f})")
             for value, row in accuracy.iterrows()

@@ -1,4 +1,4 @@
-"""All methods on all tasks: accuracy on the test set, every seed a dot, with published numbers beside ours."""
+"""All methods on all tasks: accuracy on the test set, one dot per seed, with published numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from compositional.measures.statistics import bootstrapped, interquartile_mean, 
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
-    "metric": {"type": "string", "default": "accuracy", "description": "what is compared on the test set"},
+    "metric": {"type": "string", "default": "accuracy", "description": "metric that is compared on the test set"},
     "summarize": {
         "type": "boolean",
         "default": False,
-        "description": "a panel with the interquartile mean over all tasks and seeds, and in the caption the probability that a "
-        "method improves on the first one, with stratified bootstrap intervals; of methods that have runs on every task",
+        "description": "add a panel with the interquartile mean over all tasks and seeds, and to the caption the probability "
+        "that a method improves on the first one, with stratified bootstrap intervals; only for methods that have runs on every "
+        "task",
     },
     "published": {
         "type": "object",
@@ -49,7 +50,7 @@ _PANEL, _LETTER, _LINE = 2.6, 0.06, 0.26  # inches: width of a panel, of a lette
 
 
 def _complete(rows: pd.DataFrame, methods: list[str]) -> dict[str, list[np.ndarray]]:
-    """Values of every method that has known ones on every task: one array per task, in the order of their names."""
+    """Values of every method that has known values on every task: one array per task, in the order of the tasks' names."""
     tasks = sorted(set(rows.task))
     known = rows.dropna(subset="value")
     found = {
@@ -64,10 +65,10 @@ def _summaries(rows: pd.DataFrame, methods: list[str]) -> dict[str, tuple[float,
 
 
 def _summary_lines(rows: pd.DataFrame, methods: list[str]) -> list[str]:
-    """The same in words, beside the probability of improvement on the first method."""
+    """The same in words, with the probability of improvement on the first method."""
     scores = _complete(rows, methods)
     if not scores:
-        return ["* all tasks: no method has runs on every one"]
+        return ["* all tasks: no method has runs on every task"]
     first, lines = next(iter(scores)), [f"* all tasks ({rows.task.nunique()}), interquartile mean with its 95 % interval"]
     for name, (value, low, high) in _summaries(rows, methods).items():
         line = f"  - {name}: {value:.3f} [{low:.3f}, {high:.3f}]"
@@ -80,17 +81,18 @@ def _summary_lines(rows: pd.DataFrame, methods: list[str]) -> list[str]:
 
 
 def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], swaps: str) -> str:
-    """Numbers, all from the table. swaps: what is said of them, if there are any."""
+    """Numbers, all from the table. swaps: a sentence about swaps, if there are any."""
     is_accuracy = options["metric"] == "accuracy"
     what = "Accuracy (exact match for sequences)" if is_accuracy else options["metric"]
     lines = [
-        f"{what} on the test set; what is new in it, docs/language.md says of every task. Dots are seeds, bars means with 95 % "
-        "intervals (Student's t, from three seeds on), crosses runs that diverged and are not averaged; open diamonds are "
-        "published results, with their standard deviation over seeds where one is given. "
+        f"{what} on the test set; docs/language.md explains for every task what is new in it. Dots are seeds, bars means with "
+        "95 % intervals (Student's t, from three seeds on), crosses runs that diverged and are not averaged; open diamonds are "
+        "published results, with their standard deviation over seeds if it is given. "
         + ("Intervals and deviations are drawn only as far as 0 and 1. " if is_accuracy else "")
-        + "The training budget is fixed and no checkpoint is chosen on the test set; lambda is the configuration's, and where it "
-        "is the oracle of the same test set (ablation), that flatters the regularizer. Gains are over the plain run of the same "
-        f"model and seed, with 95 % intervals; {rows.groupby(['task', 'method']).ngroups} cells are shown." + swaps,
+        + "The training budget is fixed and no checkpoint is chosen on the test set. Lambda is set in the configuration; if it "
+        "is the oracle of the same test set (ablation), the regularizer's accuracy is too optimistic. Gains are over the plain "
+        f"run of the same model and seed, with 95 % intervals; {rows.groupby(['task', 'method']).ngroups} cells are shown."
+        + swaps,
         "",
     ]
     for task, own in rows.groupby("task"):
@@ -118,7 +120,7 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
 
 
 def _summary_panel(axes: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
-    """Interquartile means with their intervals, one line per method."""
+    """Draw interquartile means with their intervals, one line per method."""
     for name, (value, low, high) in _summaries(rows, methods).items():
         axes.plot([low, high], [methods.index(name)] * 2, color="0.3", linewidth=4, alpha=0.4, solid_capstyle="butt")
         axes.plot(value, methods.index(name), color="0.1", marker="|", markersize=11, markeredgewidth=2)
@@ -128,7 +130,7 @@ def _summary_panel(axes: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
 
 
 def _panels(count: int, names: list[str], style_: dict[str, Any]) -> tuple[Figure, np.ndarray, list[str]]:
-    """`count` panels that share their lines, as many in a row as the page has room for, and the lines' names to write there."""
+    """`count` panels with the same lines, as many per row as fit on the page, and the lines' names, wrapped if necessary."""
     room = 0.5 + _LETTER * max(map(len, names))
     width = style_.get("width", room + _PANEL * count)
     if width < room + _PANEL:  # a column of a paper
@@ -145,7 +147,7 @@ def _panels(count: int, names: list[str], style_: dict[str, Any]) -> tuple[Figur
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     metric = options["metric"]
     test = style.accuracies(table, "test", metric)
     if test.empty:

@@ -1,4 +1,4 @@
-"""Components of factorizations along training: the largest ones, a panel per model and quantity. They are learned one by one."""
+"""The largest components of factorizations during training, one panel per model and quantity. They are learned one by one."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ PARAMETERS = {
             },
         },
         "default": [],
-        "description": "a panel per model (and task, if several share it) and tracked quantity, such as singular_value; "
-        "judged: false says that the claim is not about it; expected: numbers of components that the target may have, [5] if "
-        "there is none",
+        "description": "one panel per model (and task, if several share it) and tracked quantity, such as singular_value; "
+        "judged: false means that the claim is not about it; expected: numbers of components that the target may have, by "
+        "default [5]",
     },
-    "seeds": {"enum": ["first", "all"], "default": "first", "description": "which runs to show, on top of each other"},
+    "seeds": {"enum": ["first", "all"], "default": "first", "description": "which runs to show, drawn over each other"},
     "columns": {"type": "integer", "minimum": 1, "default": 5, "description": "panels side by side"},
 }
 EXPECTED = [5]
-LEARNED = 0.02  # a component counts as learned above this share of the largest one
+LEARNED = 0.02  # a component counts as learned if it is above this share of the largest one
 _RANKS = {1: "largest", 2: "2nd largest", 3: "3rd largest"}
 _SHOWN = 10  # lines per panel, the largest components
 
 
 def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFrame:
-    """The tracked components of one run: a row per recorded step, columns 1, 2, ..., the largest at that step first."""
+    """The tracked components of one run: one row per recorded step, columns 1, 2, ..., the largest at that step first."""
     own = rows[(rows.split == "model") & rows.metric.str.fullmatch(rf"{quantity}_\d+{suffix}")]
     ranks = own.metric.str.removeprefix(f"{quantity}_").str.removesuffix(suffix).astype(int)
     return own.assign(component=ranks).pivot(index="step", columns="component", values="value")
 
 
 def appearances(curves: pd.DataFrame) -> dict[int, int]:
-    """The first recorded step at which each component that is learned in the end is above LEARNED of the largest one's end."""
+    """For each component that is learned in the end: the first recorded step at which it exceeds LEARNED of the largest one."""
     limit = LEARNED * curves.iloc[-1].max()
     return {int(name): int(curves.index[(curve > limit).argmax()]) for name, curve in curves.items() if curve.iloc[-1] > limit}
 
@@ -80,8 +80,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, grid = plt.subplots(height, columns, figsize=(3.1 * columns, 2.5 * height), squeeze=False, layout="constrained")
     lines = [
         "Training of factorizations from a small initialization on half of the entries of a target of rank 5, full batch, "
-        "against the step; lines are the largest at each step, the second largest and so on. Claim: components are learned one "
-        "after the other, as many as the target has; others stay near 0. It holds where as many as the target has pass the "
+        "against the step. Lines are the largest component at each step, the second largest and so on. Claim: as many components "
+        "as the target has are learned one after the other, and others stay near 0. It holds if that many components pass the "
         "threshold at different steps and the error ends below 0.01.",
         "",
     ]

@@ -19,13 +19,13 @@ PARAMETERS = {
     "problem": {
         "enum": ["addition", "context_dependence", "transitive_equivalence"],
         "default": "addition",
-        "description": "which quantities are shown",
+        "description": "the problem, which determines the quantities that are shown",
     },
     "columns": {
         "type": "object",
         "additionalProperties": {"type": "object", "additionalProperties": {"type": "string", "names": "tasks"}},
         "default": {},
-        "description": "a column each: its title, and tasks by distance in pixels",
+        "description": "columns: the title of each, and its tasks by distance in pixels",
     },
     "model": {"type": "string", "names": "models", "default": "", "description": "the network"},
     "about": {"type": "string", "default": "", "description": "data and scale, for the caption"},
@@ -38,7 +38,7 @@ _BOTTOM = {
 
 
 def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
-    """Seeds as dots, mean and 95 % interval by distance; returns the means."""
+    """Draw seeds as dots, and mean and 95 % interval by distance; returns the means."""
     groups = rows.groupby("distance").value
     means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.dropna().to_numpy()))
     axes.scatter(rows.distance, rows.value, s=8, color=shade, alpha=0.5, linewidths=0)
@@ -58,12 +58,12 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
 
 
 def _stated(means: Iterable[float], digits: int = 3) -> str:
-    """A number per distance, for the caption; not a number is the mean of runs that all diverged."""
+    """One number per distance, for the caption; NaN means that all runs diverged."""
     return ", ".join("all diverged" if np.isnan(value) else f"{value:.{digits}f}" for value in means)
 
 
 def _accuracies(axes: Axes, own: pd.DataFrame, metric: str) -> list[str]:
-    """Accuracy or loss on every member of the tasks, and what the caption says of it."""
+    """Draw accuracy or loss on every member of the tasks; returns its text for the caption."""
     rows = own[own.metric == metric]
     said = [f"{name} {_stated(_line(axes, rows[rows.split == split], shade, name))}" for split, (shade, name) in _SPLITS.items()]
     axes.set_xlabel("distance (pixels)")
@@ -74,7 +74,7 @@ def _accuracies(axes: Axes, own: pd.DataFrame, metric: str) -> list[str]:
 
 
 def _additivity(axes: Axes, own: pd.DataFrame) -> list[str]:
-    """Additivity, and salience of components before training; what the caption says of both."""
+    """Draw additivity, and the salience of components before training; returns the text about both for the caption."""
     additivity = _line(axes, own[(own.split == "all") & (own.metric == "additivity")], "k", "additivity index")
     single = own.metric.str.fullmatch(r"salience of [^+]* in convolution") & ~own.metric.str.contains("of none")
     before = own[(own.split == "initialization") & single].groupby(["distance", "seed"]).value.mean()
@@ -85,7 +85,7 @@ def _additivity(axes: Axes, own: pd.DataFrame) -> list[str]:
 
 
 def _values(axes: Axes, by_distance: dict[str, pd.DataFrame], problem: str) -> list[str]:
-    """Values of items or conjunctions, and what the caption says of them."""
+    """Draw the values of items or conjunctions; returns their text for the caption."""
     shades = style.shades(len(by_distance))
     if problem == "addition":
         learned = {distance: item_values.of_networks(rows) for distance, rows in by_distance.items()}

@@ -1,7 +1,7 @@
-"""Mean absolute value of each type of conjunction in context dependence: which ones the outputs are made of.
+"""Mean absolute value of each type of conjunction in context dependence: which conjunctions the outputs are made of.
 
-A network or kernel machine whose value sits in the right conjunctions (context with the relevant feature) generalizes;
-value in the context alone is the shortcut, value in whole inputs is memorization, of no use on new combinations.
+A network or kernel machine generalizes if its value is in the right conjunctions (context with the relevant feature). Value in
+the context alone is a shortcut. Value in whole inputs is memorization, which does not help on new combinations.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "a column each: the task, and its title",
+        "description": "columns: the task of each, and its title",
     },
     "models": {
         "type": "object",
         "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "a color each, in order: the model, and its label",
+        "description": "colors, in order: the model of each, and its label",
     },
     "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
 }
@@ -49,7 +49,7 @@ def type_of(conjunction: str) -> str:
 
 
 def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean absolute value by type (columns, in order of TYPES), a row per seed, from the rows of one task and model."""
+    """Mean absolute value by type (columns, in order of TYPES), one row per seed, from the rows of one task and model."""
     rows = rows[rows.metric.str.startswith("value of ") & ~rows.metric.str.startswith("value of intercept")]
     kind = rows.metric.str.removeprefix("value of ").map(type_of)
     found = rows.assign(kind=kind, value=rows.value.abs()).pivot_table(index="seed", columns="kind", values="value")
@@ -57,7 +57,7 @@ def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: np.ndarray) -> None:
-    """Grouped bars of `magnitudes` with every seed as a dot."""
+    """Draw grouped bars of `magnitudes`, with every seed as a dot."""
     width = 0.8 / len(groups)
     for place, ((label, values), shade) in enumerate(zip(groups.items(), shades, strict=True)):
         at = np.arange(len(TYPES)) - 0.4 + width * (place + 0.5)
@@ -72,7 +72,7 @@ def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: np.ndarray) -> Non
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table: magnitudes above, accuracies below, a column per task."""
+    """The figure and its caption from the tidy table: magnitudes above, accuracies below, one column per task."""
     tasks, models = (style.present(options[key], table[key[:-1]]) for key in ("tasks", "models"))
     figure, grid = plt.subplots(
         2,
@@ -84,7 +84,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         sharey="row",
     )
     lines = [
-        f"{options['problem']} Top: mean absolute value of the conjunctions of each type, bars are means, dots seeds. Right "
+        f"{options['problem']} Top: mean absolute value of the conjunctions of each type; bars are means, dots are seeds. Right "
         "conjunction: context with the relevant feature; wrong: with the irrelevant one; sensory: features without context; "
         "memorization: all three. Bottom: accuracy on trained and on new combinations.",
         "",

@@ -1,4 +1,4 @@
-"""Examples of image tasks, a block per task, the labels apart; and what was verified when they were made."""
+"""Examples of image tasks, one block per task with its labels in separate rows; and what was verified when they were made."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "what the labels mean, by number",
+        "description": "meanings of the labels, by number",
     },
-    "columns": {"type": "integer", "minimum": 1, "maximum": 8, "default": 6, "description": "examples of each label"},
-    "width": {"type": "number", "exclusiveMinimum": 0, "default": 1.1, "description": "of an example, inches"},
+    "columns": {"type": "integer", "minimum": 1, "maximum": 8, "default": 6, "description": "examples per label"},
+    "width": {"type": "number", "exclusiveMinimum": 0, "default": 1.1, "description": "width of an example in inches"},
 }
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the table of examples (compositional.tables.examples); training examples are shown."""
+    """The figure and its caption from the table of examples (compositional.tables.examples). It shows training examples."""
     labels = {int(number): name for number, name in options["labels"].items()}
     blocks = [(task, label) for task in options["titles"] for label in sorted(labels, reverse=True)]
     first = examples.decode(table.image.iloc[0])
@@ -50,7 +50,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             panel.spines[:].set_visible(False)
         name = f"{options['titles'][task]}\n{labels[label]}"
         axes[0].set_ylabel(name, rotation=0, ha="right", va="center")
-    lines = ["Training examples, a row per task and label, as the networks see them (before normalization).", ""]
+    lines = ["Training examples, one row per task and label, as the networks see them (before normalization).", ""]
     for task, title in options["titles"].items():
         about = json.loads(table[(table.task == task) & table.about.notna()].about.iloc[0])
         items = ", ".join(f"{count} {name}" for name, count in about["items"].items())

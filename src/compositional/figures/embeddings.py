@@ -1,4 +1,4 @@
-"""Spaces of representations, lambda by lambda, on the principal axes of the plain model so that directions compare."""
+"""Spaces of representations, one panel per lambda, on the plain model's principal axes, so that directions are comparable."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "representation, as in the table -> its title; a row each; empty: all there are",
+        "description": "representation, as in the table -> title of its row; empty: all that exist",
     },
     "groups": {
         "type": "object",
         "additionalProperties": {"type": "array", "items": {"type": "string"}},
         "default": {},
-        "description": "label -> words: an item is colored by the first of its words that is in a group",
+        "description": "label -> words: an item gets the color of its first word that is in a group",
     },
 }
-# Okabe and Ito's colors, then darker ones: ten classes of digits need as many.
+# Okabe and Ito's colors, then darker ones: ten classes of digits need ten colors.
 PALETTE = ["#D55E00", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#8C510A", "#5E3C99", "#F0E442"]
 _OTHER = "0.65"
-_NAMED = 20  # items are named if a representation has no more than these
+_NAMED = 20  # items are named if a representation has at most this many
 
 
 def _group(item: str, groups: dict[str, list[str]]) -> str | None:
@@ -44,7 +44,7 @@ def _group(item: str, groups: dict[str, list[str]]) -> str | None:
 
 def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str, list[str]]) -> None:
     of = [_group(item, groups) for item in items]
-    # The last groups are the smallest dots, so that points that coincide are all seen.
+    # Later groups have smaller dots, so that all points that coincide are visible.
     sizes = np.linspace(44, 10, len(groups)) if len(groups) <= 5 else np.full(len(groups), 14)
     for label, size in [(None, 14), *zip(groups, sizes, strict=True)]:
         own = np.array([group == label for group in of])
@@ -56,12 +56,12 @@ def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str,
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table (representation, item, dimension, value); options as in PARAMETERS.
+    """The figure and its caption from the tidy table (representation, item, dimension, value); options: see PARAMETERS.
 
-    The plain run and its regularized ones must be of one seed, task and model: their axes are the plain run's.
+    The plain run and its regularized ones must have the same seed, task and model, because all panels use the plain run's axes.
 
     Raises:
-        ValueError: several problems or seeds, or no plain run, or a plain run that diverged.
+        ValueError: there are several problems or seeds, or no plain run, or the plain run diverged.
     """
     runs = table[["task", "model", "seed"]].drop_duplicates()
     if len(runs) > 1:
@@ -72,13 +72,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         set(zip(table["lambda"], table.regularizer, strict=True)), key=lambda one: (one[1] != "none", one[1], one[0])
     )
     if columns[0][1] != "none":
-        raise ValueError("embeddings: the table lacks the plain run, whose axes all panels have")
+        raise ValueError("embeddings: the table lacks the plain run, whose axes all panels use")
     lines = [
         f"Representations of {task}, {model}, seed {seed}: principal components of the plain model (lambda = 0), and the other "
         "models on the same two axes after centering each. They start from the same weights and see the same batches. Directions "
-        "compare between the panels of a row; each panel has its own scale, since on a common one some models' points lie in one "
-        "spot. In brackets: the share of a model's own variance that the two axes hold; their directions are the plain "
-        "model's, so a small share means that the representation varies in other directions."
+        "can be compared between the panels of a row. Each panel has its own scale, because on a common scale all points of some "
+        "models would coincide. In brackets: the share of a model's own variance on the two axes. The axes are those of the "
+        "plain model, so a small share means that the representation varies in other directions."
         + (" Commands are shown by the mean over their words' states." if "encoder_states" in shown else ""),
         "",
     ]
@@ -92,11 +92,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             raise ValueError(f"embeddings: there is no representation {name!r} in the table, which has {known}")
         spaces = {}
         for key, own in rows.groupby(["lambda", "regularizer"]):
-            # In the order of the table, which is the order of the items.
+            # In the order of the items in the table.
             wide = own.pivot(index="item", columns="dimension", values="value").loc[list(dict.fromkeys(own.item))]
             spaces[key] = wide
         if not np.isfinite(spaces[columns[0]].to_numpy()).all():
-            raise ValueError(f"embeddings: the plain run of {task}, {model}, seed {seed} diverged, and all panels have its axes")
+            raise ValueError(f"embeddings: the plain run of {task}, {model}, seed {seed} diverged, and all panels use its axes")
         axes_of = PCA(2, svd_solver="full").fit(spaces[columns[0]].to_numpy()).components_
         shares = []
         for axes, key in zip(panels, columns, strict=True):

@@ -1,4 +1,4 @@
-"""Accuracy against the number of test-like commands in training: how many of them is a regularizer worth?"""
+"""Accuracy against the number of test-like commands in training: how many such commands is a regularizer worth?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from compositional.figures.shared import intervals, named_runs, page, paired, st
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS
-_COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"  # references of the task
-_RISE = (8, 32)  # between these numbers of commands plain networks are expected to rise
+_COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"  # reference values of the task
+_RISE = (8, 32)  # numbers of commands between which the accuracy of plain networks should rise
 
 
 def dose(curve: pd.Series, accuracy: float) -> float:
-    """Where a curve first reaches an accuracy, between two numbers of commands n straight in log(1 + n); inf: nowhere.
+    """The number of commands n at which a curve first reaches an accuracy, interpolated linearly in log(1 + n); inf if nowhere.
 
-    curve: accuracies by number of commands, ascending.
+    curve: accuracies by number of commands, in ascending order.
     """
     reached = np.flatnonzero(curve.to_numpy() >= accuracy)
     if not len(reached):
@@ -34,10 +34,10 @@ def dose(curve: pd.Series, accuracy: float) -> float:
 
 
 def _placed(table: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy of every run with its task's references as columns.
+    """Test accuracy of every run, with its task's reference values as columns.
 
     Raises:
-        ValueError: there is a task without them.
+        ValueError: a task has no such values.
     """
     rows = style.accuracies(table, "test")
     known = (
@@ -46,17 +46,17 @@ def _placed(table: pd.DataFrame) -> pd.DataFrame:
         .pivot(index="task", columns="metric", values="value")
     )
     if missing := sorted(set(rows.task) - set(known.index)):
-        raise ValueError(f"exposure_dose: {missing[0]!r} does not say how many commands it shows; use tasks of scan_exposure")
+        raise ValueError(f"exposure_dose: {missing[0]!r} has no number of commands; use tasks of scan_exposure")
     return rows.join(known[[_COMMANDS, _DRAW, _BITS]], on="task").astype({_COMMANDS: int, _DRAW: int})
 
 
 def _curves(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies of one method: a row per draw, a column per number of commands; means where a draw has several seeds."""
+    """Accuracies of one method: one row per draw, one column per number of commands; means if a draw has several seeds."""
     return rows.pivot_table(index=_DRAW, columns=_COMMANDS, values="value")
 
 
 def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
-    """In words: how many commands bring plain networks to this share of what the method has without any, draw by draw."""
+    """In words: how many commands give plain networks this share of the method's accuracy without commands, draw by draw."""
     draws = [draw for draw in ours.index if draw in plain.index and np.isfinite(ours.loc[draw, 0])]
     found = np.array([dose(plain.loc[draw].dropna(), share * ours.loc[draw, 0]) for draw in draws])
     beyond, largest = int(np.isinf(found).sum()), plain.columns.max()
@@ -73,13 +73,13 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
     """Numbers and verdicts, all from the table."""
     everything = pd.concat(methods.values())
     lines = [
-        "How many composed commands of jump is a regularizer worth? Left: accuracy on composed commands of jump that no training "
-        "set of the draw has, against how many others training shows. Every draw is a dot with its own commands and "
-        "initialization; within a draw, every number takes the first of one order of all commands. Lines are means with 95 % "
-        "intervals (Student's t over draws, from three on, drawn only as far as 0 and 1). Jump alone and the shown commands are "
-        "equally frequent and together a tenth of the training rows at every number, as in the published files; the draws are "
-        "ours. Right: the same runs of plain networks against the entropy of the verb in composed training commands, of at most "
-        "2 bits. Lambda is that of the study's other figures; no checkpoint is chosen.",
+        "How many composed commands of jump is a regularizer worth? Left: accuracy on composed commands of jump that are in no "
+        "training set of the draw, against the number of other composed commands in training. Dots are draws, each with its own "
+        "commands and initialization; within a draw, each number takes the first commands of one fixed order. Lines are means "
+        "with 95 % intervals (Student's t over draws, from three on, drawn only as far as 0 and 1). Jump alone and the shown "
+        "commands are equally frequent and together a tenth of the training rows for every number, as in the published files; "
+        "the draws are ours. Right: the same runs of plain networks against the entropy of the verb in composed training "
+        "commands, which is at most 2 bits. Lambda is that of the study's other figures; no checkpoint is chosen.",
         "",
     ]
     for label, rows in methods.items():
@@ -92,8 +92,8 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
         model, regularizer = rows.model.iloc[0], rows.regularizer.iloc[0]
         if regularizer != "none":
             plain = _curves(everything[(everything.model == model) & (everything.regularizer == "none")])
-            lines.append(f"  - commands that bring the plain network to the same accuracy: {_worth(curves, plain, 1.0)}")
-            lines.append(f"  - to nine tenths of it: {_worth(curves, plain, 0.9)}")
+            lines.append(f"  - commands that give the plain network the same accuracy: {_worth(curves, plain, 1.0)}")
+            lines.append(f"  - commands for nine tenths of it: {_worth(curves, plain, 0.9)}")
         elif set(_RISE) <= set(curves):
             gain = curves[_RISE[1]] - curves[_RISE[0]]
             holds = style.verdict(paired.helps(gain))
@@ -104,7 +104,7 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
 
 
 def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: Any) -> None:
-    """One method; place: its number, by which it moves aside."""
+    """Draw one method; place: its number, which determines its horizontal shift."""
 
     def move(counts: pd.Series, _: float) -> pd.Series:
         return np.expm1(np.log1p(counts) + np.log(1 + 0.02 * place))

@@ -1,6 +1,6 @@
-"""How components grow: rate against size on logarithmic axes, and the fitted exponents against the theory's 2 - 2 / K.
+"""How components grow: rate against size on logarithmic axes, and the fitted exponents compared with the theory's 2 - 2 / K.
 
-Time is that of gradient flow: steps weighted by their size, which group RMSprop changes all the time.
+Time is that of gradient flow: steps weighted by their size, which group RMSprop changes constantly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARAMETERS = {
             },
         },
         "default": [],
-        "description": "a group a task, model and tracked quantity; factors: K, the number of factors of a component",
+        "description": "groups: the task, model and tracked quantity of each; factors: K, the number of factors of a component",
     },
     "window": {
         "type": "array",
@@ -45,15 +45,15 @@ PARAMETERS = {
         "description": "rates are fitted while a component is between these shares of its final size",
     },
 }
-_COMPONENTS = 5  # the largest ones are looked at
-_LEAST_POINTS = 4  # records in the window that a fit needs
+_COMPONENTS = 5  # number of largest components that are analyzed
+_LEAST_POINTS = 4  # records in the window that a fit requires
 
 
 def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """Sizes of one run's components: a row per recorded step, columns 1, 2, ..., the largest at the end first.
+    """Sizes of one run's components: one row per recorded step, columns 1, 2, ..., the largest at the end first.
 
-    Where an index is recorded beside each size, a column is one component, NaN where it is not among the tracked ones; else
-    (singular values) it is a rank.
+    If an index is recorded for each size, a column is one component, NaN while it is not tracked. Otherwise (singular values) a
+    column is a rank.
     """
     ranks = components(rows, quantity)
     indices = components(rows, quantity, "_index")
@@ -66,7 +66,7 @@ def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 
 def growth(rows: pd.DataFrame, quantity: str, window: list[float]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """For each component of one run that is learned: sizes and rates d size / d time at its records inside the window."""
+    """For each learned component of one run: sizes and rates d size / d time at its records inside the window."""
     curves = followed(rows, quantity)
     sizes = rows[(rows.split == "batches") & (rows.metric == "step_size")].set_index("step").value.sort_index()
     time = (sizes * np.diff(sizes.index, prepend=0)).cumsum()
@@ -92,7 +92,7 @@ def exponent(size: np.ndarray, rate: np.ndarray) -> float:
 
 
 def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict[str, Any]) -> list[float]:
-    """Draw a group's rates; its exponents, one per run and component."""
+    """Draw a group's rates; returns its exponents, one per run and component."""
     own = table[(table.task == group["task"]) & (table.model == group["model"])]
     exponents, every = [], []
     shades = style.shades(_COMPONENTS, 0, 0.9)
@@ -116,7 +116,7 @@ def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; a panel a group, and one with all exponents against K."""
+    """The figure and its caption from the tidy table: one panel per group, and one with all exponents against K."""
     groups = options["groups"]
     columns = min(5, len(groups))
     height = -(-len(groups) // columns)
@@ -126,10 +126,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     low, high = options["window"]
     lines = [
         "Rate of growth d(size)/d(time) of a component against its size, while it is between "
-        f"{low:g} and {high:g} of its final size. Theory: rate ~ size^(2 - 2/K), K factors a component, while the residual "
-        "in its direction is constant. Followed are the components that are largest at the end, each while it is among the ten "
-        "largest; singular values by their rank. Dots are recorded points of all runs, colors components in order of size, black "
-        "lines the theory's slope; right: fitted exponents, a dot a component and run. Time counts steps by their size.",
+        f"{low:g} and {high:g} of its final size. Theory: rate ~ size^(2 - 2/K) for K factors per component, while the residual "
+        "in its direction is constant. The figure follows the components that are largest at the end, each while it is among the "
+        "ten largest; singular values are followed by rank. Dots are recorded points of all runs, colors are components in order "
+        "of size, black lines have the theory's slope. Right: fitted exponents, one dot per component and run. Time counts steps "
+        "by their size.",
         "",
     ]
     summary = right.subplots()

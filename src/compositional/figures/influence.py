@@ -1,4 +1,4 @@
-"""The mechanism: how much the target output depends on the redundant component, along training, beside the accuracies."""
+"""The mechanism: how much the target output depends on the redundant component during training, and the accuracies."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ PARAMETERS = {
             "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},
         },
         "default": {},
-        "description": "a column each: its title, and the task of either setting",
+        "description": "columns: the title of each, and its tasks in both settings",
     },
 }
-_SPLIT = "test"  # on which examples norms are drawn: the same for both settings
+_SPLIT = "test"  # the split whose examples are used for drawing norms, the same for both settings
 
 
 def _curves(table: pd.DataFrame, task: str, split: str) -> dict[str, pd.DataFrame]:
-    """Accuracy, both norms and their ratio: a row per recorded step, a column per seed."""
+    """Accuracy, both norms and their ratio: one row per recorded step, one column per seed."""
     rows = table[(table.task == task) & (table.split == split)]
     names = {"accuracy": "accuracy", "relevant": "influence_relevant", "redundant": "influence_redundant"}
     curves = {
         name: rows[rows.metric == metric].pivot(index="step", columns="seed", values="value") for name, metric in names.items()
     }
-    # A dead network depends on nothing: its ratio is undefined and left out of the means.
+    # The output of a dead network depends on nothing: its ratio is undefined and left out of the means.
     return curves | {"ratio": curves["redundant"] / curves["relevant"].where(curves["relevant"] > 0)}
 
 
@@ -54,12 +54,12 @@ def _highest(values: pd.Series, digits: int) -> str:
 def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -> str:
     lines = [
         "The norm of the gradient of the target output with respect to the redundant component (solid) and to the relevant one "
-        f"(dashed), mean over {_SPLIT} examples, their ratio, and the accuracies, along training. Lines are medians over seeds, "
-        "bands (not of accuracies) the middle half. Images: score of the label; left half relevant, right half redundant. SCAN: "
-        "mean logit of the target's turns and end symbol, which the primitive (walk, look, run, jump) does not determine; "
-        "embeddings of the other words relevant, of the primitives redundant. Toy problem: score of the label; X_1 relevant, X_2 "
-        "redundant. Setting A: the redundant component is informative in training; B: it is not. Claim: in A the influence of "
-        "the redundant component rises early and stays well above B's.",
+        f"(dashed), averaged over {_SPLIT} examples, their ratio, and the accuracies, during training. Lines are medians over "
+        "seeds, bands (except for accuracies) contain the middle half. Images: score of the label; the left half is relevant, "
+        "the right half redundant. SCAN: mean logit of the target's turns and end symbol, which the primitive (walk, look, run, "
+        "jump) does not determine; embeddings of primitives are redundant, those of other words relevant. Toy problem: score of "
+        "the label; X_1 is relevant, X_2 redundant. Setting A: the redundant component is informative in training; B: it is not. "
+        "Claim: in A the influence of the redundant component rises early and stays well above B's.",
         "",
     ]
     for problem, of in curves.items():
@@ -72,7 +72,7 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -
             )
             seeds = of["A"][name]["ratio"].loc[last].dropna()
             lines.append(
-                f"  - {name} examples, ratio redundant / relevant at step {first}, at its highest, at step {last}: {shown}. "
+                f"  - {name} examples, ratio redundant / relevant at step {first}, at its maximum, at step {last}: {shown}. "
                 f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "
                 f"{style.verdict(ratio['A'].loc[last] > ratio['B'].loc[last])}"
             )

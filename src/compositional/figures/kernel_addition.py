@@ -1,4 +1,4 @@
-"""Kernel machines on symbolic addition: how far values of items shrink, beside the closed form (memorization leak)."""
+"""Kernel machines on symbolic addition: how far values of items shrink, compared with the closed form (memorization leak)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "training sets shown one by one: the task, and its title",
+        "description": "training sets that are shown separately: the task of each, and its title",
     },
     "counts": {
         "type": "object",
         "names": "tasks",
         "additionalProperties": {"type": "integer", "minimum": 1},
         "default": {},
-        "description": "tasks that train 1, 2, ... items a component, for the slopes",
+        "description": "tasks with 1, 2, ... trained items per component, for the slopes",
     },
     "machine": {
         "type": "string",
         "names": "models",
         "default": "",
-        "description": "the model of the single sets (support vector regression)",
+        "description": "the model of the separate sets (support vector regression)",
     },
     "exact_machine": {
         "type": "string",
@@ -56,10 +56,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     sets = options["sets"]
     figure, grid = plt.subplots(1, 1 + len(sets), figsize=(2.7 * (1 + len(sets)) + 1, 3.6), layout="constrained")
     lines = [
-        "Left: slope of predictions on new combinations against the salience s of a single component, by number p of trained "
-        "items a component; lines are the closed form p s / (1 + (p - 2) s), dots ridge regression. Right: an item's learned "
-        "value against its true one, support vector regression (epsilon 0.1), a color a kernel; dashed: right values. Items "
-        "seen with all others are left out.",
+        "Left: slope of predictions on new combinations against the salience s of a single component, by the number p of trained "
+        "items per component; lines are the closed form p s / (1 + (p - 2) s), dots are ridge regression. Right: an item's "
+        "learned value against its true one, support vector regression (epsilon 0.1), one color per kernel; dashed: right "
+        "values. Items seen with all others are left out.",
         "",
     ]
     line = np.linspace(0, 0.5, 101)

@@ -22,7 +22,7 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 3},
         "default": {},
-        "description": "the tasks CD-1, CD-2 and CD-3 with their number",
+        "description": "the tasks CD-1, CD-2 and CD-3, each with its number",
     },
     "grid": {"type": "string", "names": "models", "default": "", "description": "the model with the grid of kernels"},
     "values": {"type": "string", "names": "models", "default": "", "description": "the model with single representations"},
@@ -30,13 +30,13 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "its kernels (similarities as in the metrics), each with its label",
+        "description": "kernels of the model `values` (similarities as in the metrics), each with its label",
     },
     "bars": {
         "type": "array",
         "items": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "minItems": 2, "maxItems": 2},
         "default": [],
-        "description": "pairs of a representation's label and a level, whose conjunction values are shown",
+        "description": "pairs of a representation's label and a level, for which conjunction values are shown",
     },
     "networks": {
         "type": "object",
@@ -56,7 +56,7 @@ def _split(metrics: pd.Series, prefix: str) -> pd.DataFrame:
 
 
 def region(right: np.ndarray) -> np.ndarray:
-    """Number in REGIONS from whether CD-1, CD-2, CD-3 generalize: (n, 3) of bool -> (n,)."""
+    """Places in REGIONS, given whether CD-1, CD-2 and CD-3 generalize: (n, 3) of bool -> (n,)."""
     found = np.full(len(right), REGIONS.index("other"))
     for name, pattern in (("none", (0, 0, 0)), ("CD-1", (1, 0, 0)), ("CD-2 and CD-1", (1, 1, 0)), ("all three", (1, 1, 1))):
         found[(right == np.array(pattern, dtype=bool)).all(1)] = REGIONS.index(name)
@@ -64,7 +64,7 @@ def region(right: np.ndarray) -> np.ndarray:
 
 
 def _diagram(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> list[str]:
-    """The phase diagram, and what the caption says of it."""
+    """Draw the phase diagram; returns its text for the caption."""
     own = table[(table.model == options["grid"]) & table.metric.str.startswith("accuracy at ")]
     own = own.assign(level=own.task.map(options["levels"]))
     accuracy = own[own.split == "test"].pivot(index="metric", columns="level", values="value")
@@ -88,7 +88,7 @@ def _diagram(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> list[s
 
 
 def _paths(axes: Axes, table: pd.DataFrame, networks: dict[str, str]) -> None:
-    """Layers of infinite networks in the phase diagram."""
+    """Draw the layers of infinite networks in the phase diagram."""
     for (model, label), line in zip(networks.items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
         rows = saliences(table[table.model == model])
         path = rows[rows.layer.between(1, 10)].groupby(["layer", "order"]).value.mean().unstack()
@@ -101,8 +101,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     levels = {number: task for task, number in options["levels"].items()}
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.8), layout="constrained", width_ratios=(1.15, 1))
     lines = [
-        "Support vector machines on context dependence. Left: which of CD-1, CD-2 and CD-3 a representation generalizes on "
-        "(accuracy on new combinations exactly 1) by its saliences of single components and of pairs; paths are the layers "
+        "Support vector machines on context dependence. Left: on which of CD-1, CD-2 and CD-3 a representation generalizes "
+        "(accuracy on new combinations is exactly 1), by its saliences of single components and of pairs; paths are the layers "
         "of randomly weighted networks of infinite width. Right: mean absolute value of each type of conjunction.",
         "",
         *_diagram(left, table, options),

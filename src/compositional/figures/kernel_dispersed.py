@@ -25,7 +25,7 @@ PARAMETERS = {
         "default": "",
         "description": "the model with single kernels, for the values of items",
     },
-    "shown": {"type": "integer", "minimum": 1, "default": 4, "description": "training sets shown one by one"},
+    "shown": {"type": "integer", "minimum": 1, "default": 4, "description": "number of training sets that are shown separately"},
 }
 
 
@@ -37,7 +37,7 @@ def _outputs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _item_values(rows: pd.DataFrame) -> pd.DataFrame:
-    """Coefficient plus half the intercept, both components' mean: index (kernel, set), a column per item."""
+    """Coefficient plus half the intercept, averaged over both components: index (kernel, set), one column per item."""
     own = rows[(rows.split == "all") & rows.metric.str.startswith("value of ")]
     parts = (
         own.metric.str.extract(r"^value of (?P<name>\S+) at (?P<kernel>\S+) of set (?P<number>\d+)$")
@@ -84,7 +84,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         f"Support vector regression on {errors.shape[1]} dispersed training sets of 18 combinations. Top: four of the sets, "
         "and the mean squared error on new combinations against the salience of a component (band: two standard errors). "
-        "Bottom: learned against true values of items, a color a salience; dashed: right values.",
+        "Bottom: learned against true values of items, one color per salience; dashed: right values.",
         "",
         "* mean squared error (standard deviation over sets): "
         + ", ".join(

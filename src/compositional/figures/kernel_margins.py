@@ -1,4 +1,4 @@
-"""Two items, two components: how far kernel machines are right on invariance and partial exposure, and not on equivalence."""
+"""Two items, two components: margins of kernel machines on invariance and partial exposure, and failure on equivalence."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6), layout="constrained")
     lines = [
-        "Left: output times label against the salience of a component, ridge regression (dots, the least over new combinations) "
-        "and the closed forms k / (1 - k) and 2 k^2 / (1 - 2 k^2) (lines). Right: accuracy of support vector machines on new "
-        "pairs of transitive equivalence (dots) and in training (squares), smaller ones from task to task, since they coincide: "
-        "by symmetry a kernel machine's output on new pairs is zero, and an output that the solver cannot tell from zero is half "
-        "right.",
+        "Left: output times label against the salience of a component, for ridge regression (dots, the minimum over new "
+        "combinations) and the closed forms k / (1 - k) and 2 k^2 / (1 - 2 k^2) (lines). Right: accuracy of support vector "
+        "machines on new pairs of transitive equivalence (dots) and in training (squares). Points coincide, so their size "
+        "decreases from task to task. By symmetry, a kernel machine's output on new pairs is zero; an output that the solver "
+        "cannot distinguish from zero counts as half right.",
         "",
     ]
     line = np.linspace(0, 0.5, 101)

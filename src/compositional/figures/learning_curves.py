@@ -1,4 +1,4 @@
-"""Accuracy against the step for every lambda: a lambda too large told apart from a training that is not over yet."""
+"""Accuracy against the step for every lambda: is lambda too large, or has training not finished yet?"""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from compositional.figures.shared import style, words
 
 SOURCE = "history.csv"
 PARAMETERS: dict = {}
-TRAINED = 0.99  # mean accuracy on training examples of a setting that learned them
-RISING = 0.01  # gain in it over the last quarter of the steps of a setting that would go on
+TRAINED = 0.99  # mean accuracy on training examples from which a setting counts as trained
+RISING = 0.01  # rise over the last quarter of the steps above which more steps would help a setting
 _SPLITS = {"train": "training examples", "test": "recombinations never seen"}
 
 
 def _curve(rows: pd.DataFrame, strength: float, split: str) -> pd.DataFrame:
-    """Accuracy of one lambda on one split: a row per recorded step, a column per seed."""
+    """Accuracy of one lambda on one split: one row per recorded step, one column per seed."""
     own = rows[(rows["lambda"] == strength) & (rows.split == split)]
     return own.pivot(index="step", columns="seed", values="value")
 
 
 def verdict(curve: pd.Series) -> str:
-    """Whether a setting was trained, from its mean accuracy on training examples by step."""
+    """Whether a setting was trained, judged by its mean accuracy on training examples by step."""
     curve = curve.dropna()
     if curve.empty:
         return "diverged"
@@ -39,7 +39,7 @@ def verdict(curve: pd.Series) -> str:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, split: str) -> None:
-    """One line per lambda: the mean over seeds, and every seed as a thin line."""
+    """Draw one line per lambda: the mean over seeds, and every seed as a thin line."""
     strengths = sorted(set(rows["lambda"]))
     shades = dict(zip(strengths, ["black", *style.shades(len(strengths) - 1)], strict=True))
     for strength in strengths:
@@ -56,9 +56,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, split: str) -> None:
 def _caption(groups: dict[tuple[str, str, str], pd.DataFrame]) -> str:
     lines = [
         "Accuracy during training, measured on at most `curve_examples` examples of each split. Thin lines are seeds, thick ones "
-        f"means; dotted: {TRAINED:g}, from which on a setting counts as trained. Below it, a setting that still rose by more "
-        f"than {RISING:g} over the last quarter of its steps is not trained yet: its accuracy on recombinations says something "
-        "of the budget, not of lambda.",
+        f"means; dotted: {TRAINED:g}, from which a setting counts as trained. A setting below it that still rose by more than "
+        f"{RISING:g} over the last quarter of its steps is not trained yet: its accuracy on recombinations depends on the "
+        "budget, not on lambda.",
         "",
     ]
     for (task, model, name), own in groups.items():

@@ -1,4 +1,4 @@
-"""Accuracy against the distance of what must be put together, a line per lambda: locality bias, and what counters it."""
+"""Accuracy against the distance of the parts that must be combined, one line per lambda: locality bias, and what counters it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PARAMETERS = {
         "description": "task -> distance (or path length) on the horizontal axis",
     },
     "axis": {"type": "string", "default": "distance (pixels)", "description": "what the horizontal axis shows"},
-    "problem": {"type": "string", "default": "", "description": "what is learned, for title and caption"},
+    "problem": {"type": "string", "default": "", "description": "what is learned, for the title and the caption"},
     "regularizer": {
         "type": "string",
         "names": "regularizers",
         "default": "interaction",
-        "description": "whose lambdas are compared with 0",
+        "description": "the regularizer whose lambdas are compared with 0",
     },
     "published": {
         "type": "object",
@@ -45,7 +45,7 @@ _CHANCE = 0.5
 
 
 def accuracies(table: pd.DataFrame, options: dict[str, Any], split: str) -> pd.DataFrame:
-    """Accuracy of every run: columns place, lambda, seed, value (NaN where a run diverged)."""
+    """Accuracy of every run: columns place, lambda, seed, value (NaN if a run diverged)."""
     rows = table[(table.metric == "accuracy") & (table.split == split) & table.task.isin(options["tasks"])]
     rows = rows[rows.regularizer.isin(["none", options["regularizer"]])]
     return rows.assign(place=rows.task.map(options["tasks"]))[["task", "place", "lambda", "seed", "value"]]
@@ -56,10 +56,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     test, train = (accuracies(table, options, split) for split in ("test", "train"))
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
     lines = [
-        f"{options['problem']}: accuracy against {options['axis']}, a line a lambda of `{options['regularizer']}`. Lines are "
+        f"{options['problem']}: accuracy against {options['axis']}, one line per lambda of `{options['regularizer']}`. Lines are "
         "means over seeds, bars their standard deviation (population), dotted lines accuracy on the training set, dashed: "
-        "chance; the last step counts, nothing is selected. Claim: without the regularizer accuracy falls; with it clearly less, "
-        "and it ends higher.",
+        "chance; the last step counts, nothing is selected. Claim: without the regularizer accuracy falls; with it, accuracy "
+        "falls clearly less and ends higher.",
         "",
     ]
     published = {float(key): values for key, values in options["published"].items()}
@@ -72,7 +72,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             means.index, means, spread, color=shade, marker="o", markersize=4, capsize=2, label=f"lambda = {strength:g}"
         )
         axes.plot(learned.groupby("place").value.mean(), ":", color=shade, linewidth=1)
-        # Not a number where one of the ends is missing, as when all its runs diverged.
+        # NaN if one of the ends is missing, for example because all its runs diverged.
         ends[strength] = means.get(max(test.place), math.nan)
         falls[strength] = means.get(min(test.place), math.nan) - ends[strength]
         lines.append(f"* lambda {strength:g}, {own.seed.nunique()} seeds, {int(own.value.isna().sum())} diverged")
@@ -91,14 +91,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             lines.append(f"  - {options['axis']} {place:g}: test {mean:.3f}{around}, train {fitted:.3f}{beside}")
     plain, others = falls.get(0.0, math.nan), {strength: fall for strength, fall in falls.items() if strength > 0}
     for strength, fall in others.items():
-        # A network that learns nothing does not fall either.
+        # A network that learns nothing also has no fall.
         higher = ends[strength] > ends.get(0.0, math.nan)
         if math.isnan(plain + fall):
-            lines.append(f"* fall from the least to the largest {options['axis']}, lambda 0 and {strength:g}: not known")
+            lines.append(f"* fall from the smallest to the largest {options['axis']}, lambda 0 and {strength:g}: unknown")
             continue
         verdict = style.verdict(plain > 0.05 and fall < 0.7 * plain and higher)
         lines.append(
-            f"* fall from the least to the largest {options['axis']}: {plain:.3f} at lambda 0, {fall:.3f} at lambda "
+            f"* fall from the smallest to the largest {options['axis']}: {plain:.3f} at lambda 0, {fall:.3f} at lambda "
             f"{strength:g}; at least 0.05 without, clearly (30 %) less with the regularizer, and higher at the end: {verdict}"
         )
     axes.plot([], [], ":", color="0.4", linewidth=1, label="training set")

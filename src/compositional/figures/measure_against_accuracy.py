@@ -1,4 +1,4 @@
-"""Does a measure of representations go with accuracy on recombinations? A panel per task and model, a point per run."""
+"""Is a measure of representations correlated with accuracy on recombinations? One panel per task and model, one point per run."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ PARAMETERS = {
         "type": "array",
         "items": {"type": "string"},
         "default": [],
-        "description": "metrics as they are called in the table; a model is shown with the first one that it has",
+        "description": "names of metrics in the table; a model is shown with the first one that it has",
     },
-    "title": {"type": "string", "default": "", "description": "what the measure is called on its axis"},
+    "title": {"type": "string", "default": "", "description": "name of the measure on its axis"},
     "references": {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "what the caption calls it -> a metric whose mean stands beside, with * for the measure's representation",
+        "description": "name in the caption -> metric whose mean is given for comparison; * stands for the representation",
     },
-    "sign": {"enum": [-1, 1], "default": 1, "description": "of the correlation that is claimed"},
+    "sign": {"enum": [-1, 1], "default": 1, "description": "sign of the claimed correlation"},
 }
 
 
 def _rho(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's rank correlation; NaN where one of the two does not vary."""
+    """Spearman's rank correlation; NaN if one of the two does not vary."""
     return float(stats.spearmanr(one, other).statistic) if np.ptp(one) and np.ptp(other) else np.nan
 
 
 def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
-    """Rank correlation of two with a third one held fixed: the partial correlation of their ranks. All are (n,)."""
+    """Rank correlation of two variables with a third one held fixed: the partial correlation of their ranks. All are (n,)."""
     if not np.ptp(given):
         return _rho(one, other)
     own, first, second = _rho(one, other), _rho(one, given), _rho(other, given)
@@ -49,8 +49,8 @@ def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
 
 
 def interval(rows: pd.DataFrame) -> tuple[float, float]:
-    """95 % interval of the rank correlation of value with accuracy: a percentile bootstrap that draws seeds, each with all of its
-    runs, since runs of one seed start from the same weights. NaN for less than three seeds."""
+    """95 % interval of the rank correlation between value and accuracy: a percentile bootstrap that draws seeds, each with all of
+    its runs, because runs of one seed start from the same weights. NaN for fewer than three seeds."""
     by_seed = [own[["value", "accuracy"]].to_numpy() for _, own in rows.groupby("seed")]
     if len(by_seed) < 3:
         return np.nan, np.nan
@@ -63,7 +63,7 @@ def interval(rows: pd.DataFrame) -> tuple[float, float]:
 
 
 def _runs(table: pd.DataFrame, measure: list[str]) -> pd.DataFrame:
-    """One row per run that has the measure: it, its accuracies and the representation it is measured in."""
+    """One row per run that has the measure: its value, the run's accuracies, and the representation in which it is measured."""
     trained = table[table.split != "initialization"]
     found = [trained[trained.metric == metric].set_index(paired.RUN)[["value", "metric"]] for metric in measure]
     rows = pd.concat(found)
@@ -87,8 +87,8 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
     lines = [
         f"{options['title'].capitalize()} against accuracy on combinations never seen; every point is a run. rho: Spearman's "
         "rank correlation over the runs of a panel, with a 95 % interval from a bootstrap that draws seeds with all their runs; "
-        "partial: the same with accuracy in distribution held fixed (that on training examples where a task holds nothing else "
-        "out). Runs that diverged are left out.",
+        "partial: the same with accuracy in distribution held fixed (accuracy on training examples if a task holds out nothing "
+        "else). Runs that diverged are left out.",
         "",
     ]
     stands = 0
@@ -115,14 +115,14 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
     cells = rows.groupby(["task", "model"]).ngroups
     side = "above" if options["sign"] > 0 else "below"
     lines.append(
-        f"Claim: it goes with accuracy, a rank correlation whose interval lies {side} 0 in most panels: it does in {stands} of "
-        f"{cells}: {style.verdict(stands > cells / 2)}."
+        f"Claim: the measure is correlated with accuracy, with an interval of the rank correlation that is {side} 0 in most "
+        f"panels. It is in {stands} of {cells}: {style.verdict(stands > cells / 2)}."
     )
     return "\n".join(lines)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS.
+    """The figure and its caption from the tidy table; options: see PARAMETERS.
 
     Raises:
         ValueError: no run has the measure.

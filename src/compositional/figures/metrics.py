@@ -1,4 +1,4 @@
-"""Compositionality measures of representations: against lambda, and against accuracy on recombinations, a pair of panels each."""
+"""Compositionality measures of representations: against lambda, and against accuracy on recombinations, two panels for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARAMETERS = {
         "type": "object",
         "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
         "default": {},
-        "description": "title -> metrics as they are called in the table; a run is shown with the first one that it has",
+        "description": "title -> names of metrics in the table; a run is shown with the first one that it has",
     },
     "logarithmic": {
         "type": "array",
@@ -31,20 +31,20 @@ PARAMETERS = {
     },
 }
 _COLUMNS = 4  # measures side by side
-# What "shuffled" is of measures that shuffle no inputs.
+# The meaning of "shuffled" for measures that do not shuffle inputs.
 _NULLS = {
-    "relative_distance": "the distance to as many other words drawn at random",
+    "relative_distance": "the distance to equally many other words drawn at random",
     "swap_consistency": "agreement with another input's answer",
 }
 
 
 def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
-    """One row per run: the metric shown and its value, its shuffled mean and quantiles where it has them, and test accuracy.
+    """One row per run: the metric shown and its value, its shuffled mean and quantiles if it has them, and test accuracy.
 
-    The value is NaN where there is none, as of runs that diverged.
+    The value is NaN if there is none, for example for diverged runs.
 
     Raises:
-        ValueError: a measure stands in several splits, as "loss" does; those of untrained networks are left out.
+        ValueError: a measure is in several splits, as "loss" is. Values of untrained networks are left out and do not count.
     """
     kinds = {"value": "", "shuffled": " (shuffled)", "low": " (2.5 %)", "high": " (97.5 %)"}
     found = pd.DataFrame(columns=[*paired.RUN, *kinds, "metric"])
@@ -52,7 +52,7 @@ def _values(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
     for metric in metrics:
         splits = sorted(set(trained.split[trained.metric == metric]))
         if len(splits) > 1:
-            raise ValueError(f"metrics: {metric!r} stands in several splits ({', '.join(splits)}); ask for a measure of one")
+            raise ValueError(f"metrics: {metric!r} is in several splits ({', '.join(splits)}); use a measure of one split")
         series = {
             kind: trained[trained.metric == f"{metric}{suffix}"].set_index(paired.RUN).value for kind, suffix in kinds.items()
         }
@@ -98,23 +98,24 @@ def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None
 
 
 def _correlation(rows: pd.DataFrame) -> float:
-    """Spearman's rho of the measure with accuracy; NaN where one of the two does not vary."""
+    """Spearman's rho between the measure and accuracy; NaN if one of the two does not vary."""
     return rows[["value", "accuracy"]].corr(method="spearman").loc["value", "accuracy"]
 
 
 def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
     shown = {metric for rows in measures.values() for metric in rows.metric}
-    others = "".join(f"; of {name} {null}" for name, null in _NULLS.items() if any(one.startswith(name) for one in shown))
+    others = "".join(f"; for {name} it is {null}" for name, null in _NULLS.items() if any(one.startswith(name) for one in shown))
     lines = [
         "Measures of what the networks represent: against lambda (first panel of each pair; lines are means over seeds) and "
         "against accuracy on combinations never seen (second). Every dot is a run; lambda = 0 (black in the second panels) is "
-        "the plain network. Below, each model's metric is named, with the representation that it is measured in. Dotted, with "
-        'a pale band, is what "shuffled" means below: the same measure after shuffling which vector belongs to which '
-        f"input{others}; its mean and 2.5 and 97.5 % quantiles, each a mean over the line's seeds; in the second panels a gray "
-        "dash per run. rho: Spearman's rank correlation of the measure with accuracy, a number per model in alphabetical order, "
-        "over all its runs that have the measure. Runs of one lambda are not independent of each other, so it describes this "
-        "grid and is no test. Crosses at the bottom are runs without a value, which are not averaged: they diverged, or all runs "
-        "did that they are compared with, or there is no other seed to compare with." + swaps,
+        "the plain network. Each model's metric is named below, with the representation in which it is measured. Dotted, with "
+        'a pale band: the "shuffled" values, which are the same measure after shuffling which vector belongs to which '
+        f"input{others}; shown are their mean and their 2.5 and 97.5 % quantiles, each averaged over the line's seeds. In the "
+        "second panels they are a gray dash per run. rho: Spearman's rank correlation between the measure and accuracy, one "
+        "number per model in alphabetical order, over all its runs that have the measure. Runs of one lambda are not independent "
+        "of each other, so rho describes this grid and is not a test. Crosses at the bottom are runs without a value, which are "
+        "not averaged: they diverged, or all runs compared with them diverged, or there is no other seed to compare with."
+        + swaps,
         "",
     ]
     for title, rows in measures.items():
@@ -141,19 +142,19 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS.
+    """The figure and its caption from the tidy table; options: see PARAMETERS.
 
     Raises:
-        ValueError: no run has a measure that was asked for, or the table holds several tasks.
+        ValueError: no run has a requested measure, or the table has several tasks.
     """
     if len(tasks := sorted(set(table.task))) > 1:
         raise ValueError(
-            f"metrics: a figure of measures is of one task, the table holds {', '.join(tasks)}; make one figure per task"
+            f"metrics: a figure of measures shows one task, the table has {', '.join(tasks)}; make one figure per task"
         )
     measures = {title: _values(table, metrics) for title, metrics in options["measures"].items()}
     for title, rows in measures.items():
         if rows.empty:
-            raise ValueError(f"metrics: no run has {' or '.join(map(repr, options['measures'][title]))}, asked for as {title!r}")
+            raise ValueError(f"metrics: no run has {' or '.join(map(repr, options['measures'][title]))}, listed under {title!r}")
     columns = min(_COLUMNS, len(measures))
     lines = -(-len(measures) // columns)
     figure, grid = plt.subplots(

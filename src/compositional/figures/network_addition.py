@@ -1,4 +1,4 @@
-"""Networks on addition: values of items by training set, how additive outputs are, and what training does to similarities."""
+"""Networks on addition: values of items by training set, additivity of outputs, and the effect of training on similarities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARAMETERS = {
         "default": {},
         "description": "networks in order, each with its label",
     },
-    "along": {"type": "string", "default": "", "description": "what changes from network to network"},
+    "along": {"type": "string", "default": "", "description": "the property that changes from network to network"},
     "largest_loss": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -43,7 +43,7 @@ def _mean(rows: pd.DataFrame, split: str, metric: str) -> float:
 
 
 def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> float:
-    """Of inputs that share one component, mean of both components."""
+    """Similarity of inputs that share one component, averaged over both components."""
     return (_mean(rows, split, f"{kind} of first in penultimate") + _mean(rows, split, f"{kind} of second in penultimate")) / 2
 
 

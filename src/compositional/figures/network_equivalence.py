@@ -1,4 +1,4 @@
-"""Networks on transitive equivalence along training: rich ones infer the classes, lazy ones do not, as kernel machines."""
+"""Networks on transitive equivalence during training: rich ones infer the classes, lazy ones and kernel machines do not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARAMETERS = {
         "default": [],
         "description": "title, task, and the models to show, each with its label",
     },
-    "last_step": {"type": "integer", "minimum": 1, "default": 1000, "description": "where the axis ends"},
+    "last_step": {"type": "integer", "minimum": 1, "default": 1000, "description": "last step on the axis"},
     "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
 }
 _LINES = {
@@ -38,7 +38,7 @@ _LINES = {
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table: a row per panel, a column per model."""
+    """The figure and its caption from the tidy table: one row per panel, one column per model."""
     panels = [panel | {"models": style.present(panel["models"], table.model)} for panel in options["panels"]]
     columns = max(len(panel["models"]) for panel in panels)
     figure, grid = plt.subplots(
@@ -50,8 +50,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         layout="constrained",
     )
     lines = [
-        f"{options['problem']} Accuracy along training; thick lines are means over seeds, thin ones single runs; dotted: "
-        "chance. Stated are final means with 95 % intervals.",
+        f"{options['problem']} Accuracy during training; thick lines are means over seeds, thin ones single runs; dotted: "
+        "chance. Numbers are final means with 95 % intervals.",
         "",
     ]
     for row, panel in zip(grid, panels, strict=True):

@@ -1,4 +1,4 @@
-"""A word that training shows in one sentence: in how many others is it right, and how good are ordinary translations?"""
+"""A word that training shows in one sentence: how many others with it are right, and how good are ordinary translations?"""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PARAMETERS = named_runs.PARAMETERS | {
         "minimum": 0,
         "maximum": 1,
         "default": None,
-        "description": "share of the sentences that a published network has right, drawn as a line; null: none",
+        "description": "share of the sentences that a published network gets right, drawn as a line; null: none",
     },
 }
 _CONTEXT = "accuracy of context/"
 
 
 def _counts(own: pd.DataFrame) -> tuple[int, int]:
-    """How many answers are right, and of how many: every seed answers once a sentence. Diverged runs give none."""
+    """How many answers are right, and of how many: every seed answers each sentence once. Diverged runs give no answers."""
     answers = own[own.metric.str.startswith(_CONTEXT) & (own.split == "test")].value.dropna()
     return round(answers.sum()), len(answers)
 
@@ -39,10 +39,10 @@ def _caption(methods: dict[str, pd.DataFrame], published: float | None) -> str:
     everything = pd.concat(methods.values())
     lines = [
         "Translation with one new word, which training shows in one sentence only. Left: share of the other sentences with it "
-        "that are right, exact match of one translation each; every seed is a dot, the bar is over all answers with Wilson's "
-        "95 % interval, which takes answers of one seed as independent. Right: BLEU on ordinary sentences (percent, sacrebleu, "
-        "all translations of a sentence in the set as references), which says whether the network translates at all. No "
-        "checkpoint is chosen." + style.swaps_words(everything, everything),
+        "that are right, by exact match with one translation each. Dots are seeds; the bar is the share of all answers, with "
+        "Wilson's 95 % interval, which treats answers of one seed as independent. Right: BLEU on ordinary sentences (percent, "
+        "sacrebleu, all translations of a sentence in the set as references), which shows whether the network translates at all. "
+        "No checkpoint is chosen." + style.swaps_words(everything, everything),
         "",
     ]
     for label, own in methods.items():
@@ -58,7 +58,7 @@ def _caption(methods: dict[str, pd.DataFrame], published: float | None) -> str:
             f"* {label}: {right} of {asked} right, {right / asked:.3f} [{low:.3f}, {high:.3f}]; ordinary sentences: BLEU {bleu}, "
             f"exact match {exact}"
         )
-        lines.append(f"  - by what stands before the word: {each}")
+        lines.append(f"  - by the words before it: {each}")
     return "\n".join(lines + ([f"* published: {published:.3f}"] if published is not None else []))
 
 

@@ -1,4 +1,4 @@
-"""What every term gains over the plain run of the same seed: on the test set and in distribution, a panel per task."""
+"""The gain of every term over the plain run of the same seed: on the test set and in distribution, one panel per task."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "task -> title of its panel, in the order to show",
+        "description": "task -> title of its panel, in display order",
     },
     "exposing": {
         "type": "object",
         "names": "tasks",
         "additionalProperties": {"type": "array", "items": {"type": "string", "names": "regularizers"}},
         "default": {},
-        "description": "task -> terms that show the network test inputs in training, though not their targets",
+        "description": "task -> terms that show test inputs, but not their targets, to the network in training",
     },
 }
 _SPLITS = {"test": "held out of training", "in_distribution": "in distribution"}
@@ -39,7 +39,7 @@ def _lines(table: pd.DataFrame) -> list[tuple[str, float]]:
 
 
 def _said(gain: pd.Series) -> str:
-    """What an interval says."""
+    """The conclusion from an interval."""
     if not paired.differs(gain):
         return "no effect seen"
     return "helps" if gain.mean() > 0 else "hurts"
@@ -49,9 +49,9 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     count = len(_lines(table)) * len(options["tasks"])
     lines = [
         "Gain in accuracy of every term over the plain run (lambda = 0) of the same seed. Small dots are seeds, large ones means "
-        "of paired differences with 95 % intervals (Student's t): filled on examples held out of training, hollow on examples "
-        f"drawn as the training set is. Of {count} intervals about {0.05 * count:.0f} leave out 0 by chance alone; none is "
-        "corrected for that. The budget is fixed and nothing is chosen on the test set.",
+        "of paired differences with 95 % intervals (Student's t): filled for examples held out of training, hollow for examples "
+        f"drawn from the training distribution. About {0.05 * count:.0f} of {count} intervals exclude 0 by chance alone; none is "
+        "corrected for this. The budget is fixed and nothing is chosen on the test set.",
         "",
     ]
     for task, title in options["tasks"].items():
@@ -120,7 +120,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.grid(axis="x", color="0.93")
         axes.set_axisbelow(True)
     panels[0, 0].set_ylim(len(lines) - 0.5, -0.5)
-    for split, name in _SPLITS.items():  # gray: they are of every color
+    for split, name in _SPLITS.items():  # gray, because each is drawn in every color
         face = "0.4" if split == "test" else "white"
         panels[0, 0].plot([], [], "o", color="0.4", markerfacecolor=face, markersize=5, label=f"mean, {name}")
     page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)

@@ -1,4 +1,4 @@
-"""Accuracy by category of the test set: where a regularizer helps, and where it stops."""
+"""Accuracy by category of the test set: where a regularizer helps, and where it does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMETERS = named_runs.PARAMETERS | {
         "type": "object",
         "additionalProperties": {"type": "array", "items": {"type": "string"}},
         "default": {},
-        "description": "label -> categories: shown first, in this order; the others are grouped by what stands before a slash",
+        "description": "label -> categories shown first, in this order; the others are grouped by the part before the slash",
     },
     "published": {
         "type": "object",
@@ -33,14 +33,14 @@ PARAMETERS = named_runs.PARAMETERS | {
         "description": "task -> {system: {category: published accuracy}}",
     },
 }
-_CATEGORY = "accuracy of "  # and the category's name
-_PUBLISHED = "Ds^v"  # a mark a system
+_CATEGORY = "accuracy of "  # followed by the category's name
+_PUBLISHED = "Ds^v"  # one mark per system
 
 
 def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[str], list[int]]:
-    """Categories in order, and where a new block begins: the groups, then the rest by what stands before "/".
+    """Categories in order, and the places where new blocks begin: the groups, then the rest by the part before "/".
 
-    Numbers in names count as numbers.
+    Numbers in names are sorted as numbers.
     """
 
     def natural(name: str) -> list:
@@ -48,7 +48,7 @@ def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[st
 
     blocks = [[name for name in own if name in categories] for own in groups.values()]
     rest = sorted(set(categories) - {name for own in groups.values() for name in own}, key=natural)
-    # "a" belongs to "a/b"; what has no parts stands together.
+    # "a" belongs to "a/b"; categories without parts form one block.
     parents = [name.split("/")[0] for name in rest]
     kinds = [parent if any(name.startswith(f"{parent}/") for name in rest) else "" for parent in parents]
     blocks += [[name for name, own in zip(rest, kinds, strict=True) if own == kind] for kind in dict.fromkeys(kinds)]
@@ -57,7 +57,7 @@ def _order(categories: list[str], groups: dict[str, list[str]]) -> tuple[list[st
 
 
 def _labels(names: list[str], begins: list[int], options: dict[str, Any]) -> list[str]:
-    """Words for categories; what a block's have in common stands before its first one alone."""
+    """Words for categories. The common part of a block's names is only in the label of its first category."""
     found = [words.of_category(name, options) for name in names]
     for begin in begins:
         parent, has_parts, _ = names[begin].partition("/")
@@ -69,14 +69,14 @@ def _labels(names: list[str], begins: list[int], options: dict[str, Any]) -> lis
 
 
 def _counts(rows: pd.DataFrame) -> str:
-    """How many seeds of a method there are, for the legend; "3 to 5 seeds" where tasks differ."""
+    """The number of seeds of a method, for the legend; "3 to 5 seeds" if tasks differ."""
     counts = rows.groupby("task").seed.nunique()
     few, many = counts.min(), counts.max()
     return f"{few} seed{'' if few == 1 else 's'}" if few == many else f"{few} to {many} seeds"
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS.
+    """The figure and its caption from the tidy table; options: see PARAMETERS.
 
     Raises:
         ValueError: no metric names a category.
@@ -89,7 +89,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
     shades = dict(zip(parts, style.shades(len(parts), 0, 0.8), strict=True))
-    # Below each other, on one page: names are long.
+    # The panels are below each other on one page, because the names are long.
     heights = [len(names) * (0.034 * len(parts) + 0.11) + 0.7 for names, _ in placed.values()]
     figure, panels = plt.subplots(
         len(tasks), 1, figsize=(6.5, sum(heights) + 0.5), height_ratios=heights, squeeze=False, layout="constrained"

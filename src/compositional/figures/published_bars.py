@@ -1,4 +1,4 @@
-"""Published values beside ours, on test examples that occur in training and on others that are held out of it."""
+"""Published values compared with ours, on test examples that occur in training and on others that are held out of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETERS = {
         "type": "array",
         "items": {"type": "string"},
         "default": ["accuracy"],
-        "description": "what is shown, a panel each",
+        "description": "metrics to show, one panel each",
     },
     "groups": {
         "type": "object",
@@ -36,7 +36,7 @@ PARAMETERS = {
             },
         },
         "default": {},
-        "description": "title of a panel -> {label of a line: its plain runs and what is published of them, by metric}",
+        "description": "title of a panel -> {label of a line: its plain runs, and their published values by metric}",
     },
     "claims": {
         "type": "array",
@@ -54,7 +54,8 @@ PARAMETERS = {
             },
         },
         "default": [],
-        "description": "published claims on the line `of` (minus the line `than`, paired by seed), with bounds that confirm them",
+        "description": "published claims about the line `of` (minus the line `than`, paired by seed), with bounds that confirm "
+        "them",
     },
 }
 _SPLITS = {bars.LEAK: "in_distribution", bars.HELD_OUT: "test"}
@@ -67,10 +68,10 @@ def _values(table: pd.DataFrame, line: dict[str, Any], split: str, metric: str) 
 
 
 def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[str, Any]) -> list[str]:
-    """What was recorded, and for either way of testing what is measured and whether it holds.
+    """The recorded claim, and for both ways of testing the measured value and whether the claim holds.
 
     Raises:
-        ValueError: a claim is on a line that is not shown.
+        ValueError: a claim is about a line that is not shown.
     """
     metric = claim.get("metric", "accuracy")
     if unknown := [name for name in (claim["of"], claim.get("than")) if name is not None and name not in lines]:
@@ -90,9 +91,9 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
 def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     lines = {label: line for group in options["groups"].values() for label, line in group.items()}
     text = [
-        f"{options['about']} Gray: published. Orange: examples drawn as the training set is, nearly all of which training has, "
-        "as in the paper's test set. Blue: examples held out of training. Bars are means with 95 % intervals (Student's t), dots "
-        "are seeds. The budget is fixed and nothing is chosen on the test set.",
+        f"{options['about']} Gray: published. Orange: examples from the training distribution, almost all of which occur in "
+        "training, as in the paper's test set. Blue: examples held out of training. Bars are means with 95 % intervals "
+        "(Student's t), dots are seeds. The budget is fixed and nothing is chosen on the test set.",
         "",
     ]
     for claim in options["claims"]:
@@ -106,7 +107,7 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
                 given = line.get("published", {}).get(metric)
                 published = f", published {given:g}" if given is not None else ""
                 parts.append(
-                    f"{metric} {style.summary(ours[0])} on what training has{published}, {style.summary(ours[1])} held out"
+                    f"{metric} {style.summary(ours[0])} on examples in training{published}, {style.summary(ours[1])} held out"
                 )
             text.append(f"  - {label}: {'; '.join(parts)} ({style.seeds(ours[1])})")
         text.append("")

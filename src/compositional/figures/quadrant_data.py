@@ -1,4 +1,4 @@
-"""The toy problem's data: what training shows, and the quadrant that it does not."""
+"""The toy problem's data: the quadrants that training shows, and the one that it does not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     page.legend(figure, [axes], options)
     text = (
         "The toy problem's data, setting A. Components (Y_1, Y_2) are uniform on (0, 0), (0, 1), (1, 0) in training and (1, 1) "
-        "in test; X_i = Y_i - U[0, 1). Y_1 is to be predicted: the sign of X_1 determines it alone, and X_2 is redundant, but "
-        "informative in training: where X_2 > 0, Y_1 is always 0."
+        "in test; X_i = Y_i - U[0, 1). The task is to predict Y_1: the sign of X_1 determines it alone. X_2 is redundant, but "
+        "informative in training: if X_2 > 0, Y_1 is always 0."
     )
     return figure, "\n".join([text, "", *lines])

@@ -1,4 +1,4 @@
-"""Distribution over seeds of the share of the toy problem's test quadrant that is classified right."""
+"""Distribution over seeds of the share of the toy problem's test quadrant that is classified correctly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMETERS = {
         "required": ["A", "B"],
         "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},
         "default": {},
-        "description": "the task of either setting",
+        "description": "the task of each setting",
     },
     "models": {
         "type": "object",
@@ -42,11 +42,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         1, len(models), figsize=(3.9 * len(models), 3), sharey=True, sharex=True, squeeze=False, layout="constrained"
     )
     lines = [
-        "Share of the test quadrant, never seen in setting A, that is classified right at the end of training: the fraction of "
-        "seeds that reach at most the share on the axis. A compositional solution has share 1 (dashed). Setting B is trained on "
-        "all four quadrants: what the network reaches where nothing is redundant. The paper's claim, that the network trained in "
-        "A does not have compositionality, is judged in degree (fewer seeds of A than of B reach 0.99) and in kind (most seeds "
-        "of A get less than half).",
+        "Share of the test quadrant, never seen in setting A, that is classified correctly at the end of training: the fraction "
+        "of seeds that reach at most the share on the axis. A compositional solution has share 1 (dashed). Setting B is trained "
+        "on all four quadrants, without redundancy, for comparison. The paper's claim, that the network trained in A does not "
+        "have compositionality, is judged in degree (fewer seeds of A than of B reach 0.99) and in kind (most seeds of A get "
+        "less than half).",
         "",
     ]
     for axes, (model, name) in zip(grid[0], models.items(), strict=True):
@@ -65,7 +65,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             outside = f", {int((test < left).sum())} below the panel's range" if (test < left).any() else ""
             lines.append(
                 f"  - setting {setting}, {style.seeds(values)}{outside}: share mean {test.mean():.3f}, median "
-                f"{test.median():.3f}, 5 % of seeds below {test.quantile(0.05):.3f}, least {test.min():.3f}; "
+                f"{test.median():.3f}, 5 % of seeds below {test.quantile(0.05):.3f}, minimum {test.min():.3f}; "
                 f"{int((test >= 0.99).sum())} seeds reach 0.99, {int((test < 0.5).sum())} get less than half; accuracy on new "
                 f"points of the training distribution {same.mean():.3f}"
             )

@@ -1,4 +1,4 @@
-"""One run read in several ways, beside published numbers: last step, brackets repaired, best point on the test set."""
+"""One run's accuracy, read in several ways: last step, brackets repaired, best point on the test set; and published numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PARAMETERS = named_runs.PARAMETERS | {
         "description": "task -> {system: published accuracy}",
     },
 }
-_LAST, _REPAIRED, _BEST = "accuracy", "accuracy, brackets repaired", "accuracy, best of "  # and how many points
+_LAST, _REPAIRED, _BEST = "accuracy", "accuracy, brackets repaired", "accuracy, best of "  # followed by the number of points
 _READINGS = {_LAST: "last step", _REPAIRED: "last step, brackets repaired", _BEST: "best point on the test set"}
 _SHADES = {_LAST: "#0072B2", _REPAIRED: "#56B4E9", _BEST: "0.55"}
 
 
 def _reading(metric: str) -> str | None:
-    """Which reading a metric is of."""
+    """The reading that a metric belongs to."""
     return _BEST if metric.startswith(_BEST) else metric if metric in _READINGS else None
 
 
@@ -34,12 +34,12 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
     """Numbers, all from the table."""
     counts = sorted(set(rows.metric[rows.reading == _BEST].str.extract(r"(\d+)", expand=False)))
     lines = [
-        "Exact match on the test set, every run read in three ways. *Last step* is ours: nothing is chosen. *Brackets repaired*: "
-        "missing closing brackets are appended and surplus ones cut off at the end. *Best point on the test set*: the largest of "
-        f"{' or '.join(counts)} accuracies along training, without repair. Published systems of this data score every checkpoint "
-        "on the test set after repair, so their numbers (open diamonds) are to be held against the last two. Dots are seeds, "
-        "bars means with 95 % intervals (Student's t, from three seeds on). Gains are of the last step, over the plain run of "
-        "the same seed." + style.swaps_words(rows, rows),
+        "Exact match on the test set, with every run read in three ways. *Last step* is ours: nothing is chosen. *Brackets "
+        "repaired*: missing closing brackets are appended, and surplus ones are removed at the end. *Best point on the test "
+        f"set*: the largest of {' or '.join(counts)} accuracies during training, without repair. Published systems on these data "
+        "score every checkpoint on the test set after repair, so their numbers (open diamonds) must be compared with the last "
+        "two readings. Dots are seeds, bars means with 95 % intervals (Student's t, from three seeds on). Gains are those of the "
+        "last step, over the plain run of the same seed." + style.swaps_words(rows, rows),
         "",
     ]
     for task in sorted(set(rows.task)):

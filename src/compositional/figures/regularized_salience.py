@@ -1,8 +1,8 @@
-"""The link of the kernel theory to the main study: what a compositional regularizer does to salience and additivity.
+"""The link of the kernel theory to the main study: the effect of a compositional regularizer on salience and additivity.
 
-The theory says that a kernel machine generalizes to new combinations as far as single components are salient in its
-representation. Measured here in the networks of the ablation, whose last hidden layer is the representation that their output
-layer reads.
+The theory predicts that a kernel machine generalizes better to new combinations if single components are more salient in its
+representation. This figure measures it in the networks of the ablation, whose last hidden layer is the representation that the
+output layer reads.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string"}},
         "default": {"digits_concat": ["left", "right", "penultimate"]},
-        "description": "by task: the component that the representation is there for, the one that is redundant in it, and the "
-        "representation whose salience is shown",
+        "description": "task -> [the component that its label depends on, the component that is redundant, the representation "
+        "whose salience is shown]",
     },
 }
 
 
 def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFrame:
-    """A row per run that did not diverge: regularizer, lambda, seed, accuracy, additivity and saliences."""
+    """One row per run that did not diverge: regularizer, lambda, seed, accuracy, additivity and saliences."""
     wanted = {
         ("test", "accuracy"): "accuracy",
         ("all", "additivity"): "additivity",
@@ -40,7 +40,7 @@ def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFr
         ("all", f"salience of {second} in {where}"): "redundant",
         ("initialization", f"salience of {first} in {where}"): "untrained",
     }
-    # Components in either order: a task names them in its own.
+    # Components may be in either order, because each task names them in its own order.
     wanted |= {("all", f"salience of {pair} in {where}"): "conjunction" for pair in (f"{first}+{second}", f"{second}+{first}")}
     rows = table.assign(name=[wanted.get(pair) for pair in zip(table.split, table.metric, strict=True)]).dropna(
         subset=["name", "value"]
@@ -51,7 +51,7 @@ def _wide(table: pd.DataFrame, first: str, second: str, where: str) -> pd.DataFr
 
 
 def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str], options: dict[str, Any]) -> None:
-    """One task: every quantity against lambda, then accuracy against the relevant component's salience."""
+    """Draw one task: every quantity against lambda, then accuracy against the relevant component's salience."""
     *by_lambda, by_salience = panels
     plain = runs[runs.regularizer == "none"]
     shades = style.distinct_colors(runs.regularizer)
@@ -75,7 +75,7 @@ def _panels(panels: np.ndarray, runs: pd.DataFrame, quantities: dict[str, str], 
 
 
 def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
-    """What the caption says of one regularizer of a task."""
+    """The caption's lines about one regularizer of a task."""
     additive = "additivity" in runs
     plain, regularized = runs[runs.regularizer == "none"], runs[runs.regularizer == name]
     means = regularized.groupby("lambda").mean(numeric_only=True)
@@ -85,12 +85,12 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     said = "; ".join(f"{key} {means[key][best]:.3f} ({style.summary(change[key], '+')})" for key in keys[1:4])
     gain = change.accuracy.dropna()
     if len(gain) < 2:
-        verdict = "one seed says nothing of a spread"
+        verdict = "one seed shows no spread"
     elif paired.helps(gain):
         verdict = "helps"
     else:
         verdict = "does not help beyond the seeds' spread"
-    # A representation that is the same for all inputs has no salience.
+    # A representation that is equal for all inputs has no salience.
     own = runs[runs.regularizer.isin(["none", name])].dropna(subset="relevant")
     below = own[own["lambda"] < own["lambda"].max()]
     trend, moderate = (stats.spearmanr(part.relevant, part.accuracy).statistic for part in (own, below))
@@ -105,16 +105,16 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table, a row per task."""
+    """The figure and its caption from the tidy table, one row per task."""
     tasks = sorted(table.task.unique())
     figure, grid = plt.subplots(2 * len(tasks), 3, figsize=(8.6, 5 * len(tasks)), squeeze=False, layout="constrained")
     lines = [
-        "Salience of the components in a representation and, where it says something, additivity index of the outputs of "
+        "Salience of the components in a representation and, if it is measured, additivity index of the outputs of "
         "regularized networks against lambda (dots are runs, lines means of seeds; differences with 95 % intervals), and each "
         "run's accuracy on new combinations against the salience of the relevant component. Saliences of both components and of "
-        "their conjunction sum to 1. Question: does a regularizer that helps raise single-component salience? Whether one helps "
-        "is said at a lambda that was chosen on these very runs, which flatters it. rho: Spearman's rank correlation. Runs of "
-        "one lambda are not independent of each other, so it describes this grid and is no test.",
+        "their conjunction sum to 1. Question: does a regularizer that helps raise the salience of single components? Whether "
+        "one helps is judged at a lambda chosen on these very runs, which is too optimistic. rho: Spearman's rank correlation. "
+        "Runs of one lambda are not independent of each other, so rho describes this grid and is not a test.",
         "",
     ]
     for panels, task in zip(grid.reshape(len(tasks), 6), tasks, strict=True):
@@ -124,7 +124,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         rows = table[table.task == task]
         if rows[rows.metric == "diverged"].value.min() == 1:
             panels[0].set_title(f"{words.of(task, options)}: every run diverged")
-            lines.append(f"* {task}: every run diverged, so that nothing is drawn")
+            lines.append(f"* {task}: every run diverged, so nothing is drawn")
             continue
         runs = _wide(rows, first, second, where)
         additive = "additivity" in runs

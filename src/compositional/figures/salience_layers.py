@@ -20,19 +20,19 @@ PARAMETERS = {
         "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "a line each: the model, and its label; a panel a number of components in the conjunction",
+        "description": "lines: the model of each, and its label; one panel per number of components in the conjunction",
     },
     "columns": {
         "type": "object",
         "additionalProperties": {"type": "object", "names": "models", "additionalProperties": {"type": "string"}},
         "default": {},
-        "description": "instead of `models`: a column each, its title and its `models`; a row per set of components",
+        "description": "instead of `models`: columns, the title of each and its `models`; one row per set of components",
     },
     "stated_layers": {
         "type": "array",
         "items": {"type": "integer", "minimum": 0},
         "default": [1, 5, 20],
-        "description": "layers of which the caption states the numbers",
+        "description": "layers whose numbers the caption states",
     },
 }
 
@@ -46,7 +46,7 @@ def saliences(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _grid(panels: list, titles: list[str]) -> tuple[Figure, dict[tuple[str, Any], Axes]]:
-    """The figure, and its axes by column title and panel: panels side by side, or below each other if columns have titles."""
+    """The figure, and its axes by column title and panel: panels are side by side, or below each other if columns have titles."""
     if titles == [""]:
         figure, grid = plt.subplots(1, len(panels), figsize=(2.5 * len(panels) + 1.4, 2.7), squeeze=False, layout="constrained")
         return figure, {("", panel): axes for panel, axes in zip(panels, grid[0], strict=True)}
@@ -94,7 +94,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         + (
             "Dotted: a representation of conjunctions of this order alone. "
             if by_order
-            else "A row is a set of components, a column an activation, a line the first component's share q of the input. "
+            else "Rows are sets of components, columns are activations, lines are the first component's share q of the input. "
         )
         + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
         "",

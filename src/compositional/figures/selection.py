@@ -1,4 +1,4 @@
-"""What an honest choice of lambda gives: accuracy on the test set of what each protocol chooses, and why protocols differ."""
+"""What an honest choice of lambda achieves: test accuracy of the choice of each protocol, and why protocols differ."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ PARAMETERS = {
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "task -> what it holds out to choose lambda on",
+        "description": "task -> what it holds out for choosing lambda",
     },
     "refitted": {
         "type": "object",
         "names": "tasks",
         "additionalProperties": {"type": "string", "names": "tasks"},
         "default": {},
-        "description": "task -> the task on whose whole training set the chosen setting is trained again",
+        "description": "task -> the task on whose complete training set the chosen setting is trained again",
     },
     "longer": {
         "type": "object",
         "names": "tasks",
         "additionalProperties": {"type": "string", "names": "tasks"},
         "default": {},
-        "description": "task -> the same task with more steps: its plain runs are those of equal compute",
+        "description": "task -> the same task with more steps: its plain runs have equal compute",
     },
 }
-_LEARNED = 0.9  # accuracy in distribution of a run that learned its task
-_NEAR = 0.02  # what a choice may lose against the oracle
-# Protocol -> marker, filled.
+_LEARNED = 0.9  # accuracy in distribution from which a run counts as having learned its task
+_NEAR = 0.02  # largest allowed loss of a choice compared with the oracle
+# Protocol -> marker, and whether it is filled.
 _MARKERS = {
     "in-distribution": ("s", True),
     "within one point": ("^", True),
@@ -55,11 +55,11 @@ _MARKERS = {
     "leave one seed out": ("D", True),
     "oracle": ("|", True),
 }
-_ANY = "any"  # one choice over all regularizers
+_ANY = "any"  # a single choice among all regularizers
 
 
 def _named(settings: Iterable[protocols.Setting], name: str, called: Callable[[str], str] = str) -> str:
-    """Settings, each once: of one regularizer its lambdas. called: what a regularizer is called."""
+    """Settings without duplicates; for one regularizer only its lambdas. called: gives the words for a regularizer."""
     ordered = sorted(set(settings), key=lambda setting: (setting[1], setting[0]))
     return ", ".join(
         f"{called(regularizer)} {strength:g}" if name == _ANY else f"{strength:g}" for regularizer, strength in ordered
@@ -67,10 +67,10 @@ def _named(settings: Iterable[protocols.Setting], name: str, called: Callable[[s
 
 
 class _Task:
-    """The runs of one task, what the protocols choose of them, and what that reaches.
+    """The runs of one task, the choices of the protocols among them, and the accuracy of these choices.
 
     Attributes:
-        runs: as from `protocols.runs_of`; refits: those of its refitted task, or None.
+        runs: as returned by `protocols.runs_of`; refits: those of its refitted task, or None.
         choices: regularizer (or `any`) -> protocol -> choice.
     """
 
@@ -95,15 +95,15 @@ class _Task:
         return {protocol: found[protocol] for protocol in _MARKERS if protocol in found}
 
     def runs_for(self, protocol: str) -> pd.DataFrame:
-        """The runs that a protocol reports."""
+        """The runs that a protocol reports on."""
         return self.refits if protocol == "compositional, refitted" else self.runs
 
     def test(self, protocol: str, choice: Choice) -> pd.Series:
-        """Accuracy on the test set of what was chosen, by seed."""
+        """Test accuracy of a choice, by seed."""
         return protocols.reached(self.runs_for(protocol), choice.settings)
 
     def gain(self, protocol: str, choice: Choice) -> pd.Series:
-        """The same less that of the plain run of the seed."""
+        """Gain of a choice over the plain run of the same seed, by seed."""
         return protocols.gains(self.runs_for(protocol), choice.settings)
 
     @property
@@ -112,7 +112,7 @@ class _Task:
         return self.runs.test.loc[PLAIN]
 
     def rank_correlation(self, column: str, learned: bool) -> tuple[float, int]:
-        """Spearman's, of a validation accuracy with that on the test set, and of how many runs; nan where either is constant."""
+        """Spearman's correlation of a validation accuracy with test accuracy (nan if one is constant), and the number of runs."""
         runs = self.runs.dropna(subset=[column, "in_distribution", "test"])
         runs = runs[runs.in_distribution >= _LEARNED] if learned else runs
         if len(runs) < 3 or min(runs[column].nunique(), runs.test.nunique()) < 2:
@@ -121,7 +121,7 @@ class _Task:
 
 
 def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:
-    """Every run's test accuracy against a validation accuracy."""
+    """Draw every run's test accuracy against a validation accuracy."""
     for name, own in task.runs.groupby(level="regularizer"):
         axes.scatter(own[column], own.test, s=13, color=task.shades[name], alpha=0.65, linewidths=0, zorder=3)
     axes.plot([0, 1], [0, 1], color="0.85", linewidth=0.8, zorder=0)
@@ -134,7 +134,7 @@ def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:
 
 
 def _outcomes(axes: Axes, task: _Task) -> None:
-    """What every protocol's choice reaches: one line per protocol, one block per regularizer."""
+    """Draw what every protocol's choice achieves: one line per protocol, one block per regularizer."""
     place, ticks = 0.0, []
     for name, found in task.choices.items():
         begin = place
@@ -194,7 +194,7 @@ def _rows(task: _Task) -> list[str]:
 
 
 def _verdicts(task: _Task) -> list[str]:
-    """Claims about one task, held against its numbers."""
+    """Claims about one task, compared with its numbers."""
 
     def lost(name: str, protocol: str) -> float:
         found = task.choices[name]
@@ -227,27 +227,27 @@ def _verdicts(task: _Task) -> list[str]:
 def _caption(tasks: list[_Task]) -> str:
     lines = [
         "Choosing lambda without the test set. Left: accuracy on combinations of the test set against accuracy in "
-        "distribution and against compositional validation (combinations never seen either, none of them in the test set), one "
+        "distribution and against compositional validation (combinations also never seen, none of them in the test set), one "
         "point per run. Titles give Spearman's rank correlation, over all runs and over those that learned the task. Right: what "
-        "each protocol's choice reaches on the test set, with seeds as dots, means with 95 % intervals (Student's t) and lambda "
-        "beside. Dotted: plain. Dashed: plain with the compute of a second pass.",
+        "each protocol's choice achieves on the test set, with seeds as dots, means with 95 % intervals (Student's t), and the "
+        "chosen lambda. Dotted: plain. Dashed: plain with the compute of a second pass.",
         "",
         "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
         f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "
         "plain's; circle, *compositional*: best mean accuracy on the compositional validation set; open circle, *compositional, "
-        "refitted*: the same lambda trained on the whole training set, which the validation set was taken from; diamond, *leave "
-        "one seed out*: chosen for each seed on the others' compositional validation; bar, *oracle*: best mean accuracy on the "
-        "test set itself, what a paper's best lambda often is. Plain (lambda = 0) is always among those chosen from. Ties go to "
-        "the least mean loss on the same member, then to the smallest lambda. A setting with a diverged run is never chosen. "
-        "Gains are over the plain run of the same seed, with 95 % intervals (Student's t) that know nothing of how many settings "
-        "were looked at.",
+        "refitted*: the same lambda trained on the complete training set, from which the validation set was taken; diamond, "
+        "*leave one seed out*: chosen for each seed on the others' compositional validation; bar, *oracle*: best mean accuracy "
+        "on the test set itself, which is often what a paper calls its best lambda. Plain (lambda = 0) is always among the "
+        "choices. Ties go to the smallest mean loss on the same member, then to the smallest lambda. A setting with a diverged "
+        "run is never chosen. Gains are over the plain run of the same seed, with 95 % intervals (Student's t) that are not "
+        "corrected for the number of settings.",
         "",
     ]
     for task in tasks:
         settings = len(set(task.runs.index.droplevel("seed")))
         lost = int(task.runs.test.isna().sum())
         lines += [
-            f"* {task.task} ({task.options['titles'].get(task.task, 'no title')}): {settings} settings looked at, "
+            f"* {task.task} ({task.options['titles'].get(task.task, 'no title')}): {settings} settings compared, "
             f"{len(task.runs)} runs{f', {lost} diverged' if lost else ''}; plain {style.mean(task.plain)}",
             *_verdicts(task),
             "",
@@ -258,10 +258,10 @@ def _caption(tasks: list[_Task]) -> str:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS.
+    """The figure and its caption from the tidy table; options: see PARAMETERS.
 
     Raises:
-        ValueError: no task has a member to choose on.
+        ValueError: no task has a member for choosing lambda.
     """
     chosen_on = (table.split == COMPOSITIONAL) & ~table.task.isin(list(options["longer"].values()))
     names = list(dict.fromkeys(table.task[chosen_on]))

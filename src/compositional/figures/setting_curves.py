@@ -1,4 +1,4 @@
-"""Accuracy against the step in settings A and B: what a redundant component gains early and costs in the end."""
+"""Accuracy against the step in settings A and B: a redundant component speeds up early training and costs accuracy in the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARAMETERS = {
         "required": ["A", "B"],
         "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},
         "default": {},
-        "description": "the task of either setting",
+        "description": "the task of each setting",
     },
     "problem": {"type": "string", "default": "", "description": "what is learned, for the caption"},
     "early_steps": {
@@ -44,19 +44,19 @@ PARAMETERS = {
         "default": [],
         "description": "bounds on final mean accuracies (gap: train minus test) that the caption confirms or contradicts",
     },
-    "logarithmic": {"type": "boolean", "default": False, "description": "steps on a logarithmic axis (linear up to 25)"},
+    "logarithmic": {"type": "boolean", "default": False, "description": "draw steps on a logarithmic axis (linear up to 25)"},
 }
 _LINES = {"train": "-", "test": "--"}
 
 
 def _curves(table: pd.DataFrame, model: str, task: str) -> dict[str, pd.DataFrame]:
-    """Accuracy by split: a row per recorded step, a column per seed."""
+    """Accuracy by split: one row per recorded step, one column per seed."""
     rows = table[(table.model == model) & (table.task == task) & (table.metric == "accuracy")]
     return {str(split): own.pivot(index="step", columns="seed", values="value") for split, own in rows.groupby("split")}
 
 
 def _judge(expectation: dict[str, Any], value: float) -> str:
-    """One line: the value, what was expected of it, and whether it holds."""
+    """One line: the value, its expected range, and whether the expectation holds."""
     name = {"gap": "train - test gap"}.get(expectation["quantity"], f"{expectation['quantity']} accuracy")
     bounds = {key.replace("_", " "): expectation[key] for key in ("at_least", "at_most") if key in expectation}
     holds = value >= expectation.get("at_least", -1) and value <= expectation.get("at_most", 1)
@@ -68,7 +68,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
     lines = [
         f"Accuracy against the training step: {options['problem']}. Setting A: the redundant component is informative in "
         "training; setting B: it is not; the test set, recombinations never seen in A, is the same. Lines are means over seeds, "
-        "bands one standard deviation. Claim: A trains faster early on, and pays for it with a gap between train and test that B "
+        "bands one standard deviation. Claim: A trains faster early on, but has a gap between train and test in the end that B "
         "does not have.",
         "",
     ]
@@ -98,7 +98,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
             if "validation" in splits:
                 unseen, recombined = splits["train"] - splits["validation"], splits["validation"] - splits["test"]
                 lines.append(
-                    f"  - setting {setting}: {unseen.mean():.3f} of the gap is lost on new images paired as in training, "
+                    f"  - setting {setting}: {unseen.mean():.3f} of the gap arises on new images paired as in training, "
                     f"{recombined.mean():.3f} on new combinations"
                 )
             splits["gap"] = splits["train"] - splits["test"]
@@ -108,7 +108,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; a panel per model."""
+    """The figure and its caption from the tidy table; one panel per model."""
     models = sorted(set(table.model))
     curves = {
         model: {setting: _curves(table, model, task) for setting, task in sorted(options["settings"].items())} for model in models

@@ -1,4 +1,4 @@
-"""Does training accuracy tell which network generalizes? And does the graph: the same one, trained again."""
+"""Does training accuracy predict which network generalizes? And does its graph, when it is trained again?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHADES = ["#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2"]
 
 
 def _retrained(found: pd.DataFrame) -> pd.DataFrame:
-    """Networks of graphs that lived on unchanged, beside the network that the same graph was a generation before."""
+    """Networks of graphs that were kept unchanged, each with the network of the same graph one generation before."""
     later = found[(found.origin >= 0) & (found.changed == 0)].assign(before=found.generation - 1)
     return later.merge(
         found, left_on=["loop", "before", "origin"], right_on=["loop", "generation", "seed"], suffixes=("", "_before")
@@ -29,7 +29,7 @@ def _retrained(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _graphs(again: pd.DataFrame) -> int:
-    """How many graphs the pairs are of: one that was kept twice is in two."""
+    """The number of graphs in the pairs: a graph that was kept twice is in two pairs."""
     later = again.set_index(["loop", "generation", "seed"]).index
     return int((~again.set_index(["loop", "before", "origin"]).index.isin(later)).sum())
 
@@ -49,10 +49,11 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
         low, high = stats.pearsonr(baseline.train, baseline.validation).confidence_interval()
         interval = f", 95 % interval {low:.2f} to {high:.2f} (Fisher)"
     lines = [
-        "Left and middle: training against validation accuracy, a point a network, of the baseline (random seeds alone) and "
-        "of the populations (a graph each). Right: validation accuracy of the graphs that were kept, in the generation in which "
-        "they were selected, and trained again from scratch in the next; points below the diagonal lost by it. Claim: training "
-        "accuracy predicts validation accuracy among graphs (recorded r 0.70 to 0.74) and not among the baseline's runs (0.04).",
+        "Left and middle: training against validation accuracy, one point per network, for the baseline (only seeds differ) and "
+        "for the populations (one graph each). Right: validation accuracy of the graphs that were kept, in the generation in "
+        "which they were selected, and trained again from scratch in the next; points below the diagonal became worse. Claim: "
+        "training accuracy predicts validation accuracy among graphs (recorded r 0.70 to 0.74) and not among the baseline's runs "
+        "(0.04).",
         "",
         f"* baseline, {len(baseline)} runs: r {'unknown' if np.isnan(r) else f'= {r:.2f}'}{interval}",
     ]
@@ -62,7 +63,7 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
         lines.append(
             f"* generation {generation}: r = {tables.loop_interval(within)}"
             + (f" over {len(within)} loops ({', '.join(f'{value:.2f}' for value in within)})" if len(within) else "")
-            + f"; of the number of nodes and validation accuracy {tables.loop_interval(sizes)}"
+            + f"; between number of nodes and validation accuracy {tables.loop_interval(sizes)}"
         )
     if between := {name: values for split, name in _SPLITS.items() if (values := _between_loops(found, split))}:
         told = [f"{name} {np.mean(r):.2f} (from {min(r):.2f} to {max(r):.2f})" for name, r in between.items()]

@@ -1,4 +1,4 @@
-"""Growth of the library over the generations, and the inventions of one loop drawn."""
+"""Growth of the library over the generations, and drawings of the inventions of one loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compositional.figures.shared import synthesized as tables
 
 SOURCE = "metrics.csv"
 PARAMETERS: dict = {}
-_COLUMNS, _DRAWN = 6, 12  # inventions drawn side by side, and at most: the first ones
+_COLUMNS, _DRAWN = 6, 12  # inventions drawn per row, and in total: the first ones
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

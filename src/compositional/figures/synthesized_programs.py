@@ -1,4 +1,4 @@
-"""Programs and their graphs: the best and the worst of the last generation by training accuracy, a row per loop."""
+"""Programs and their graphs: the best and the worst of the last generation by training accuracy, one row per loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compositional.synthesis.programs import parse
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
-    "each": {"type": "integer", "minimum": 1, "default": 3, "description": "programs drawn from either end of the ranking"},
+    "each": {"type": "integer", "minimum": 1, "default": 3, "description": "programs drawn from each end of the ranking"},
 }
 
 
@@ -28,7 +28,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         len(loops), 2 * each, figsize=(1.75 * 2 * each, 2.2 * len(loops)), squeeze=False, layout="constrained"
     )
     lines = [
-        f"The {each} best (left) and worst programs of the last generation by training accuracy, a row per loop, as graphs. "
+        f"The {each} best (left) and worst programs of the last generation by training accuracy, one row per loop, as graphs. "
         "Nodes are numbered in order of creation, the first one red; numbers and colors of edges are ports. Above a graph: its "
         "program, and training and validation accuracy of its network.",
         "",

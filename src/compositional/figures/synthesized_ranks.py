@@ -1,4 +1,4 @@
-"""Accuracies of the baseline and of every generation's networks, ranked by training accuracy, beside what needs no network."""
+"""Accuracies of the baseline and of every generation's networks, ranked by training accuracy, and of rules without a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARAMETERS = {
         "exclusiveMinimum": 0,
         "exclusiveMaximum": 1,
         "default": 0.5,
-        "description": "share of the networks, the best by training accuracy, that the caption speaks of as selected",
+        "description": "share of the networks, the best by training accuracy, that the caption calls selected",
     },
 }
 _LINES = {"train": ("#D55E00", "training"), "validation": ("#0072B2", "validation")}
@@ -31,14 +31,14 @@ def _half(group: pd.DataFrame, kept: float) -> pd.DataFrame:
 
 
 def _spread(values: pd.Series) -> str:
-    """Mean and, of several runs, their standard deviation."""
+    """Mean and, if there are several runs, their standard deviation."""
     return f"{values.mean():.3f}" + (f" (sd {values.std():.3f})" if len(values) > 1 else "")
 
 
 def _against(rows: pd.DataFrame, baseline: pd.DataFrame) -> tuple[str, str]:
-    """A generation's mean and spread of validation accuracy against the baseline's, with networks as the sample.
+    """A generation's mean and spread of validation accuracy compared with the baseline's, treating networks as the sample.
 
-    Nothing where there are too few of them.
+    Empty if there are too few networks.
     """
     degrees = len(rows) - rows.loop.nunique(), len(baseline) - 1
     if min(degrees) < 1:
@@ -95,7 +95,7 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; a panel for the baseline and one per generation."""
+    """The figure and its caption from the tidy table; one panel for the baseline and one per generation."""
     found, known = tables.networks(table), tables.references(table)
     generations = sorted(set(found.generation))
     mean = found[found.generation == 0].validation.mean()
@@ -114,7 +114,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 shown = shown.rolling(6, center=True).mean()
             axes.plot(shown.index, shown, color=shade, linewidth=2, label=label)
         tables.draw_references(axes, known)
-        if mean > 0:  # not where all of the baseline's runs diverged
+        if mean > 0:  # false if all of the baseline's runs diverged
             axes.axhline(mean, color="#009E73", linestyle="--", linewidth=1, label=f"baseline, mean ({mean:.3f})")
         axes.set(title=f"generation {generation}" if generation else "baseline", xlabel="rank by training accuracy")
     grid[0, 0].set_ylabel("accuracy")

@@ -1,4 +1,4 @@
-"""What a regularizer costs: gain on recombinations against loss in distribution and against time per step."""
+"""The cost of a regularizer: gain on recombinations against loss in distribution and against time per step."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SOURCE = ("metrics.csv", "run.json")
 REGULARIZED = True
 PARAMETERS: dict = {}
 COLUMNS = {"loss": "loss in distribution", "time": "seconds per step, over the plain run's"}
-_LINEAR = 0.05  # losses are drawn to scale up to here, logarithmically beyond
+_LINEAR = 0.05  # losses are drawn on a linear scale up to here, on a logarithmic one beyond
 _TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
 
 
 def _effects(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a regularized run: gain, loss and ratio of times against the plain run of the same seed."""
+    """One row per regularized run: gain, loss and ratio of times compared with the plain run of the same seed."""
     seconds, steps = (
         table[table.metric == metric].set_index([*paired.KEY, "regularizer", "lambda"]).value
         for metric in ("wall_seconds", "steps")
@@ -30,7 +30,7 @@ def _effects(table: pd.DataFrame) -> pd.DataFrame:
         runs[name] = style.accuracies(table, split).set_index([*paired.KEY, "regularizer", "lambda"]).value
     runs = runs.reset_index()
     plain = runs[runs.regularizer == "none"]
-    # The time of a single run is noisy, and which seed it was does not matter: plain runs are averaged.
+    # The time of a single run is noisy and does not depend on its seed, so plain runs are averaged.
     usual = plain.groupby(["task", "model"]).seconds.mean().rename("usual").reset_index()
     found = runs[runs.regularizer != "none"].merge(plain[[*paired.KEY, "test", "own"]], on=paired.KEY, suffixes=("", "_plain"))
     found = found.merge(usual, on=["task", "model"])
@@ -45,20 +45,20 @@ def _summary(values: pd.Series) -> tuple[float, float]:
 def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
     lines = [
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
-        "accuracy in distribution (left) and against the time of a training step (right). Pale dots are seeds; each point is one "
-        "lambda, the best and the largest named beside it: means over seeds of paired differences, gain and loss with 95 % "
-        "intervals (Student's t, from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time is "
-        "wall-clock time spent in training steps over the plain runs' mean; runs of a family train together, so a run's share is "
-        "its pack's time divided by the runs in it, and depends on how many these are and on what else the machine did. It is "
-        "one number per pack, whose spread over seeds says nothing: it has no interval. The largest gain is an oracle's, found "
-        "on these very runs, which flatters it where there are several lambdas. Diverged runs are left out."
+        "accuracy in distribution (left) and against the time of a training step (right). Pale dots are seeds. Each point is one "
+        "lambda; the best and the largest are labeled. Points are means over seeds of paired differences, gain and loss with 95 "
+        "% intervals (Student's t, from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time "
+        "is wall-clock time spent in training steps, relative to the plain runs' mean. Runs of a family train together, so the "
+        "time of a run is that of its pack divided by the number of runs in it; it depends on this number and on what else the "
+        "machine did. It is one number per pack without a spread over seeds, so it has no interval. The largest gain is an "
+        "oracle's, found on these very runs, which is too optimistic if there are several lambdas. Diverged runs are left out."
         + style.swaps_words(effects, table),
         "",
     ]
     for (task, model), own in effects.groupby(["task", "model"]):
         lines.append(f"* {task}, {model}")
         if style.holds_nothing_out(table, task):
-            lines.append("  - nothing of its distribution is held out: the loss is that on training examples")
+            lines.append("  - no examples of its distribution are held out: the loss is that on training examples")
         for name, regularized in own.groupby("regularizer"):
             means = regularized.groupby("lambda")[["gain", "loss", "time"]].mean()
             if means.gain.notna().any():
@@ -72,7 +72,7 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
             if lost := int(regularized.test.isna().sum()):
                 lines.append(f"  - {name}: {lost} runs diverged")
         if lost := own[own.test_plain.isna()].seed.nunique():
-            lines.append(f"  - plain: {lost} runs diverged, so that nothing of their seeds is compared")
+            lines.append(f"  - plain: {lost} runs diverged, so nothing of their seeds is compared")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Translation: BLEU on a whole test set, which published numbers are of, and apart on its sentences with a new pair of words."""
+"""Translation: BLEU on a complete test set, for which numbers are published, and on its sentences with a new pair of words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARAMETERS = named_runs.PARAMETERS | {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
-        "description": "label of a method -> label of the method that its gain is over, such as a plain run of the same cost",
+        "description": "label of a method -> label of the method that it is compared with, such as a plain run of the same cost",
     },
     "published": {
         "type": "object",
@@ -31,7 +31,7 @@ PARAMETERS = named_runs.PARAMETERS | {
             },
         },
         "default": {},
-        "description": "task -> {system: {bleu, source}}: published BLEU on the whole test set, in percent",
+        "description": "task -> {system: {bleu, source}}: published BLEU on the complete test set, in percent",
     },
 }
 _MEMBERS = {"in_distribution": ("whole test set", "o", 0.16), "test": ("its sentences with a new pair of words", "^", -0.16)}
@@ -43,7 +43,7 @@ def _values(rows: pd.DataFrame, task: str, member: str, metric: str = "bleu") ->
 
 
 def _method_lines(methods: dict[str, pd.DataFrame], label: str, task: str, against: dict[str, str]) -> list[str]:
-    """What the caption says of one method on one task."""
+    """The caption's lines about one method on one task."""
     own = methods[label]
     whole, new = (_values(own, task, member) for member in _MEMBERS)
     if not len(whole):
@@ -66,11 +66,11 @@ def _caption(table: pd.DataFrame, methods: dict[str, pd.DataFrame], tasks: list[
     signatures = sorted({name.partition(" ")[2] for name in table.metric if name.startswith(_SIGNATURE)})
     lines = [
         f"Translation of captions, BLEU in percent on raw text (sacrebleu, {' and '.join(signatures) or 'no signature known'}). "
-        "Circles: the whole test set. Triangles: its sentences with an adjective and a noun that no training caption has side by "
-        "side; they are few, so their BLEU moves by points from seed to seed. Small marks are seeds, bars means with 95 % "
-        "intervals (Student's t, from three seeds on). Published numbers (open diamonds) are of the whole test set, most of them "
-        "on tokens in lower case, which gives other, often higher values: hold them against ours on lower-cased tokens, in "
-        "parentheses, which are tokenized in a simpler way. Gains are over the run of the same seed. No checkpoint is chosen.",
+        "Circles: the complete test set. Triangles: its sentences with an adjective and a noun that are adjacent in no training "
+        "caption; there are few, so their BLEU varies by points from seed to seed. Small marks are seeds, bars means with 95 % "
+        "intervals (Student's t, from three seeds on). Published numbers (open diamonds) are for the complete test set, most of "
+        "them on lower-cased tokens, which gives other, often higher values. Compare them with ours on lower-cased tokens, in "
+        "parentheses, whose tokenizer is simpler. Gains are over the run of the same seed. No checkpoint is chosen.",
         "",
     ]
     for task in tasks:
@@ -89,7 +89,7 @@ def _caption(table: pd.DataFrame, methods: dict[str, pd.DataFrame], tasks: list[
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS.
+    """The figure and its caption from the tidy table; options: see PARAMETERS.
 
     Raises:
         ValueError: a run has no BLEU on one of the two sets.
@@ -97,7 +97,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = table[table.metric == "bleu"]
     if lacking := [name for name in _MEMBERS if name not in set(rows.split)]:
         raise ValueError(
-            f"translation: no run has bleu on {lacking[0]}; the figure is for tasks that ask for it, such as multi30k"
+            f"translation: no run has bleu on {lacking[0]}; the figure is for tasks that measure it, such as multi30k"
         )
     methods = {label: own for label, own in style.methods(table, options["methods"]).items() if len(own)}
     tasks = sorted(set(rows.task))

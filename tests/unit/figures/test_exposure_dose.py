@@ -64,5 +64,5 @@ def test_a_clear_rise_holds():
 
 def test_a_task_without_a_number_of_commands_is_refused():
     rows = table()
-    with pytest.raises(ValueError, match="'task0_0' does not say how many commands it shows; use tasks of scan_exposure"):
+    with pytest.raises(ValueError, match="'task0_0' has no number of commands; use tasks of scan_exposure"):
         exposure_dose.draw(rows[rows.task.ne("task0_0") | rows.split.ne("reference")], defaults("figures.exposure_dose"))

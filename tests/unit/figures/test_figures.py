@@ -55,14 +55,14 @@ def draw(table, folder):
 
 def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     text = draw(table, tmp_path)["caption"].read_text()
-    assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds; 3 settings looked at)" in text
+    assert "scan_jump, lstm_attention: 0.210 at lambda = 0 (3 seeds; 3 settings compared)" in text
     assert "entropy: 0.910 at lambda 0.1, the oracle; gain +0.700 ± 0.000" in text
     # The diverged run is marked and not averaged: (0.50 + 0.51) / 2.
     assert "entropy: 0.505 at its largest lambda, 1 (training examples: 1.000)" in text
     noise = defaults("regularizers.entropy")
-    powers = f"{noise['word_noise']:g} to word embeddings and {noise['feature_noise']:g} to the penultimate layer"
-    assert f"by default of standard deviation {powers}" in text
-    assert "1 runs diverged (crosses), not averaged" in text
+    powers = f"{noise['word_noise']:g} for word embeddings and {noise['feature_noise']:g} for the penultimate layer"
+    assert f"by default with standard deviation {powers}" in text
+    assert "1 runs diverged (crosses) and are not averaged" in text
     assert "ceiling (digits_b): 0.950" in text
     rows = pd.read_csv(table)
     rows[rows.task != "digits_b"].to_csv(table, index=False)
@@ -97,7 +97,7 @@ def test_a_task_whose_runs_all_diverged_is_drawn_empty_and_named():
     runs = [("digits_concat", "cnn", *method, seed) for method in (("none", 0.0), ("entropy", 1.0)) for seed in (0, 1)]
     table = pd.DataFrame([(*run, *row) for run in runs for row in rows], columns=HEADER)
     figure, caption = regularized_salience.draw(table, defaults("figures.regularized_salience"))
-    assert "* digits_concat: every run diverged, so that nothing is drawn" in caption
+    assert "* digits_concat: every run diverged, so nothing is drawn" in caption
     assert not any(axes.lines or axes.collections for axes in figure.axes)
 
 

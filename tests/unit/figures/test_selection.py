@@ -48,7 +48,7 @@ def caption(settings=SETTINGS, options=OPTIONS) -> str:
 
 def test_choices_gains_and_regrets_are_in_the_captions_table():
     text = caption()
-    assert "pairs (trained pairs): 5 settings looked at, 15 runs; plain 0.701" in text
+    assert "pairs (trained pairs): 5 settings compared, 15 runs; plain 0.701" in text
     # Seeds add .000, .001, .002 to plain runs and twice that to entropy: gains .050, .051, .052; 4.303 * .001 / sqrt 3 = .0025.
     assert "   entropy,in-distribution,1,,0.982,0.752 (3),+0.051 ± 0.002,0.100" in text
     assert "   entropy,compositional,10,,0.702,0.852 (3),+0.151 ± 0.002,0.000" in text

@@ -62,5 +62,5 @@ def test_the_caption_counts_answers():
     assert (
         "* lstm: 3 of 6 right, 0.500 [0.188, 0.812]; ordinary sentences: BLEU 30.000 ± 0.000, exact match 0.250 ± 0.000" in text
     )
-    assert "by what stands before the word: he is 0.67, i am very 0.33" in text
+    assert "by the words before it: he is 0.67, i am very 0.33" in text
     assert "* published: 0.125" in text

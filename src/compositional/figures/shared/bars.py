@@ -1,4 +1,4 @@
-"""Bars of means, every seed a dot, beside published values."""
+"""Bars of means, with every seed as a dot, next to published values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SHADES = {PUBLISHED: "0.75", LEAK: "#E69F00", HELD_OUT: "#0072B2"}
 
 
 def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float, upright: bool, largest: float = np.inf) -> None:
-    """One bar: the mean of what is known with its 95 % interval, and every seed; a single value has neither.
+    """Draw one bar: the mean of the known values with its 95 % interval, and every seed. A single value has neither.
 
-    largest: where the interval ends at the latest, 1 for shares.
+    largest: upper limit of the interval, 1 for shares.
     """
     known = values.dropna().to_numpy()
     if not len(known):

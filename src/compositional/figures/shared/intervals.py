@@ -1,4 +1,4 @@
-"""Means of runs with 95 % intervals, as a line, and the runs that diverged."""
+"""Means of runs with 95 % intervals as a line, and crosses for diverged runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from compositional.figures.shared import style
 def line_of_means(
     axes: Axes, rows: pd.DataFrame, by: str, move: Callable[[pd.Series, float], pd.Series], shade: str, label: str, line: Any
 ) -> None:
-    """Every run a dot, mean and interval (Student's t, drawn only as far as 0 and 1) a line.
+    """Draw every run as a dot, and means with intervals (Student's t, drawn only as far as 0 and 1) as a line.
 
-    rows: column `by` and `value`, NaN where a run diverged. move: places on the axis, and how far further a dot stands than its
-    mean (0: the mean's own place, 1: beside it), -> where they are drawn, so that lines do not hide each other's runs.
+    rows: columns `by` and `value`, NaN if a run diverged. move: shifts places on the axis, so that lines do not hide each other's
+    runs. Its second argument is 0 for means and 1 for dots, which are shifted further.
     """
     axes.scatter(move(rows[by], 1.0), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
     groups = rows.dropna(subset="value").groupby(by).value
@@ -39,7 +39,7 @@ def line_of_means(
 
 
 def crosses(axes: Axes, at: pd.Series, shade: str, size: float, **look: Any) -> None:
-    """Runs that diverged, as crosses at 0, by their places on the axis."""
+    """Draw diverged runs as crosses at 0, given their places on the axis."""
     axes.scatter(
         at, np.zeros(len(at)), marker="x", s=size, color=shade, clip_on=False, zorder=5, **style.named_diverged(at), **look
     )

@@ -1,4 +1,4 @@
-"""Values that machines and networks learn for the items of symbolic addition, as several figures have them."""
+"""Values that machines and networks learn for the items of symbolic addition, for several figures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from compositional.tasks.shared import designs
 
 
 def by_kernel(rows: pd.DataFrame) -> pd.DataFrame:
-    """Learned value of each item, both components' mean: coefficient plus half the intercept: a row per item, column per kernel.
+    """Learned value of each item (coefficient plus half the intercept, averaged over components): one row per item, one column
+    per kernel.
 
-    Items that occur with all others in training are left out, since their values trade off against those of whole inputs.
+    Items that occur with all others in training are left out, because their values trade off against those of whole inputs.
     """
     rows = rows[(rows.split == "all") & rows.metric.str.startswith("value of ")]
     parts = rows.metric.str.extract(r"^value of (?P<name>\S+)(?P<rest>.*?) at (?P<kernel>.+)$").assign(value=rows.value)
@@ -35,12 +36,12 @@ def of_networks(rows: pd.DataFrame) -> pd.Series:
 
 
 def slope(values: pd.Series) -> float:
-    """Least-squares slope of learned against true values of items; NaN where one is unknown."""
+    """Least-squares slope of learned against true values of items; NaN if a value is unknown."""
     return float(np.polyfit(designs.VALUES[values.index], values, 1)[0]) if values.notna().all() else np.nan
 
 
 def draw(axes: Axes, values: Mapping[str, pd.Series], shades: Iterable[Any], size: float = 3) -> None:
-    """Learned against true values of items, a line each with its label; dashed: right values."""
+    """Draw learned against true values of items, one labeled line for each; dashed: right values."""
     for (label, own), shade in zip(values.items(), shades, strict=True):
         axes.plot(designs.VALUES[own.index], own, "o-", color=shade, markersize=size, linewidth=1, label=label)
     axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1, label="right values")

@@ -1,4 +1,4 @@
-"""The option `methods` of figures that show some of their runs under names of their own; `style.methods` finds their rows."""
+"""The option `methods`, for figures that show some of their runs under given names; `style.methods` finds their rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ PARAMETERS = {
             "pattern": "^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*/lambda=[0-9][0-9.e+-]*$",
         },
         "default": {},
-        "description": "label -> <model>/<regularizer>/lambda=<number>, in the order to show (null: left out); empty: all",
+        "description": "label -> <model>/<regularizer>/lambda=<number>, in display order (null: left out); empty: all",
     },
 }

@@ -18,9 +18,9 @@ from compositional.figures.shared.style import RC, legend_entries
 
 _COLUMNS = 5
 _PANEL = 0.4  # inches: no panel is narrower
-_EDGE = 0.03  # inches: how far a mark on an axis may reach over the edge of the page
+_EDGE = 0.03  # inches: how far a mark on an axis may exceed the edge of the page
 
-# An option of every figure (configuration/figures.py), and of all of them at once.
+# Every figure has this option (see configuration/figures.py); it can also be set for all figures together.
 PARAMETERS = {
     "style": {
         "type": "object",
@@ -33,7 +33,7 @@ PARAMETERS = {
         },
         "default": {},
         "description": "`width` and `height` of the page in inches (without a height, it shrinks less than the width), `font`: a "
-        "family such as serif, or a font that is installed, `size`: of axis labels in points (9); other texts follow it",
+        "family such as serif, or an installed font, `size`: of axis labels in points (9); other texts are scaled with it",
     },
 }
 
@@ -48,7 +48,7 @@ def rc(style: dict[str, Any]) -> dict[Any, Any]:
         try:
             font_manager.findfont(style["font"], fallback_to_default=False)
         except ValueError as error:
-            generic = "serif, sans-serif and monospace always are"
+            generic = "serif, sans-serif and monospace are always available"
             raise ValueError(f"style.font: no font {style['font']!r} is installed; {generic}") from error
     given = {"font.size": style.get("size"), "font.family": style.get("font")}
     found = RC | {name: value for name, value in given.items() if value is not None}
@@ -60,12 +60,12 @@ def _sized(style: dict[str, Any]) -> bool:
 
 
 def fit(figure: Figure, style: dict[str, Any]) -> None:
-    """Give a figure the size of the option `style`. Half as wide is not half as high: texts keep their size."""
+    """Give a figure the size of the option `style`. The height shrinks less than the width, because texts keep their size."""
     if _sized(style):
         across, up = figure.get_size_inches()
         width = style.get("width", across)
         figure.set_size_inches(width, style.get("height", up * (width / across) ** 0.5))
-        with warnings.catch_warnings():  # of no room: that may change with the legend, and is judged when the figure is saved
+        with warnings.catch_warnings():  # about missing space: the legend may change this, and saving the figure checks it again
             warnings.simplefilter("ignore")
             figure.draw_without_rendering()
         for axes in figure.axes:
@@ -78,7 +78,7 @@ def fit(figure: Figure, style: dict[str, Any]) -> None:
 
 
 def _wrap(text: Text, room: float) -> None:
-    """Break the lines of a title or a label that are longer than its panel, in pixels, with a little beyond either end."""
+    """Break lines of a title or a label that are clearly longer than `room`, the size of its panel in pixels."""
     box, lines = text.get_window_extent(), text.get_text().splitlines()
     extent = box.height if text.get_rotation() else box.width
     if extent > 1.15 * room:
@@ -87,10 +87,10 @@ def _wrap(text: Text, room: float) -> None:
 
 
 def check(figure: Figure, style: dict[str, Any]) -> None:
-    """Refuse a figure whose page, of the size that `style` gives it, crowds its panels out or cuts a text off.
+    """Refuse a figure if its page, with the size from `style`, is too small for its panels or cuts off a text.
 
     Raises:
-        ValueError: there is no room for the panels beside their texts, or a text leaves the page.
+        ValueError: the texts leave no room for the panels, or a text exceeds the page.
     """
     width, height = figure.get_size_inches()
     try:
@@ -110,7 +110,7 @@ def check(figure: Figure, style: dict[str, Any]) -> None:
 
 
 def legend(figure: Figure, panels: Iterable[Axes], options: dict[str, Any], *marks: str | Artist) -> None:
-    """One legend for several panels, below them, in as many columns as the page has room for."""
+    """Draw one legend for several panels, below them, in as many columns as fit on the page."""
     fit(figure, options.get("style", {}))
     handles, names = legend_entries(panels, *marks)
     if not names:

@@ -1,4 +1,4 @@
-"""Regularized runs beside the plain runs of the same seed."""
+"""Regularized runs paired with the plain runs of the same seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RUN = [*reading.RUN]
 
 
 def gains(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
-    """Regularized runs (task, model, regularizer, lambda, seed, value), with `gain`: the value minus the plain run's.
+    """Regularized runs (task, model, regularizer, lambda, seed, value), with `gain`: their value minus the plain run's.
 
     split: "test" or "in_distribution".
     """
@@ -23,11 +23,11 @@ def gains(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataF
 
 
 def differs(gain: pd.Series) -> bool:
-    """Whether the 95 % interval of the mean gain (Student's t) leaves out 0."""
+    """Whether the 95 % interval of the mean gain (Student's t) excludes 0."""
     known = gain.dropna().to_numpy()
     return len(known) > 1 and bool(abs(known.mean()) > style.interval(known))
 
 
 def helps(gain: pd.Series) -> bool:
-    """Whether that interval lies above 0."""
+    """Whether this interval is above 0."""
     return differs(gain) and gain.mean() > 0

@@ -1,8 +1,8 @@
-"""Which lambda each protocol chooses, and what the chosen runs reach on the test set.
+"""The lambda that each protocol chooses, and the test accuracy of the chosen runs.
 
-A setting is (regularizer, lambda); the plain model, ("none", 0), is always among those chosen from. A setting is judged by its
-mean over seeds, and never chosen if one of its runs diverged. Ties (equal means, to nine digits) go to the least mean loss on the
-same member, then to the smallest lambda, then to the first name.
+A setting is (regularizer, lambda); the plain model, ("none", 0), can always be chosen. A setting is judged by its mean over
+seeds, and never chosen if one of its runs diverged. Ties (equal means, to nine digits) go to the smallest mean loss on the same
+member, then to the smallest lambda, then to the first name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compositional.tasks import IN_DISTRIBUTION
 Setting = tuple[str, float]
 
 PLAIN: Setting = ("none", 0.0)
-COMPOSITIONAL = "compositional"  # the member of tasks to choose settings on
+COMPOSITIONAL = "compositional"  # the member of tasks that is meant for choosing settings
 PROTOCOLS = ("in-distribution", "compositional", "leave one seed out", "within one point", "oracle")
 POINT = 0.01
 _DIGITS = 9
@@ -25,8 +25,8 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class Choice:
-    """settings: what is chosen, by seed (the same for all but where each seed is left out). tied: settings of the best score;
-    score: its value, of one choice for all seeds."""
+    """settings: the choice by seed (the same for all seeds, except if each seed is left out). tied: settings with the best score;
+    score: its value, if there is one choice for all seeds."""
 
     settings: dict[int, Setting]
     tied: tuple[Setting, ...]
@@ -35,7 +35,7 @@ class Choice:
 
 def runs_of(table: pd.DataFrame) -> pd.DataFrame:
     """One row per run of one task and model, by regularizer, lambda and seed: accuracy and loss on its members, as columns
-    test, in_distribution, in_distribution_loss, compositional, compositional_loss; nan where it diverged."""
+    test, in_distribution, in_distribution_loss, compositional, compositional_loss; nan if it diverged."""
     own = next(name for name in IN_DISTRIBUTION if name in set(table.split))
     columns = {}
     for name, member in (("in_distribution", own), (COMPOSITIONAL, COMPOSITIONAL), ("test", "test")):
@@ -46,12 +46,12 @@ def runs_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def means_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds by setting, nan where a run diverged."""
+    """Means over seeds by setting, nan if a run diverged."""
     return runs.groupby(level=["regularizer", "lambda"]).agg(lambda values: values.mean(skipna=False))
 
 
 def best(means: pd.DataFrame, member: str) -> tuple[Setting, tuple[Setting, ...]]:
-    """The setting with the best accuracy on a member, and all whose accuracy is equal to it.
+    """The setting with the best accuracy on a member, and all settings with the same accuracy.
 
     Raises:
         ValueError: every setting has a diverged run.
@@ -66,17 +66,17 @@ def best(means: pd.DataFrame, member: str) -> tuple[Setting, tuple[Setting, ...]
 
 
 def _within_one_point(means: pd.DataFrame) -> Setting:
-    """The largest lambda at which accuracy in distribution is at most a point below the plain model's."""
+    """The largest lambda whose accuracy in distribution is at most one point below the plain model's."""
     enough = means[means.in_distribution >= means.in_distribution[PLAIN] - POINT - 10**-_DIGITS]
     return max(enough.index, key=lambda setting: setting[1])
 
 
 def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice]:
-    """What every protocol chooses among the plain model and some regularizers; with several, lambdas cannot be compared, and
-    "within one point" chooses nothing.
+    """The choice of every protocol among the plain model and some regularizers. Lambdas of several regularizers cannot be
+    compared, so "within one point" then makes no choice.
 
     Args:
-        runs: as from `runs_of`.
+        runs: as returned by `runs_of`.
     """
     names = {"none", *regularizers}
     runs = runs[runs.index.get_level_values("regularizer").isin(names)]
@@ -95,11 +95,11 @@ def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice
 
 
 def reached(runs: pd.DataFrame, settings: dict[int, Setting], column: str = "test") -> pd.Series:
-    """Accuracy of the chosen run of every seed, by seed; seeds that have none are left out."""
+    """Accuracy of the chosen run of every seed, by seed; seeds without this run are left out."""
     there = {seed: (*setting, seed) for seed, setting in settings.items() if (*setting, seed) in runs.index}
     return pd.Series({seed: runs[column][key] for seed, key in there.items()}, dtype=float)
 
 
 def gains(runs: pd.DataFrame, settings: dict[int, Setting]) -> pd.Series:
-    """Accuracy of the chosen runs on the test set less that of the plain run of the same seed, by seed."""
+    """Test accuracy of the chosen runs minus that of the plain run of the same seed, by seed."""
     return reached(runs, settings) - reached(runs, dict.fromkeys(settings, PLAIN))

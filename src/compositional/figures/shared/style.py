@@ -1,4 +1,4 @@
-"""What the figures have in common."""
+"""Colors, marks, numbers and texts that the figures share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RC: dict[Any, Any] = {
     "svg.hashsalt": "compositional",
 }
 
-# Okabe and Ito's colors, told apart by readers with any color vision.
+# Okabe and Ito's colors, which readers with any color vision can distinguish.
 COLORS = {
     "none": "#000000",
     "entropy": "#0072B2",
@@ -47,7 +47,7 @@ COLORS = {
     "smoothness": "#CC79A7",
     "interaction": "#56B4E9",
     "consistency": "#E69F00",
-    # Halves of a term, and plain regularizers beside them.
+    # Halves of a term, and plain regularizers for comparison.
     "entropy_noise": "#7FB8DD",
     "entropy_norm": "#003D66",
     "recombination_seen": "#F2A26B",
@@ -61,17 +61,17 @@ SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
 
 RUN, INTERVAL = "a run", "95 % interval of the mean"  # in legends
 
-BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # a text that lies on lines
+BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # the box of a text that covers lines
 
-_GOLDEN = (5**0.5 - 1) / 2  # of a turn: steps of it come back near no earlier one
+_GOLDEN = (5**0.5 - 1) / 2  # of a turn: repeated steps of this size stay away from all earlier ones
 _TONES = ((0.9, 0.75), (0.55, 0.9), (0.95, 0.45))  # saturation and value
-_APART = 0.25  # of colors in the unit cube, at least
+_APART = 0.25  # minimum distance of colors in the unit cube
 _LINES = ("-", "--", ":", "-.")
 _MARKERS = "os^DvP*X"
 
 
 def distinct_colors(names: Iterable[str]) -> dict[str, str]:
-    """A color for each regularizer. One that has none above gets a hue from its name, turned until it is far from the others'."""
+    """A color per regularizer. One without a color above gets a hue from its name, turned until it differs from all others."""
     ordered = sorted(set(names), key=lambda name: (name != "none", name))
     found = {name: COLORS[name] for name in ordered if name in COLORS}
     taken = [colors.to_rgb(shade) for shade in COLORS.values()]
@@ -86,27 +86,27 @@ def distinct_colors(names: Iterable[str]) -> dict[str, str]:
 
 
 def color(name: str) -> str:
-    """The color of a regularizer that is shown alone, or beside those with a color above."""
+    """The color of a regularizer that is shown alone, or together with those that have a color above."""
     return distinct_colors([name])[name]
 
 
 def line_of(index: int) -> Any:
-    """The line of the model at this place among those of a panel: no two are alike."""
+    """The line style of the model at this place among those of a panel: all are different."""
     return _LINES[index] if index < len(_LINES) else (0, (1, 1) * (index - len(_LINES) + 1) + (6, 1))
 
 
 def marker_of(index: int) -> Any:
-    """The marker of the model at this place: no two are alike."""
+    """The marker of the model at this place: all are different."""
     return _MARKERS[index] if index < len(_MARKERS) else (index - len(_MARKERS) + 3, 1, 0)
 
 
 def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
-    """Colors of an ordered quantity, such as depth, scale or distance: (count, 4). first, last: where on the color map."""
+    """Colors of an ordered quantity, such as depth, scale or distance: (count, 4). first, last: positions on the color map."""
     return matplotlib.colormaps["viridis"](np.linspace(first, last, count))
 
 
 def present(wanted: dict[str, str], found: Iterable[str]) -> dict[str, str]:
-    """The entries of {name: label} whose names a table holds: overlays of a configuration can add entries and not remove any."""
+    """The entries of {name: label} whose names are in a table: overlays of a configuration can add entries but not remove any."""
     return {name: label for name, label in wanted.items() if name in set(found)}
 
 
@@ -118,14 +118,14 @@ def interval(values: np.ndarray) -> float:
 
 
 def drawn_interval(values: np.ndarray) -> float:
-    """`interval` as charts draw it: 0 for two values, of which Student's t makes it so wide that it says nothing."""
+    """`interval` for drawing: 0 for two values, because Student's t makes their interval too wide to be useful."""
     return interval(values) if len(values) > 2 else 0.0
 
 
 def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
-    """Mean of what is known with the half width of its 95 % interval, for captions; of a single value, that it is one.
+    """Mean of the known values with the half width of its 95 % interval, for captions; a single value is marked as such.
 
-    sign: "+" for differences. of: what the values are of.
+    sign: "+" for differences. of: the unit that the values belong to.
     """
     known = values.dropna().to_numpy()
     if len(known) < 2:
@@ -134,28 +134,28 @@ def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
 
 
 def gains(rows: pd.DataFrame, plain: pd.DataFrame) -> pd.Series:
-    """Values less those of the plain runs of the same seed, by seed: what pairs differ by. Either table has one row per seed."""
+    """Values minus those of the plain runs of the same seed, by seed. Each table has one row per seed."""
     return (rows.set_index("seed").value - plain.set_index("seed").value).dropna()
 
 
 def mean(values: pd.Series) -> str:
-    """Mean of what is known, for captions, or that all runs diverged."""
+    """Mean of the known values, for captions, or that all runs diverged."""
     return f"{values.mean():.3f}" if values.notna().any() else f"all {len(values)} runs diverged"
 
 
 def seeds(values: pd.Series) -> str:
-    """How many seeds a mean is of, for captions, and how many diverged if any did."""
+    """The number of seeds in a mean, for captions, and the number of diverged ones if there are any."""
     known, lost = int(values.count()), int(values.isna().sum())
     return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
 
 
 def verdict(holds: bool) -> str:
-    """What a caption says of a claim."""
+    """The words for whether a claim holds, for captions."""
     return "holds" if holds else "DOES NOT HOLD"
 
 
 def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
-    """Accuracy, or another metric, of every run on "test" or, task by task, in distribution (the first such member there is)."""
+    """Accuracy (or another metric) of every run on "test" or, for each task, in distribution (its first member of this type)."""
     rows = table[table.metric == metric]
     if split != "in_distribution":
         return rows[rows.split == split]
@@ -164,18 +164,18 @@ def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.
 
 
 def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
-    """Whether a task's accuracy "in distribution" is that on training examples, since it has no others of their distribution."""
+    """Whether a task's accuracy "in distribution" is that on training examples, because no others of their distribution exist."""
     return set(accuracies(table[table.task == task], "in_distribution").split) == {"train"}
 
 
 def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> str:
-    """For captions, what swaps are where recombination was trained on a sequence task among the rows shown; else nothing."""
+    """A sentence for captions that explains swaps, if recombination was trained on a sequence task among the rows shown."""
     swapped = shown.task[shown.regularizer.str.startswith("recombination")]
-    if set(swapped) <= set(table.task[table.metric == "additivity"]):  # which is measured of images alone
+    if set(swapped) <= set(table.task[table.metric == "additivity"]):  # a metric of image tasks only
         return ""
     return (
-        " For sequences recombination exchanges words, or terms of logical forms, that training pairs show to be alike, which is "
-        "augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
+        " For sequences, recombination exchanges words, or terms of logical forms, that are used alike in the training pairs. "
+        "This is augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
     )
 
 
@@ -195,21 +195,21 @@ def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.
         if path is None:
             continue
         run = Run.parse(f"task/{path}/seed=0")
-        # What was read from a table can differ in its last bit; a lambda can be as small as one likes.
+        # Lambdas read from a table can differ in the last bit, and a lambda can be arbitrarily small.
         strength = np.isclose(table["lambda"], run.strength, rtol=1e-9, atol=0)
         found[name] = table[(table.model == run.model) & (table.regularizer == run.regularizer) & strength]
     return found
 
 
 def label(run: Run) -> str:
-    """What a method is called that has no other name."""
+    """The name of a method that has no other name."""
     return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
 
 
 def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6, ticks: int | None = None) -> float:
-    """Lambda on the horizontal axis: to scale up to the least positive one, which is returned, logarithmic beyond.
+    """Show lambda on the horizontal axis: linear up to the smallest positive one, which is returned, and logarithmic beyond.
 
-    ticks: about how many of the positive lambdas have one; None: all.
+    ticks: approximate number of positive lambdas that get a tick; None: all.
     """
     positive = sorted(set(strengths) - {0.0})
     threshold = positive[0] if positive else 1.0
@@ -221,9 +221,10 @@ def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6
 
 
 def inside(mean: ArrayLike, half: ArrayLike, largest: float = 1.0) -> np.ndarray:
-    """What error bars of these half widths have below and above their means, cut at 0 and at `largest`: no value can be beyond.
+    """The lower and upper lengths of error bars with these half widths, cut at 0 and `largest`, beyond which no value is
+    possible.
 
-    (2, n) for n means, or one.
+    (2, n) for n means, or for one.
     """
     mean, half = np.atleast_1d(mean), np.atleast_1d(half)
     return np.stack([np.minimum(half, np.maximum(mean, 0)), np.minimum(half, np.maximum(largest - mean, 0))])
@@ -235,7 +236,7 @@ def named_diverged(runs: pd.Series | np.ndarray) -> dict[str, Any]:
 
 
 def _mark(name: str) -> Any:
-    """The legend's handle for a mark that has every color in the panels: gray."""
+    """The legend's handle for a mark that appears in every color: it is gray."""
     if name == RUN:
         return Line2D([], [], linestyle="", marker="o", markersize=3.5, markeredgewidth=0, color="0.4", alpha=0.6, label=name)
     caps = tuple(Line2D([], [], marker="_", markersize=4, color="0.4") for _ in range(2))
@@ -244,15 +245,15 @@ def _mark(name: str) -> Any:
 
 
 def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[Any], list[str]]:
-    """What a legend for several panels has, once a name: what has one name looks alike in all of them.
+    """Handles and names of a legend for several panels, each name once: what has the same name looks the same in all panels.
 
-    marks: what is explained besides: RUN, INTERVAL, or handles with labels of their own.
+    marks: additional entries: RUN, INTERVAL, or handles with their own labels.
     """
     found: dict[str, Any] = {
         name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     found |= {str(mark.get_label()): mark for mark in (_mark(one) if isinstance(one, str) else one for one in marks)}
-    names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL)))  # last, what every line has
+    names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL)))  # marks that every line has come last
     return [found[name] for name in names], names
 
 
@@ -267,9 +268,9 @@ def seeds_and_mean(
     largest: float = 1.0,
     size: float = 11,
 ) -> None:
-    """One line of a chart: every seed a dot, the mean a bar with its 95 % interval, diverged seeds crosses at 0.
+    """Draw one line of a chart: seeds as dots, the mean as a bar with its 95 % interval, diverged seeds as crosses at 0.
 
-    largest: where the interval ends at the latest, 1 for shares. size: of the mean's bar, points.
+    largest: upper limit of the interval, 1 for shares. size: of the mean's bar, in points.
     """
     known = values[np.isfinite(values)]
     spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))

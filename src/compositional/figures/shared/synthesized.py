@@ -1,4 +1,4 @@
-"""What the figures of the study have in common: its networks as a table, the inventions, and their pictures."""
+"""Shared by the figures of the study: its networks as a table, the inventions, and drawings of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BASELINE, POPULATION = "#000000", "#0072B2"
 
 
 def networks(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation,
-    train_loss, program, and numbers on the program (NaN for the baseline).
+    """One row per network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation,
+    train_loss, program, and numbers about the program (NaN for the baseline).
     """
     key = ["task", "seed"]
     parts = {}
@@ -40,7 +40,7 @@ def networks(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranked(found: pd.DataFrame) -> pd.DataFrame:
-    """Networks from the best to the worst by training accuracy, ties by training loss, as `raven_evolved.rank` has it."""
+    """Networks from the best to the worst by training accuracy, ties by training loss, as in `raven_evolved.rank`."""
     return found.sort_values(["train", "train_loss", "seed"], ascending=[False, True, True])
 
 
@@ -51,13 +51,13 @@ def references(table: pd.DataFrame) -> dict[str, float]:
 
 
 def draw_references(axes: Axes, values: dict[str, float]) -> None:
-    """Horizontal lines of what needs no network."""
+    """Draw horizontal lines for references that need no network."""
     for name, value in values.items():
         axes.axhline(value, color="0.45", linestyle=REFERENCES[name], linewidth=1, label=f"{name} ({value:.3f})")
 
 
 def library(table: pd.DataFrame, task: str) -> Library:
-    """The inventions that a generation's programs are written in."""
+    """The inventions that a generation's programs use."""
     rows = table[(table.task == task) & (table.split == "library")].drop_duplicates("metric")
     rows = rows.assign(place=rows.value.astype(float)).sort_values("place")
     return Library(dict(text.split(" = ", 1) for text in rows.metric))
@@ -69,12 +69,12 @@ def loop_interval(values: pd.Series) -> str:
 
 
 def correlation(left: pd.Series, right: pd.Series) -> float:
-    """Pearson's r; NaN where one of the two does not vary, and of fewer than three pairs."""
+    """Pearson's r; NaN if one of the two does not vary, and for fewer than three pairs."""
     return pd.concat([left, right], axis=1, keys=["left", "right"]).corr(min_periods=3).loc["left", "right"]
 
 
 def draw_graph(axes: Axes, state: graphs.State) -> None:
-    """A program's graph: nodes by order of creation, edges colored by port and labelled with it."""
+    """Draw a program's graph: nodes by order of creation, edges colored and labeled by port."""
     multigraph = networkx.MultiGraph()
     multigraph.add_nodes_from(range(len(state.nodes)))
     for edge in state.edges:
@@ -93,13 +93,13 @@ def draw_graph(axes: Axes, state: graphs.State) -> None:
     for node, place in places.items():
         axes.plot(*place, "o", color="0.15" if node else "#D55E00", markersize=8, zorder=3)
         axes.text(place[0], place[1], str(node), fontsize="x-small", color="white", ha="center", va="center", zorder=4)
-    # The layout lies in -1..1; a path may lie on a line, so limits are set rather than found.
+    # The layout is within -1..1. A path may be a straight line, so limits are fixed rather than computed.
     axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
     axes.set_axis_off()
 
 
 def draw_term(axes: Axes, term: Term) -> None:
-    """A program or an invention's body as a tree, read from the top; holes are drawn as boxes."""
+    """Draw a program or an invention's body as a tree, read from the top; holes are drawn as boxes."""
     width = 0.0
 
     def place(part: Term, depth: int) -> float:

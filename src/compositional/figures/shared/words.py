@@ -1,4 +1,4 @@
-"""Names of tasks, models and regularizers in words, for titles and legends. Tables and captions keep the names as configured."""
+"""Names of tasks, models and regularizers in words, for titles and legends. Tables and captions keep the configured names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-# An option of every figure (configuration/figures.py), and of all of them at once.
+# Every figure has this option (see configuration/figures.py); it can also be set for all figures together.
 PARAMETERS = {
     "labels": {
         "type": "object",
@@ -72,7 +72,7 @@ WORDS = {
     "smoothness_states": "smoothness of states",
 }
 
-# Of the categories of COGS, after their paper.
+# Abbreviations in the categories of COGS, from their paper.
 _ABBREVIATED = {
     "cp": "CP",
     "do": "double-object",
@@ -99,7 +99,7 @@ def of_category(name: str, options: dict[str, Any]) -> str:
 
 
 def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
-    """What a configuration calls a method (`style.methods`), or words for its model and regularizer if it has no name."""
+    """The configured name of a method (`style.methods`), or words for its model and regularizer if it has no name."""
     if rows.empty:
         return label
     model, name, strength = rows[["model", "regularizer", "lambda"]].iloc[0]
@@ -109,5 +109,5 @@ def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
 
 
 def of_method(name: str, model: str, models: list[str], options: dict[str, Any]) -> str:
-    """The words for a regularizer, with its model where a figure shows several."""
+    """The words for a regularizer, with its model if a figure shows several."""
     return f"{of(name, options)} ({of(model, options)})" if len(models) > 1 else of(name, options)
