@@ -221,8 +221,7 @@ def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6
 
 
 def inside(mean: ArrayLike, half: ArrayLike, largest: float = 1.0) -> np.ndarray:
-    """The lower and upper lengths of error bars with these half widths, cut at 0 and `largest`, beyond which no value is
-    possible.
+    """Lengths of error bars below and above means, from their half widths; cut at 0 and `largest`, the limits of the values.
 
     (2, n) for n means, or for one.
     """
