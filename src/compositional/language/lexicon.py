@@ -3,7 +3,8 @@
 The method follows LexSym (Akyurek and Andreas, ACL 2023) in the form of the study's specification. (word, symbol) is an entry if
 the number of sentences is the same for those with the word, those with the symbol, and those with both. Two entries have the same
 type if two training pairs differ only in these entries, in the input and in the output. (If only inputs had to match, sentences
-of a single word, which COGS has for nouns, names and verbs, would put all of these into one type.)
+of a single word, which COGS has for nouns, names and verbs, would put all of these into one type. In SLOG, their outputs match as
+well; such sentences do not connect words that have different types without them.)
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def infer(inputs: Sequence[str], outputs: Sequence[str]) -> list[list[tuple[str,
             sides = ((source, word), (target, entries[word]))
             by_context[tuple(tuple("_" if other == own else other for other in text.split()) for text, own in sides)].add(word)
     component = {word: {word} for word in entries}
-    for joined in by_context.values():
+    for context, joined in sorted(by_context.items(), key=lambda item: item[0][0] == ("_",)):
+        # A word alone does not show where it can stand.
+        if context[0] == ("_",) and len({min(component[word]) for word in joined if len(component[word]) > 1}) > 1:
+            continue
         merged = set().union(*(component[word] for word in joined))
         for word in merged:
             component[word] = merged

@@ -10,6 +10,7 @@ import pytest
 from support import small
 
 from compositional.datasets import slog as dataset
+from compositional.language import lexicon
 from compositional.stages.download import MIRROR_VARIABLE
 from compositional.stages.split import audit
 from compositional.tasks import slog
@@ -73,3 +74,5 @@ def test_the_published_files_have_the_documented_counts():
     assert all(set(sentence.split()) <= words for sentence in members["test"]["input"][:])
     longest = {name: max(len(form.split()) for form in members[name]["output"][:]) for name in ("train", "test")}
     assert longest == {"train": 76, "test": 200}
+    types = lexicon.infer(members["train"]["input"][:], members["train"]["output"][:])
+    assert [len(words) for words in types] == [100, 13, 222, 3, 2, 2]  # names, verbs with infinitives, nouns, prepositions
