@@ -23,7 +23,7 @@ from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
 
 METRIC = "semantic exact match"
-_TOGETHER = 64  # predictions that are decoded at once
+_TOGETHER = 64  # maximum number of predictions that are decoded together
 _NUMBER, _AND = -1, -2  # the kinds of all numbers, which only name variables, and of both separators of conjuncts
 
 
@@ -103,7 +103,7 @@ def _candidates(
 
 
 def _decode(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, found: dict[int, _Candidate]) -> None:
-    """Decode the candidates of one run greedily until all have ended."""
+    """Decode the candidates of one run greedily until all have ended; each step decodes all candidates of its length together."""
     for step in range(int(split.lengths.max())):
         going = [row for row, one in found.items() if not one.ended and len(one.symbols) == step]
         for start in range(0, len(going), _TOGETHER):

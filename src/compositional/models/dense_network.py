@@ -1,4 +1,4 @@
-"""Fully connected ReLU network on one-hot components with one output. Its initial scale decides if it learns lazily or richly.
+"""Fully connected ReLU network on one-hot components with one output. Its initial scale determines lazy or rich learning.
 
 Lippl and Stachenfeld (ICLR 2025), appendix on ReLU networks: weights N(0, sigma^2 2 / fan_in), biases uniform in
 +-sigma / sqrt(fan_in). Small sigma: rich learning, which changes the representation; sigma 1: lazy learning, in which the

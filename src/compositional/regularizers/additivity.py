@@ -14,7 +14,7 @@ from compositional.regularizers import Step
 
 APPLIES_TO = ("image", "sequence_regression")
 REPRESENTATIONS = ("penultimate",)
-PAIRED = True  # the examples of a batch, whose size must be even
+PAIRED = True  # it pairs the examples of a batch, so the batch size must be even
 PARAMETERS: dict = {}
 
 

@@ -75,7 +75,7 @@ class _Swapped:
 
 
 def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Tensor, Tensor, Tensor]]] | _Swapped | None:
-    """What the exchanges need.
+    """Prepare the exchanges.
 
     Returns:
         For sequences, the number of input words and, for each type of the lexicon, four tensors of tokens: input words and their

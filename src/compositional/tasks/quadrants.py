@@ -1,4 +1,4 @@
-"""The toy problem: predict Y_1 from (X_1, X_2), both drawn by quadrant; the test quadrant is never seen in training.
+"""The toy problem: predict Y_1 from (X_1, X_2), which are drawn by quadrant; training never shows the test quadrant.
 
 The sign of X_1 alone determines Y_1. X_2 is redundant: in training, (Y_1, Y_2) = (1, 1) does not occur (setting A).
 """

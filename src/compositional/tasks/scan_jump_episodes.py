@@ -1,10 +1,10 @@
-"""SCAN jump as episodes for a meta-learner: each example shows what the four primitives mean here, and asks for one command.
+"""SCAN jump as episodes for a meta-learner: each example states the meanings of the four primitives, and then a command.
 
-After Lake, "Compositional generalization through meta sequence-to-sequence learning" (NeurIPS 2019), and Lake and Baroni (Nature
-2023): the input is "jump means I_RUN , walk means I_JUMP , ... do <command>", the order of the support random. In training the
-primitives are assigned to the actions by one of the 23 permutations that are not the true one; the test set has the true one,
-with the test commands of `scan_jump`. Any sequence model trained on it is a meta-learner. It meta-trains on the full grammar,
-every verb in every command: what it must generalize to is the assignment.
+The task follows Lake, "Compositional generalization through meta sequence-to-sequence learning" (NeurIPS 2019), and Lake and
+Baroni (Nature 2023). An input has the form "jump means I_RUN , walk means I_JUMP , ... do <command>", with the support pairs in
+random order. In training, one of the 23 permutations other than the true one assigns primitives to actions. The test set has the
+true assignment, with the test commands of `scan_jump`. Any sequence model trained on this task is a meta-learner. Training
+contains the full grammar, with every verb in every command; the model must generalize to the new assignment.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 16,
         "default": 100000,
-        "description": "training episodes: a permutation of the primitives and one command each",
+        "description": "training episodes, each with one permutation of the primitives and one command",
     },
 }
 
 
 def _episode(assigned: dict[str, str], order: list[str], command: str, actions: str) -> tuple[str, str]:
-    """One example: `actions` are those of the true assignment."""
+    """The input and output of an example; `actions` are those of the true assignment."""
     replaced = {scan.ACTIONS[verb]: action for verb, action in assigned.items()}
     support = " , ".join(f"{verb} means {assigned[verb]}" for verb in order)
     return f"{support} do {command}", " ".join(replaced.get(action, action) for action in actions.split())
