@@ -42,6 +42,13 @@ PHRASES = {
     r"\bmend(?:s|ed|ing)?\b": "fix, repair",
     r"\b(?:and|or) the like\b": "and similar things: name them",
     r"\bis of no use\b": "does not help",
+    r"\bbeside\b": "next to, in addition to, compared with",
+    r"\b(?:told|tells?|telling) (?:\w+ )?apart\b": "distinguish",
+    r"\b(?:is|are|was|were) no (?:archive|category|number|part|record|result|test|text)s?\b": "is not a",
+    r"\bthat (?:is|are) there\b": "that exists, existing",
+    r"\bnobody\b": "no one: name who does not",
+    r"\bleaves? out 0\b": "excludes 0",
+    r"\bstands? (?:in|there|twice|before)\b": "is",
 }
 
 

@@ -46,7 +46,7 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
     assert (
         "made again: split digits_concat: results/splits/digits_concat.provenance.json: data-00000-of-00001.arrow was" in output
     )
-    assert "made again: 1 runs of digits_concat/cnn/none: no record vouches for what is there" in output
+    assert "made again: 1 runs of digits_concat/cnn/none: no valid record belongs to the existing files" in output
     assert project.read(*names) == before
     assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
 
@@ -146,7 +146,7 @@ def test_a_damaged_raw_file_is_fetched_again_with_a_message(tmp_path, monkeypatc
     kept = [path.read_bytes(), *project.read(f"{split}/task.json", f"{split}/train/data-00000-of-00001.arrow")]
     damage(path)
     output = project.snakemake(split)
-    assert f"made again: split geoquery_query: raw/geoquery/{name} is no longer what it was made of" in output
+    assert f"made again: split geoquery_query: raw/geoquery/{name} changed after it was used" in output
     assert f"Fetching geoquery/{name}" in output
     assert [path.read_bytes(), *project.read(f"{split}/task.json", f"{split}/train/data-00000-of-00001.arrow")] == kept
     path.unlink()

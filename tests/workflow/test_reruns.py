@@ -264,7 +264,7 @@ def test_runs_in_the_store_are_not_trained_again(built):
     damage(built.folder / f"{RUN}/weights.safetensors")
     edit(built, f"{OTHER}/run.json", '"status": "done"', '"status": "diverged"')
     assert built.exactly() == (PACK, set())
-    assert "made again: 1 runs of digits_concat/cnn/none: no record vouches for what is there" in built.said
+    assert "made again: 1 runs of digits_concat/cnn/none: no valid record belongs to the existing files" in built.said
     assert "weights.safetensors was altered or damaged after it was made" in built.said
     assert json.loads((built.folder / OTHER / "run.json").read_text())["status"] == "done"
     assert built.numbers() == before
@@ -397,7 +397,7 @@ def test_adding_and_removing_runs_keeps_the_others(built):
     assert all(now[name] == value for name, value in before.items() if name.startswith("results/runs"))
     built.configure()
     assert built.exactly(SMALL) == ({"aggregate": 1, "plot": 1}, set())
-    assert "made again: table small: made of 0 results more and 2 less" in built.said
+    assert "made again: table small: made from 0 more results and 2 fewer" in built.said
 
 
 # `-D`, `--filegraph` and `-e dryrun` go the way of `--summary`, `--dag` and `-n`.
@@ -508,7 +508,7 @@ def test_snakemakes_options_for_parts_of_a_build_work(built):
     before = built.tree()
     assert rules(built.told(SMALL, "-R", "plot", "-n")) == [("plot", 1)]
     output = built.told("-R", "plot", SMALL, succeeds=False)  # Snakemake takes this as the target all and two names to force
-    assert f"is among what this call makes, though it names only {SMALL}. Snakemake takes what follows an option" in output
+    assert f"although it names only {SMALL}. Snakemake reads the words after an option" in output
     assert "MissingInput" not in output
     output = built.told(SMALL, "--replace-workflow-config", succeeds=False)  # the file is not a complete configuration
     assert "The configuration is wrong" in output

@@ -64,7 +64,7 @@ def tables() -> str:
             lines += _table(declared_by(section)["PARAMETERS"])
             continue
         if section == "figures":
-            lines += ["Every figure has these; `figures:` in a configuration gives them to all figures at once.", ""]
+            lines += ["Every figure has these options. `figures:` in a configuration sets them for all figures.", ""]
             lines += _table(shared_options())
         for name in available(section):
             summary = (ast.get_docstring(parsed(module_path(f"{section}.{name}"))) or "").split("\n\n")[0]

@@ -75,11 +75,11 @@ class Entries:
         return sorted(name for name, file in listed.items() if file.get("when", {}).items() <= options.items())
 
     def split_parameters(self, task: str) -> dict[str, Any]:
-        """Everything besides raw data that a split depends on."""
+        """Everything that a split depends on, except raw data."""
         return {"module": self.module("tasks", task), "parameters": self.parameters("tasks", task)}
 
     def family_parameters(self, family: tuple[str, str, str]) -> dict[str, Any]:
-        """Everything besides its split, lambda and seed that a run of this family depends on."""
+        """Everything that a run of this family depends on, except its split, lambda and seed."""
         task, model, regularizer = family
         described = {
             "task": task,

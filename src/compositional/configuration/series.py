@@ -47,7 +47,7 @@ def _count(value: Any) -> int:
 
 
 def _runs(grid: dict[str, Any], members: dict[str, list[str]]) -> int:
-    """How many runs a grid asks for."""
+    """The number of runs of a grid."""
     names = grid["task"] if isinstance(grid["task"], list) else [grid["task"]]
     tasks = sum(len(members.get(name, [name])) for name in names)
     methods = 1 + sum(map(len, grid.get("regularizers", {}).values()))

@@ -149,7 +149,7 @@ def _caption(tables: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     tables = {name: table[table.task == options[name]] for name in ("leak", "held_out")}
     terms = options["terms"]
     counts = [_own(table, term)["lambda"].nunique() for term in terms]

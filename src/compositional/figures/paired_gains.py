@@ -85,7 +85,7 @@ def _of(gains: pd.DataFrame, term: str, strength: float) -> pd.Series:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     tasks = options["tasks"]
     table = table[table.task.isin(tasks)]
     lines = _lines(table)

@@ -115,7 +115,7 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     groups, metrics = options["groups"], options["metrics"]
     heights = [0.5 * len(group) + 0.9 for group in groups.values()]
     figure, grid = plt.subplots(

@@ -1,4 +1,4 @@
-"""How far a term reaches: what it gains over the plain model, by what is new in the test set, on several tasks."""
+"""The scope of a term: its gain over the plain model on several tasks, by what is new in the test set."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PARAMETERS = named_runs.PARAMETERS | {
             "properties": {"task": {"type": "string", "names": "tasks"}, "metric": {"type": "string"}},
         },
         "default": {},
-        "description": "what is new -> the task whose test set has it, and the metric there, in the order to show; gains are "
-        "over the first method",
+        "description": "what is new -> the task whose test set has it, and its metric, in display order; gains are over the "
+        "first method",
     },
     "against": {
         "type": "array",
@@ -32,14 +32,14 @@ PARAMETERS = named_runs.PARAMETERS | {
         "minItems": 2,
         "maxItems": 2,
         "default": [],
-        "description": "two of the groups, the first's gain across and the second's up, in a second panel; empty: none",
+        "description": "two groups for a second panel, with their gains on the x-axis and the y-axis; empty: none",
     },
 }
 _Gains = dict[str, dict[str, pd.Series]]  # by method and group, one value per seed
 
 
 def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) -> _Gains:
-    """What every method but the first gains on the test set.
+    """The gains of every method except the first on the test set.
 
     Raises:
         ValueError: no run has a group's metric.
@@ -56,16 +56,16 @@ def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) 
 
 
 def _said(gain: pd.Series) -> str:
-    if gain.count() < 3:  # of two, the interval says nothing
-        return "too few seeds to say"
+    if gain.count() < 3:  # the interval of two values is too wide
+        return "too few seeds to judge"
     return "gains" if paired.helps(gain) else ("loses" if paired.differs(gain) else "nothing seen")
 
 
 def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
     lines = [
         f"Gain in accuracy over the run of {plain!r} with the same seed, by what is new in the test set. Small dots are seeds, "
-        "large ones means of paired differences with 95 % intervals (Student's t, from three seeds on). Something gains or loses "
-        f"where that interval leaves out 0; the {sum(map(len, gains.values()))} intervals are not corrected for their number. "
+        "large ones means of paired differences with 95 % intervals (Student's t, from three seeds on). A method gains or loses "
+        f"if this interval excludes 0; the {sum(map(len, gains.values()))} intervals are not corrected for their number. "
         "The budget is fixed and nothing is chosen on a test set." + style.swaps_words(table, table),
         "",
     ]
@@ -90,7 +90,7 @@ def _against(axes: Axes, gains: _Gains, shades: dict[str, Any], across: str, up:
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     methods = style.methods(table[table.split == "test"], options["methods"])
     plain, gains = next(iter(methods)), _gains(methods, options["groups"])
     groups, against = [*options["groups"]], options["against"]

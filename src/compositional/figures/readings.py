@@ -59,7 +59,7 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
-    """The figure and its caption from the tidy table; options as in PARAMETERS."""
+    """The figure and its caption from the tidy table; options: see PARAMETERS."""
     rows = table[table.split == "test"]
     rows = rows.assign(reading=rows.metric.map(_reading)).dropna(subset="reading")
     methods = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}

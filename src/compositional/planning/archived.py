@@ -109,7 +109,7 @@ class Archived:
             true = getattr(self, f"_{recipe['stage']}_is_true")(path, recipe)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             true = False
-        return None if true else "it was made of something else"
+        return None if true else "it was made from other results"
 
     def _manifest_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
         known = json.loads(path.read_text(encoding="utf-8"))

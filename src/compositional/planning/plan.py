@@ -66,8 +66,8 @@ class Plan:
         if any(record.startswith("runs/") and record not in self._planned for record in job.content["recipe"]["of"]):
             named = ", ".join(self._asked[:3])
             raise ConfigurationError(
-                f"{job.title} is among what this call makes, though it names only {named}. Snakemake takes what follows an "
-                "option such as -R or --until as a part of it: write targets before options, or after --. Ask for all alone"
+                f"this call would also make the {job.title}, although it names only {named}. Snakemake reads the words after an "
+                "option such as -R or --until as its values: write targets before options, or after --. Call the target all alone"
             )
         of_all = job.record in OF_ALL
         why = self.archived.why(job) if of_all else self.recipes.outdated(job.record)

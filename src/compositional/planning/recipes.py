@@ -53,7 +53,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
             values = (json.dumps(found.get(keys))[:_SHOWN] for found in (before, now))
             words.append(f"{'.'.join(keys[-1:])} {' -> '.join(values)}")
     more, less = (len(one.get("of", {}).keys() - other.get("of", {}).keys()) for one, other in ((new, old), (old, new)))
-    words += [f"made of {more} results more and {less} less"] if more or less else []
+    words += [f"made from {more} more results and {less} fewer"] if more or less else []
     return ", ".join(dict.fromkeys(words))
 
 
@@ -209,7 +209,7 @@ class Recipes:
         """
         record, recipe = self.record(path), self.recipe(path)
         if record is None and any((self.results / name).exists() for name in (path, *self.made(path))):
-            return "no record vouches for what is there"
+            return "no valid record belongs to the existing files"
         if any(self.outdated(other) is not None for other in recipe["of"]):
             return ""
         if record is None:
@@ -222,7 +222,7 @@ class Recipes:
         if bad := integrity.damaged(self.results / path, record):
             return f"{self.results / path}: {bad[0].name} was altered or damaged after it was made"
         other = [name for name, digest in record["inputs"].items() if self._now(name, path) not in (None, digest)]
-        return f"{other[0]} is no longer what it was made of" if other else None
+        return f"{other[0]} changed after it was used" if other else None
 
     def altered(self, path: str) -> list[str]:
         """Raw files that no longer match their published checksum or this record. They must be downloaded again."""

@@ -129,7 +129,7 @@ def listing(figures: list[Described]) -> str:
 
 
 def page(figures: list[Described], folder: Path) -> str:
-    """docs/figures.md; folder: where it is, with the thumbnails that there are (make thumbnails) in a folder of their own."""
+    """docs/figures.md; folder: its folder, in which the existing thumbnails (make thumbnails) have a folder of their own."""
     lines = [PAGE]
     for study, members in groupby(figures, key=lambda figure: figure.study):
         lines += [f"## {study}", "", "| figure | what it shows | data | runs | time |", "| --- | --- | --- | --- | --- |"]

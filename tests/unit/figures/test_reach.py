@@ -36,7 +36,7 @@ def test_gains_are_paired_and_stated_with_their_intervals():
 
 
 def test_no_verdict_is_stated_for_two_seeds():
-    assert caption(2, against=[]).count("too few seeds to say") == 2
+    assert caption(2, against=[]).count("too few seeds to judge") == 2
 
 
 def test_a_metric_that_no_run_has_is_named_in_the_error():

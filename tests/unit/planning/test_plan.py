@@ -71,7 +71,7 @@ def test_the_plan_states_why_a_table_is_made_again(trained):
     asked = plan(trained, TABLE)
     assert asked.due(job) == (
         [TABLE.replace(".csv", provenance.SUFFIX)],
-        ["made again: table ablation: no record vouches for what is there"],
+        ["made again: table ablation: no valid record belongs to the existing files"],
     )
 
 

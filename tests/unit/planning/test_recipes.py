@@ -108,7 +108,7 @@ def test_a_record_whose_digest_of_itself_is_wrong_counts_as_missing(built, recor
     (folder / record).write_text(text or edited)
     found = outdated(today())
     assert list(found) == CHAIN[CHAIN.index(record) :]
-    assert found[record] == "no record vouches for what is there"
+    assert found[record] == "no valid record belongs to the existing files"
 
 
 def test_missing_results_are_left_to_snakemake(built):
@@ -131,7 +131,7 @@ def test_records_must_agree(built):
     provenance.write(folder / TRAINED, record, record["recipe"], made)
     found = outdated(today())
     assert list(found) == [EVALUATED, TABLE, FIGURE]
-    assert found[EVALUATED].endswith("weights.safetensors is no longer what it was made of")
+    assert found[EVALUATED].endswith("weights.safetensors changed after it was used")
     record = provenance.vouched(folder / SPLIT)
     provenance.write(folder / SPLIT, record | {"content_sha256": "other"}, record["recipe"], [folder / "splits/digits_concat"])
     assert list(outdated(today())) == [TRAINED, EVALUATED, TABLE, FIGURE]
@@ -167,7 +167,7 @@ def test_differences_are_named():
     new["settings"] |= {"steps": 8, "decay": 0.5}
     new["code"] = {"fingerprint": "b", "libraries": {"torch": "2"}}
     assert difference(old, new) == 'steps 4 -> 8, its code, torch "1" -> "2", decay null -> 0.5'
-    assert difference(old | {"of": {"x": "1", "y": "2"}}, old) == "made of 0 results more and 1 less"
+    assert difference(old | {"of": {"x": "1", "y": "2"}}, old) == "made from 0 more results and 1 fewer"
 
 
 def test_a_task_that_is_built_from_runs_depends_on_them(tmp_path):

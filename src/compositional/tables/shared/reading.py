@@ -1,4 +1,4 @@
-"""Tables as the workflow writes them, read back."""
+"""Read tables that the workflow wrote."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 
-# Columns that together name the run of a row.
+# Columns that together identify the run of a row.
 RUN = ("task", "model", "regularizer", "lambda", "seed")
-# Columns of names and words. pandas takes some for missing: "null", "nan", "NA", "None".
+# Columns of names and words. By default, pandas reads some words as missing values: "null", "nan", "NA", "None".
 TEXTS = ("task", "model", "regularizer", "split", "metric", "input", "target", "prediction", "representation", "item")
 MISSING = ["", "nan", "NaN", "NA"]
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A CSV file with its names as they are; what is missing of other columns is NaN."""
+    """Read a CSV file. Columns of names are kept unchanged; missing values of other columns are NaN."""
     with path.open(newline="", encoding="utf-8") as stream:
         columns = next(csv.reader(stream), [])
     missing = {name: MISSING for name in columns if name not in TEXTS}
