@@ -67,7 +67,7 @@ class Plan:
             named = ", ".join(self._asked[:3])
             raise ConfigurationError(
                 f"this call would also make the {job.title}, although it names only {named}. Snakemake reads the words after an "
-                "option such as -R or --until as its values: write targets before options, or after --. Call the target all alone"
+                "option such as -R or --until as its values: write targets before options, or after --. Request all on its own"
             )
         of_all = job.record in OF_ALL
         why = self.archived.why(job) if of_all else self.recipes.outdated(job.record)
