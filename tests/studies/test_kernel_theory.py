@@ -384,7 +384,7 @@ def test_a_fit_without_a_finite_solution_is_marked():
     [
         ({}, "needs kernels"),
         ({"similarities": [[0.1, 0.2]]}, "must be 1 numbers for a task of 2 components"),
-        ({"similarities": [[0.7]]}, "no kernel: a salience is negative"),
+        ({"similarities": [[0.7]]}, "no valid kernel: a salience is negative"),
         ({"activation": "relu", "shares": [1.0]}, "shares .* must be 2 numbers"),
     ],
 )
@@ -590,7 +590,7 @@ def test_losses_of_numbers_and_signs_equal_their_formulas(loss):
 
 
 def test_a_classifier_of_signs_refuses_numbers():
-    with pytest.raises(ValueError, match="machine: 'svc' tells signs apart"):
+    with pytest.raises(ValueError, match="machine: 'svc' classifies signs"):
         fitted("addition", machine="svc", similarities=[[0.3]])
 
 

@@ -222,7 +222,7 @@ def test_iwslt_subwords_can_be_joined_to_the_text(iwslt_files):
     text = (iwslt_files / "tst2013.vi").read_text(encoding="utf-8").splitlines()
     assert [decoding.join_subwords(row) for row in turned["test"]["input"]] == text
     (iwslt_files / "tst2013.vi").write_text("một\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"tst2013\.en has 20 lines, tst2013\.vi has 1"):
+    with pytest.raises(ValueError, match=r"tst2013\.en has 20 lines, but tst2013\.vi has 1"):
         iwslt.build(iwslt_files, defaults("tasks.iwslt"))
 
 
@@ -683,7 +683,7 @@ def test_cgps_refuses_inputs_longer_than_its_positions(problem):
     case = problem("cgps")
     _, batch = case.splits["train"].evaluation_batches(1, 16, 16)[0]
     weights = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
-    with pytest.raises(ValueError, match="positions: 4 is too few, inputs have up to 10 with their end"):
+    with pytest.raises(ValueError, match="positions: 4 is too few: inputs have up to 10 with their end"):
         case.model.forward(case.model_parameters | {"positions": 4}, weights, batch, silent_tap)
 
 

@@ -408,7 +408,7 @@ def test_wrong_labels_are_refused():
     traced = np.stack([labels, 5 * labels], 1)
     assert pathfinder._verify(labels, traced, 5)["tracer_contradicts"] == 0
     traced[:10, 0] ^= 1
-    with pytest.raises(ValueError, match="does not find the paths"):
+    with pytest.raises(ValueError, match="answers disagree with the labels"):
         pathfinder._verify(labels, traced, 5)
     ones = np.ones(400, int)
     with pytest.raises(ValueError, match="not balanced"):

@@ -63,7 +63,7 @@ def extract(name: str, payload: bytes) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(payload)) as archive:
         stream = archive.extractfile(f"cifar-10-batches-bin/{whole}")
         if stream is None:
-            raise ValueError(f"cifar-10-batches-bin/{whole} is no file of the archive")
+            raise ValueError(f"cifar-10-batches-bin/{whole} is not in the archive")
         content = stream.read(10_000 * _RECORD + 1)  # read no more, whatever size the archive states
     return content if whole == name else content[: 1000 * _RECORD]
 

@@ -66,7 +66,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     """
     mask, layout = batch.input_mask, batch.layout
     if (longest := mask.shape[2]) > parameters["positions"]:
-        raise ValueError(f"cgps: positions: {parameters['positions']} is too few, inputs have up to {longest} with their end")
+        raise ValueError(f"cgps: positions: {parameters['positions']} is too few: inputs have up to {longest} with their end")
     primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
     function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
     states, hidden = encode(weights, function, layout.reading, batch.input_lengths, mask)

@@ -102,7 +102,7 @@ def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
             raise ValueError(f"similarities {given} must be {components - 1} numbers for a task of {components} components")
         similarity = kernels.equivariant([0, *given, 1])
         if not kernels.is_positive_semidefinite(similarity, components):
-            raise ValueError(f"similarities {given} are no kernel: a salience is negative")
+            raise ValueError(f"similarities {given} give no valid kernel: a salience is negative")
         found[" ".join(f"{value:.8g}" for value in given)] = similarity
     if parameters["grid"]:
         for similarities in _grid(components, parameters["grid"]):
@@ -147,7 +147,7 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
         ValueError: `machine` is svc, a classifier of signs, and the targets are numbers.
     """
     if parameters["machine"] == "svc" and not train.signs:
-        raise ValueError("machine: 'svc' tells signs apart, this task's targets are numbers; take 'svr' or 'ridge'")
+        raise ValueError("machine: 'svc' classifies signs, but this task's targets are numbers; use 'svr' or 'ridge'")
     weights = initialize(parameters, task, np.random.default_rng(0))
     targets = train.labels.cpu().numpy().astype(np.float64)
     places = np.asarray(np.ravel_multi_index(tuple(train.combinations.T), task["sizes"]))

@@ -76,7 +76,7 @@ def _withheld(parameters: dict, numbers: range) -> set[tuple[int, str, int]]:
         return set()
     if kind == "recombination" and len(operators) < 2:
         raise ValueError(
-            f"held_out: recombination needs an operator that shows the numbers it withholds; operators is {operators}"
+            f"held_out: recombination needs a second operator, with which held-out numbers occur; operators is {operators}"
         )
     source = randomness.generator(randomness.derive("arithmetic", parameters["draw"], "held out"))
 

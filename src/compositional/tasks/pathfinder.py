@@ -101,7 +101,7 @@ def _verify(labels: np.ndarray, traced: np.ndarray, path_length: int) -> dict:
         "paths_of_full_length": int(((answers == 1) & (labels == 1) & (dashes == path_length)).sum()),
     }
     if report["tracer_agrees"] < LEAST_AGREEMENT * len(labels):
-        raise ValueError(f"pathfinder: the tracer does not find the paths that the labels promise: {report}")
+        raise ValueError(f"pathfinder: the tracer's answers disagree with the labels: {report}")
     if abs(labels.mean() - 0.5) > 2.5 / np.sqrt(len(labels)):  # five standard deviations
         raise ValueError(f"pathfinder: the labels are not balanced: {report}")
     return report

@@ -82,7 +82,7 @@ def rank(metrics: Sequence[Path]) -> list[int]:
         with path.open(newline="") as stream:
             values = {row["metric"]: float(row["value"]) for row in csv.DictReader(stream) if row["split"] == "train"}
         if not {"accuracy", "loss"} <= values.keys():
-            raise ValueError(f"{path} holds no accuracy and loss of the training set; remove it and run again")
+            raise ValueError(f"{path} has no accuracy and loss of the training set; remove it and run again")
         seed = Run.of_folder(path.parent).seed
         # The numbers of a diverged run are meaningless.
         keys.append((1, 0.0, 0.0, seed) if values.get("diverged") else (0, -values["accuracy"], values["loss"], seed))

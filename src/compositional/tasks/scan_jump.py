@@ -110,7 +110,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     categorize = scan.category
     if parameters["setting"] == "B":
         if chosen := [name for name in ("validation_verb", "held_out") if parameters[name]]:
-            raise ValueError(f"scan_jump: {chosen[0]} is for setting A: in setting B any verb stands in any training command")
+            raise ValueError(f"scan_jump: {chosen[0]} is for setting A: in setting B training commands may have any verb")
         members["train"] = [pair for command, _ in members["train"] for pair in _drawn(command, parameters["reading"])]
         if parameters["reading"] == "main_text":
             disjoint["by_design"] = _BY_DESIGN

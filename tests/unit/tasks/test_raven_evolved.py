@@ -24,5 +24,5 @@ def test_networks_are_ranked_by_training_accuracy_then_loss_and_diverged_ones_ar
     paths = [write_metrics(tmp_path, seed, *value, diverged=int(seed == 3)) for seed, value in enumerate(values)]
     assert raven_evolved.rank(paths) == [2, 1, 4, 0, 3]
     paths[0].write_text("split,metric,value\n")
-    with pytest.raises(ValueError, match="holds no accuracy"):
+    with pytest.raises(ValueError, match="has no accuracy"):
         raven_evolved.rank(paths)

@@ -16,7 +16,7 @@ def read(raw: Path, file: str, languages: tuple[str, str]) -> list[tuple[str, st
     sides = [(raw / f"{file}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n") for language in languages]
     if len(sides[0]) != len(sides[1]):
         left, right = (f"{file}.{language} has {len(side)} lines" for language, side in zip(languages, sides, strict=True))
-        raise ValueError(f"{raw.name}: {left}, {right}: not the same number, so they are no translations line by line")
+        raise ValueError(f"{raw.name}: {left}, but {right}: they cannot be line-by-line translations")
     # Subwords are separated by spaces. Other white space must not be in them, because BLEU's references would lose it.
     plain = ([" ".join(text.split()) for text in side] for side in sides)
     return [(left, right) for left, right in zip(*plain, strict=True) if left and right]

@@ -97,7 +97,7 @@ def build(
     each = parameters["samples"] // int(design.trained.sum())
     if each < 1:
         raise ValueError(
-            f"samples must be at least {int(design.trained.sum())}, one a trained combination; it is {parameters['samples']}"
+            f"samples must be at least {int(design.trained.sum())}, one per trained combination; it is {parameters['samples']}"
         )
     plan = {
         "train": (design.trained, each, True),

@@ -104,7 +104,7 @@ def _members(parameters: dict) -> dict[str, _Member]:
         option = "validation_offset" if offset else "validation_pairs"
         raise ValueError(
             f"{option} needs setting A, where not every combination is trained, and evaluation_images: separate, so that the "
-            "test set shows no image that settings are chosen on"
+            "test set shows no image on which settings are chosen"
         )
     own, other = (0, 1) if parameters["evaluation_images"] == "separate" else (None, None)
     pairs = parameters["test_pairs"]
