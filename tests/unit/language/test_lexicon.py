@@ -27,6 +27,6 @@ def test_words_that_are_their_own_forms_do_not_connect_types_that_sentences_tell
     sentences = {f"{name} ran": f"run ( {name} )" for name in names} | {f"a {noun} ran": f"run ( {noun} )" for noun in nouns}
     pairs = sentences | {word: word for word in alone}
     assert lexicon.infer([*pairs], [*pairs.values()]) == [[(word, word) for word in words] for words in (names, nouns)]
-    # Without names alone, nothing is told apart, and what is known alone joins the nouns.
+    # Without names alone, nothing is distinguished, and what is known alone joins the nouns.
     del pairs["Emma"]
     assert lexicon.infer([*pairs], [*pairs.values()])[1] == [(word, word) for word in (*nouns, "shark")]
