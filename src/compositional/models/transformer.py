@@ -94,7 +94,23 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
-    rate, heads = parameters["dropout"], parameters["heads"]
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    states, mask = encode(parameters, weights, words, batch.input_mask, tap)
+    encoded = torch.cat([states[:, :, :1], tap("encoder_states", states[:, :, 1:], batch.input_mask)], 2)
+    return decode(parameters, weights, encoded, mask, batch, tap)
+
+
+def _placed(parameters: dict, states: Tensor, places: Tensor, tap: Callable) -> Tensor:
+    """Embeddings (R, ..., n, D) plus their absolute positions (n,) if these are configured."""
+    if parameters["positions"] == "relative":
+        return states
+    width = states.shape[-1]
+    return dropout(tap, states + attention.sinusoids(places, width) / math.sqrt(width), parameters["dropout"])
+
+
+def _blocks(parameters: dict, weights: Weights, tap: Callable) -> tuple[Callable, Callable]:
+    """Functions of a block's name: the end of any block (states and their change -> states), and the feed-forward block."""
+    rate = parameters["dropout"]
 
     def add(name: str, values: Tensor, change: Tensor) -> Tensor:
         return normalize(weights, f"{name}.norm", values + dropout(tap, change, rate))
@@ -103,27 +119,32 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         hidden = dropout(tap, project(weights, f"{name}.hidden", values).relu(), rate)
         return add(name, values, project(weights, f"{name}.output", hidden))
 
-    def placed(states: Tensor, places: Tensor) -> Tensor:
-        """Embeddings (R, ..., n, D), plus their absolute positions (n,) if these are configured."""
-        if parameters["positions"] == "relative":
-            return states
-        width = states.shape[-1]
-        return dropout(tap, states + attention.sinusoids(places, width) / math.sqrt(width), rate)
+    return add, feed_forward
 
-    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+
+def encode(parameters: dict, weights: Weights, words: Tensor, mask: Tensor, tap: Callable) -> tuple[Tensor, Tensor]:
+    """States (R, B, 1 + S, D), that of the start word first, and their mask, from words (R, B, S, D) and their mask (R, B, S)."""
+    add, feed_forward = _blocks(parameters, weights, tap)
     start = weights["start"][:, None, None, :].expand(-1, words.shape[1], -1, -1)
-    states, mask = torch.cat([start, words], 2), functional.pad(batch.input_mask, (1, 0), value=True)
-    states = placed(states, torch.arange(states.shape[2], device=states.device, dtype=states.dtype))
+    states, mask = torch.cat([start, words], 2), functional.pad(mask, (1, 0), value=True)
+    states = _placed(parameters, states, torch.arange(states.shape[2], device=states.device, dtype=states.dtype), tap)
     for layer in range(parameters["encoder_layers"]):
         name = f"encoder.{layer}.inputs"
-        states = add(name, states, attention.attend_inputs(weights, name, states, mask, heads))
+        states = add(name, states, attention.attend_inputs(weights, name, states, mask, parameters["heads"]))
         states = feed_forward(f"encoder.{layer}.feedforward", states)
-    encoded = torch.cat([states[:, :, :1], tap("encoder_states", states[:, :, 1:], batch.input_mask)], 2)
-    states = placed(embedding(batch.previous, weights["output_embedding"]), batch.layout.positions[:, 1].to(states.dtype))
+    return states, mask
+
+
+def decode(parameters: dict, weights: Weights, encoded: Tensor, mask: Tensor, batch: Batch, tap: Callable) -> Tensor:
+    """Logits (R, N, symbols) in chunk order from encoded states (R, B, S, D) with their mask (R, B, S)."""
+    add, feed_forward = _blocks(parameters, weights, tap)
+    heads, layout = parameters["heads"], batch.layout
+    states = embedding(batch.previous, weights["output_embedding"])
+    states = _placed(parameters, states, layout.positions[:, 1].to(states.dtype), tap)
     for layer in range(parameters["decoder_layers"]):
         name = f"decoder.{layer}.past"
-        states = add(name, states, attention.attend_past(weights, name, states, batch.layout, heads))
+        states = add(name, states, attention.attend_past(weights, name, states, layout, heads))
         name = f"decoder.{layer}.across"
-        states = add(name, states, attention.attend_across(weights, name, states, encoded, mask, batch.layout, heads))
+        states = add(name, states, attention.attend_across(weights, name, states, encoded, mask, layout, heads))
         states = feed_forward(f"decoder.{layer}.feedforward", states)
     return linear(states, weights["output_embedding"].transpose(1, 2), weights["output.bias"])

@@ -9,6 +9,7 @@ contains the full grammar, with every verb in every command; the model must gene
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
@@ -27,7 +28,14 @@ PARAMETERS = {
         "default": 100000,
         "description": "training episodes, each with one permutation of the primitives and one command",
     },
+    "copies": {
+        "type": "boolean",
+        "default": False,
+        "description": "half of the training episodes ask for a primitive, whose meaning the input shows; the members "
+        "in_distribution and copies are fresh episodes of either half",
+    },
 }
+FRESH = 1024
 
 
 def _episode(assigned: dict[str, str], order: list[str], command: str, actions: str) -> tuple[str, str]:
@@ -38,7 +46,7 @@ def _episode(assigned: dict[str, str], order: list[str], command: str, actions: 
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
-    """The drawn training episodes and 7,706 test episodes. Reads no file."""
+    """The drawn training episodes and 7,706 test episodes; with `copies` fresh episodes, too. Reads no file."""
     source = randomness.generator(randomness.derive("scan_jump_episodes"))
     verbs, pairs = list(scan.ACTIONS), scan.commands()
     true, *others = (dict(zip(verbs, actions, strict=True)) for actions in permutations(scan.ACTIONS.values()))
@@ -46,13 +54,15 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     def order() -> list[str]:
         return [verbs[index] for index in source.permutation(len(verbs))]
 
-    train = [
-        _episode(others[assignment], order(), *pairs[pair])
-        for assignment, pair in zip(
-            source.integers(len(others), size=parameters["episodes"]),
-            source.integers(len(pairs), size=parameters["episodes"]),
-            strict=True,
-        )
-    ]
+    def drawn(count: int, asked: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        assignments, places = source.integers(len(others), size=count), source.integers(len(asked), size=count)
+        return [_episode(others[one], order(), *asked[place]) for one, place in zip(assignments, places, strict=True)]
+
+    copied, lone = parameters["episodes"] // 2 if parameters["copies"] else 0, [pair for pair in pairs if pair[0] in verbs]
+    members = {"train": drawn(parameters["episodes"] - copied, pairs)}
+    if copied:
+        members["train"] += drawn(copied, lone)
+        members |= {"in_distribution": drawn(FRESH, pairs), "copies": drawn(FRESH, lone)}
     _, held_out = scan.add_primitive("jump", 1)
-    return sentence_pairs.task({"train": train, "test": [_episode(true, order(), *pair) for pair in held_out]}, "train")
+    members["test"] = [_episode(true, order(), *pair) for pair in held_out]
+    return sentence_pairs.task(members, "in_distribution" if copied else "train")

@@ -37,6 +37,8 @@ WORDS = {
     "scan_jump": "SCAN: add jump",
     "scan_jump_select_look": "SCAN: add jump",
     "scan_jump_episodes": "SCAN: add jump, in episodes",
+    "scan_jump_episodes_copies": "SCAN: add jump, in episodes, half copies",
+    "scan_jump_mlc": "SCAN: add jump, episodes of MLC",
     "scan_jump_virtual": "SCAN: add jump, with virtual words",
     "scan_length": "SCAN: length",
     "scan_simple": "SCAN: random split",
