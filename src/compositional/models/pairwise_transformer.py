@@ -1,8 +1,9 @@
-"""A transformer for episodes that reads the query with each study pair apart; its decoder attends to all of them together.
+"""A transformer for episodes that reads the query separately with each study pair; its decoder attends to all of them.
 
-After the networks that Lake and Baroni (Nature 2023) train by meta-learning for compositionality on SCAN and COGS
-(brendenlake/MLC-ML): no sequence of the encoder is longer than the query and one pair, and a learned vector tells from which pair
-a state is. Layers, embeddings and positions are those of `transformer`, with ReLU; the original has GELU and absolute positions.
+It follows the networks that Lake and Baroni (Nature 2023) train by meta-learning for compositionality on SCAN and COGS
+(brendenlake/MLC-ML): no sequence of the encoder is longer than the query and one pair, and a learned vector marks the pair from
+which a state comes. Layers, embeddings and positions are those of `transformer`, with ReLU; the original has GELU and absolute
+positions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from compositional.layers.functional import embedding
 from compositional.models import transformer
 
 KIND = "sequence"
-REPRESENTATIONS = ("word_embedding", "command_states")  # every word of the query as often as there are pairs
+REPRESENTATIONS = ("word_embedding", "command_states")  # every word of the query occurs once per pair
 PARAMETERS = transformer.PARAMETERS
 
 
@@ -29,7 +30,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     """Weights of one run.
 
     Raises:
-        ValueError: the task's inputs are no queries with study pairs.
+        ValueError: the task's inputs are not queries with study pairs.
     """
     if "study" not in task:
         raise ValueError(
@@ -41,14 +42,14 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """The number of the word that stands before every pair, (1,), and the places of a query with its longest pair, (L,)."""
+    """The number of the word before every pair, (1,), and the positions of a query with its longest pair, (L,)."""
     study = task["study"]
     separator = list(task["source_words"]).index(study["separator"])
     return {"separator": torch.tensor([separator]), "places": torch.arange(study["longest"])}
 
 
 def parted(batch: Batch, separator: Tensor, places: Tensor, pairs: int) -> tuple[Tensor, Tensor]:
-    """The query with each study pair, and which of its places are filled: (R, B, pairs, L), without the input's last symbol.
+    """The query with each study pair, and which of its positions are filled: (R, B, pairs, L), without the input's last symbol.
 
     Args:
         separator: (R, 1), the number of the word before every pair. places: (R, L), 0, 1, ..., L - 1.

@@ -1,11 +1,11 @@
 """SCAN jump as episodes of meta-learning for compositionality (MLC; Lake and Baroni, Nature 2023, code brendenlake/MLC-ML).
 
-An input is a query and study pairs: "<command> | <command> means <actions> | ...". All are rows of the published training set, in
-which jump stands alone. In 95 % of the training episodes the meanings are permuted: look, run, jump, walk, left and right change
-places in all commands, and apart from that the six action symbols in all actions. So training shows "jump" in every place of a
-command, under other meanings: it is not comparable with networks that are trained on the split alone. Every episode asks for a
-new command and for one of its own study pairs (the copy). In the test set meanings are true, and one of the pairs is
-"jump means I_JUMP".
+An input is a query followed by study pairs: "<command> | <command> means <actions> | ...". All are rows of the published training
+set, in which jump occurs only alone. In 95 % of the training episodes, meanings are permuted: look, run, jump, walk, left and
+right are exchanged in all commands and, independently, the six action symbols in all actions. Training therefore shows "jump" in
+every position of a command, with other meanings, and results are not comparable with those of networks trained on the split
+alone. Every episode has two queries: a new command and one of its own study pairs (the copy). In the test set meanings are true,
+and one of the pairs is "jump means I_JUMP".
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PARAMETERS = {
         "type": "integer",
         "minimum": 16,
         "default": 50000,
-        "description": "training episodes, drawn once: two examples each, a new command and a copy",
+        "description": "training episodes, drawn once; each has two examples, a new command and a copy",
     },
     "pairs": {"type": "integer", "minimum": 1, "default": 10, "description": "study pairs of an episode"},
 }
-LONE_JUMPS = 1467  # lines "jump" of the published training set
+LONE_JUMPS = 1467  # lines "jump" in the published training set
 PERMUTED = 0.95
 HELD_OUT = 1024  # fresh episodes of the training distribution
 _SEPARATOR, _MEANS = "|", "means"
@@ -39,7 +39,7 @@ _JUMP = ("jump", scan.ACTIONS["jump"])
 
 
 def _permuted(source: np.random.Generator) -> tuple[dict[str, str], dict[str, str]]:
-    """What words and what symbols become in an episode: themselves, or others by two permutations, not both of which keep all."""
+    """The replacements of words and symbols in an episode: none, or two permutations of which at most one is the identity."""
     if source.random() >= PERMUTED:
         return {}, {}
     while True:
@@ -54,7 +54,7 @@ def _permuted(source: np.random.Generator) -> tuple[dict[str, str], dict[str, st
 def _written(
     query: tuple[str, str], study: list[tuple[str, str]], words: dict[str, str], symbols: dict[str, str]
 ) -> tuple[str, str]:
-    """One example: the query with its study pairs, and its actions, after words and symbols have been replaced."""
+    """An example: the query with its study pairs, and its actions, after words and symbols have been replaced."""
 
     def said(text: str, mapping: dict[str, str]) -> str:
         return " ".join(mapping.get(word, word) for word in text.split())
@@ -64,7 +64,7 @@ def _written(
 
 
 def _training(rows: list[tuple[str, str]], count: int, pairs: int, source: np.random.Generator) -> tuple[list, list]:
-    """New commands and copies of `count` episodes. Every row is a new command once before any is one again."""
+    """New commands and copies of `count` episodes. Every row is a new command once before any row is used again."""
     new, copies = [], []
     order = np.concatenate([source.permutation(len(rows)) for _ in range(-(-count // len(rows)))])[:count]
     for row in order:
@@ -79,8 +79,8 @@ def _training(rows: list[tuple[str, str]], count: int, pairs: int, source: np.ra
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Training episodes, fresh ones of the same distribution (in_distribution: new commands; copies), 7,706 test episodes.
 
-    Reads no file. task.json says of study pairs: "study", how many, what stands before each, and the most words of a query and
-    one pair.
+    Reads no file. In task.json, "study" describes the study pairs: their number, the separator before each, and the maximum
+    number of words of a query and one pair.
     """
     source, pairs = randomness.generator(randomness.derive("scan_jump_mlc")), parameters["pairs"]
     rows, held_out = scan.add_primitive("jump", LONE_JUMPS)
