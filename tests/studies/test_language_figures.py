@@ -145,7 +145,7 @@ def test_metrics_caption_has_values_null_and_correlation(runs):
     assert "rho with accuracy +0.9" in caption
     assert "(8 runs)" in caption
     assert "  - scan_jump, lstm_attention, ccgp in encoder_states: 0.050" in caption
-    assert "after shuffling which vector belongs to which input; its mean" in caption
+    assert "after shuffling which vector belongs to which input; shown are their mean" in caption
     assert figure.axes[0].get_title() == "CCGP"
 
 
