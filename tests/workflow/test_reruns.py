@@ -522,7 +522,7 @@ def test_snakemakes_options_for_parts_of_a_build_work(built):
     assert built.exactly(SMALL) == ({}, set())
     built.configure(learning_rate=0.002)
     output = built.told(SMALL, "--no-hooks", succeeds=False)
-    assert "is not there. Snakemake's main process writes it when a build starts (not so with --no-hooks)" in output
+    assert "does not exist. Snakemake's main process writes it when a build starts (but not with --no-hooks)" in output
     before = built.numbers()
     built.configure(learning_rate=0.004)
     assert built.exactly(SMALL) == ({}, set())

@@ -47,5 +47,5 @@ def test_a_job_refuses_what_was_planned_with_a_library_that_it_does_not_see(tmp_
         return {"recipe": {"code": json.loads(done.stdout), "of": {}}}
 
     check(planned(), tmp_path)
-    with pytest.raises(OtherThanPlannedError, match=r"planned with other versions of what is here torch 2\."):
+    with pytest.raises(OtherThanPlannedError, match=r"planned with other versions; this environment has torch 2\."):
         check(planned(tmp_path), tmp_path)
