@@ -61,7 +61,7 @@ def test_figure_caption_table_and_runs_are_visible(opened):
     assert "2 diverged" in page.inner_text("header")
     assert "snakemake results/figures/ablation.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
     assert "snakemake results/figures/resists_mnist.pdf --configfile tests/support/tiny.yaml overlay.yaml" in shown
-    assert "Made by another configuration" not in shown
+    assert "Made with another configuration" not in shown
     assert re.search(r"Cost: [0-9].* of one core or device for training and evaluating 6 runs", shown)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.locator(".seed.diverged").count() == 2
@@ -111,7 +111,7 @@ def test_a_figure_of_another_configuration_is_marked(archived_project):
         text = report.render(Path("results"), recipe)
     finally:
         os.chdir(here)
-    assert text.count("Made by another configuration or other code than today's") == 1
+    assert text.count("Made with another configuration or other code than today's") == 1
 
 
 @pytest.mark.workflow
