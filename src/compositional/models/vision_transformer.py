@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.kinds.composite import Batch
-from compositional.layers import Weights, attention
+from compositional.layers import Weights, attention, noise_compiled
 from compositional.layers.functional import linear
 from compositional.randomness import uniform_noise
 
@@ -83,6 +83,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     def dropped(values: Tensor) -> Tensor:
         if batch.noise is None or not parameters["dropout"]:
             return values
+        if values.device.type == "cpu":
+            return noise_compiled.dropped(values, batch.noise, next(streams), parameters["dropout"])
         kept = uniform_noise(batch.noise, next(streams), values.shape[2:]) >= parameters["dropout"]
         return values * kept / (1 - parameters["dropout"])
 
