@@ -6,6 +6,7 @@
 # make test       install the environment and run the tests
 # make test-slurm only the tests on a real Slurm, which they install (as root, from Debian's packages) and start
 # make test-gpu   only the tests on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour and those of plain PyTorch
+# make bench     measure every family of runs beside plain PyTorch, and report what became slower than benchmarks/reference.csv (docs/performance.md)
 # make archive   results/archive.zip: sources, tables, figures and their records in one file (docs/archive.md)
 # make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and report what agrees
 # make pack-runs FIGURES="ablation" FILE=runs.zip   the finished runs behind figures in one file; unpack-runs FILE=... adds them to a store
@@ -29,7 +30,7 @@ RUN := . $(VENV)/bin/activate &&
 # Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
 
-.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench-gpu new check format docs thumbnails verdict lock
+.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu new check format docs thumbnails verdict lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -100,6 +101,10 @@ test-slurm: $(VENV)/.development
 
 test-gpu: $(VENV)/.development
 	$(RUN) python -m pytest tests/gpu
+
+# OPTIONS: such as --family "COGS, transformer".
+bench: env
+	$(RUN) python benchmarks/families.py --short $(OPTIONS)
 
 bench-gpu: env
 	$(RUN) python benchmarks/packed_training.py --device cuda --problem scan mnist cogs --runs 1 4 16 64 --minutes 9

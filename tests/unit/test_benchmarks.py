@@ -1,19 +1,34 @@
-"""Both sides of benchmarks/packed_training.py train: a comparison with something that does not run would be meaningless."""
+"""Both sides of the benchmarks train and compute the same loss: other comparisons are meaningless. No test uses a clock."""
 
 from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 import torch
+from support import small
 
 from compositional.layers.tap import silent_tap
+from compositional.plugins import available
+from compositional.training.pack import Pack
+from compositional.training.state import fresh_state
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import families
+import family_table
 import packed_training
 import plain
+import plain_training
+import problems
+import tensor_factorization
+
+ADAPTED = {"batchnorm_cnn_torch", "gru_attention", "t5", "transformer_torch"}  # plain PyTorch already: benchmarks/networks.py
+UNMEASURED = {"pairwise_transformer"}  # which has no plain form here yet
+FACTORIZATIONS = {"cp_factorization", "hierarchical_tensor_factorization", "matrix_factorization"}
 
 
 @pytest.mark.parametrize("problem", ["scan", "mnist", "cogs"])
@@ -101,3 +116,111 @@ def test_measurements_that_take_too_long_or_fail_are_ended_and_reported(monkeypa
     options = packed_training.argparse.Namespace(steps=1, device="nonsense", batch_size=None, minutes=None)
     assert packed_training.measure(options, "scan", "packed", 1, 1, 1) is None
     assert "does not work here; the error is above" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted({*available("models")} - {"kernel_machine", *ADAPTED, *FACTORIZATIONS, *UNMEASURED}))
+def test_the_plain_network_of_every_model_computes_the_same_loss(name):
+    """From the same weights, on the same examples, without dropout, and without a regularizer, whose noise differs."""
+    case = small.problem(name)
+    case = replace(case, model_parameters=case.model_parameters | {"dropout": 0.0})
+    pack = Pack(case, [fresh_state(case, 0, 0.0)], None)
+    rows = torch.from_numpy(pack.train.draw(0, range(1), case.settings["batch_size"]))
+    pack.rows.copy_(rows)
+    trainer = plain_training.Trainer(case)
+    trainer.network.eval()
+    for module in trainer.network.modules():
+        module.train(isinstance(module, torch.nn.BatchNorm2d))  # with the batch's own statistics, as in training
+    torch.testing.assert_close(trainer.loss(rows[0]), pack.gradient()[0][0].detach(), rtol=1e-5, atol=1e-5)
+    before = [weight.detach().clone() for weight in trainer.network.parameters()]
+    trainer.step()
+    assert any(not torch.equal(*pair) for pair in zip(before, trainer.network.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("name", tensor_factorization.PROBLEMS)
+def test_the_dense_factorization_takes_the_same_steps(name, monkeypatch):
+    task, model, changes = tensor_factorization.PROBLEMS[name]
+    size = {"side": 12, "rank": 2} if name == "matrix" else {"dimension": 4, "ranks": [2, 2] if name == "hierarchical" else [2]}
+    changes = changes | size | {"train_measurements": 60, "test_measurements": 4}
+    monkeypatch.setitem(tensor_factorization.PROBLEMS, name, (task, model, changes))
+    case = tensor_factorization.problem_of(name)
+    case = replace(case, settings=case.settings | {"batch_size": 60})
+    theirs, ours = tensor_factorization.plain(name, case), tensor_factorization.packed(case, 2)
+    assert [theirs(1) for _ in range(3)] == pytest.approx([ours(1) for _ in range(3)], rel=1e-4)
+
+
+def test_the_plain_kernel_machines_give_the_same_outputs():
+    case = small.problem("kernel_machine", task="context_dependence")
+    options, train = case.model_parameters | {"machine": "svc", "penalty": 1.0}, case.splits["train"]
+    theirs, targets = plain_training.fit(replace(case, model_parameters=options))
+    weights = {name: values.unsqueeze(0) for name, values in case.model.fit(options, case.about, train).items()}
+    batch = train.batch(torch.arange(len(train)).unsqueeze(0))
+    ours = case.model.forward(options, weights, batch, silent_tap)
+    assert theirs.shape == (len(targets), theirs.shape[1])
+    assert ours[0].numpy() == pytest.approx(theirs, abs=1e-3)
+
+
+def test_every_model_that_is_written_here_is_measured():
+    known = problems.configuration()
+    modules = {known.module("models", own.model) for own in problems.FAMILIES.values() if not own.overlay}
+    modules |= {"compositional.models.vision_transformer"}
+    assert {name.rpartition(".")[2] for name in modules} == {*available("models")} - ADAPTED - UNMEASURED
+
+
+@pytest.mark.parametrize(("way", "runs"), [("plain", 1), ("packed", 2)])
+def test_a_worker_takes_steps_and_says_where_their_time_goes(way, runs):
+    mine, theirs = Pipe()
+    for order in (2, 0, True):
+        mine.send(order)
+    families.serve(theirs, "images", small.problem("cnn", "entropy"), way, runs)
+    first, (each, peak), rest = (mine.recv() for _ in range(3))
+    assert min(first, each, peak, rest["megabytes"]) > 0
+    shares = [rest[name] for name in family_table.PARTS]
+    assert sum(shares) == pytest.approx(1)
+    assert min(shares[:3]) > 0
+    assert rest["operations"] > 0 or way == "plain"
+
+
+def test_what_is_measured_is_drawn_kept_and_compared(tmp_path, monkeypatch, capsys):
+    numbers = {"milliseconds": 2.0, "ratio": 1.5, "least": 1.4, "greatest": 1.6, "share_of_peak": 0.3, "megabytes": 600.0}
+    numbers |= dict.fromkeys(family_table.PARTS, 0.25)
+
+    def measure(name, options):
+        return [
+            {"family": name, "way": way, "runs": runs} | numbers for way, runs in (("plain", 1), ("packed", 1), ("packed", 4))
+        ]
+
+    monkeypatch.setattr(families, "measure", measure)
+    monkeypatch.setattr(problems, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(families, "ROOT", tmp_path)
+    for folder in ("benchmarks", "docs"):
+        (tmp_path / folder).mkdir()
+    page = tmp_path / "docs" / "performance.md"
+    page.write_text(f"Before.\n\n{family_table.BEGIN}\nold\n{family_table.END}\n\nAfter.\n")
+    monkeypatch.setattr("sys.argv", ["families", "--keep"])
+    families.main()
+    with (tmp_path / "benchmarks" / "reference.csv").open() as stream:
+        assert [row["family"] for row in csv.DictReader(stream)] == [name for name in problems.FAMILIES for _ in range(3)]
+    assert (tmp_path / "docs" / "families.png").stat().st_size > 1000
+    before, rest = page.read_text().split(family_table.BEGIN)
+    table, after = rest.split(family_table.END)
+    assert (before, after) == ("Before.\n\n", "\n\nAfter.\n")
+    assert f"| {next(iter(problems.FAMILIES))} | 2 | **1.5** (1.4 to 1.6) | 4: **1.5**" in table
+    assert "old" not in table
+    numbers |= {"ratio": 1.0, "least": 0.9, "greatest": 1.1}
+    monkeypatch.setattr("sys.argv", ["families", "--short", "--family", "digits, CNN"])
+    with pytest.raises(SystemExit, match="True"):
+        families.main()
+    assert "digits, CNN, 4 runs: slower, 1.00 (0.90 to 1.10) times plain; kept: 1.50" in capsys.readouterr().out
+
+
+def test_slower_is_what_lost_a_tenth_and_lies_outside_the_kept_range():
+    kept = [{"family": "a", "way": "packed", "runs": "4", "ratio": "4", "least": "3.5", "greatest": "4.5"}]
+
+    def found(ratio, least, greatest, family="a"):
+        row = {"family": family, "way": "packed", "runs": 4, "ratio": ratio, "least": least, "greatest": greatest}
+        return family_table.slower([row], kept)
+
+    assert found(3.7, 3.4, 3.9) == []  # less than a tenth
+    assert found(3.5, 3.2, 3.6) == []  # within the kept range
+    assert found(3.0, 2.9, 3.4) == ["a, 4 runs: slower, 3.00 (2.90 to 3.40) times plain; kept: 4.00 (3.50 to 4.50)"]
+    assert "nothing is kept" in found(3.0, 2.9, 3.4, "b")[0]

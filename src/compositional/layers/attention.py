@@ -190,9 +190,9 @@ def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tenso
     asked = (queries + position).transpose(1, 2).flatten(2, 3)
     by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
     by_distance = by_distance.view(runs, heads, rows, length, -1)
-    bias = None if mask is None else padding_bias(mask, by_distance.dtype)[:, :, None, None, :]
+    blocked = None if mask is None else padding_bias(mask, by_distance.dtype)[:, :, None, None, :]
     asked = _batch(queries + content)
-    mixed = _RelativeAttention.apply(asked, _batch(keys), _batch(values), by_distance, bias)
+    mixed = _RelativeAttention.apply(asked, _batch(keys), _batch(values), by_distance, blocked)
     return mixed.view(runs, rows, heads, length, width).transpose(2, 3).flatten(-2)
 
 
