@@ -1,4 +1,6 @@
-"""Every family that a figure trains (but the pairwise transformer) beside a plain loop in PyTorch (kernels: scikit-learn; factorizations: dense), in one call.
+"""Families that figures train beside a plain loop in PyTorch (kernels: scikit-learn; factorizations: dense), in one call.
+
+All but the pairwise transformer.
 
     python benchmarks/families.py                                # about ten minutes on two cores
     python benchmarks/families.py --family "COGS, transformer"   # some of them (--rounds 9 --seconds 2: longer)

@@ -120,12 +120,12 @@ FACTORIZATIONS = {"matrix factorization": "matrix", "CP factorization": "cp", "h
 
 
 def _puzzles(known: Any) -> Data:
-    """The puzzles with a population of programs that a short search finds."""
+    """The puzzles with a small population of programs that a first search finds."""
     puzzles = read_problem(
         split(known, "raven", RESULTS), known.family_parameters(("raven", "pixel_shuffle_transformer", "none")), "cpu"
     )
-    search = Search(16, 10000, 16, 24, 0.001, 0.5, 3, 2)
-    library, members, _ = refill(Library({"fn_0": "(push (add (connect #0)))"}), [], search)
+    search = Search(8, 200000, 16, 24, 0.001, 0.5, 3, 2)
+    library, members, _ = refill(Library({}), [], search)
     return puzzles.about | {"population": [describe(library, member) for member in members]}, puzzles.splits
 
 
