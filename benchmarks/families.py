@@ -1,4 +1,4 @@
-"""Families that figures train beside a plain loop in PyTorch (kernels: scikit-learn; factorizations: dense), in one call.
+"""Compare families that figures train with a plain loop in PyTorch (kernels: scikit-learn; factorizations: dense), in one call.
 
 All but the pairwise transformer.
 
@@ -54,7 +54,7 @@ from compositional.training.pack import Pack
 from compositional.training.problem import Problem
 from compositional.training.state import fresh_state
 
-# What stands in names of operations. "compiled" is what numba compiles, and elementwise, as all other operations are.
+# Parts of names of operations. "compiled" is what numba compiles, and elementwise, as all other operations are.
 PRODUCTS = ("mm", "convolution", "attention", "rnn")
 MEMORY = (
     "copy",

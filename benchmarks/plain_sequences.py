@@ -195,7 +195,7 @@ class SyntacticAttention(nn.Module):
 
 
 class MetaSequenceToSequence(nn.Module):
-    """models.meta_sequence_to_sequence; the pairs of a batch of episodes stand in the same places."""
+    """models.meta_sequence_to_sequence; the pairs of a batch of episodes are in the same places."""
 
     def __init__(self, case: Problem, weights: Weights) -> None:
         super().__init__()
