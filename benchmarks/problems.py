@@ -35,7 +35,7 @@ Data = tuple[dict[str, Any], dict[str, Split]]  # task.json and members
 
 
 def _sentences(lengths: str, longest: tuple[int, int], count: int, words: int, symbols: int, shared: int) -> Data:
-    """`count` pairs of random words. `lengths` are quantiles of them, "words-symbols" each, in addition to the longest words and symbols
+    """`count` pairs of random words. `lengths` are quantiles of them, "words-symbols" each, next to the longest words and symbols
     of all; `shared` words are written alike on both sides."""
     source = np.random.default_rng(0)
     inputs = [f"both{number}" for number in range(shared)] + [f"word{number}" for number in range(words - shared)]
