@@ -571,6 +571,21 @@ def test_the_results_folder_may_be_elsewhere(base, tmp_path):
         assert "Nothing to be done" in base.told(SMALL, "--directory", str(tmp_path), *profile)
 
 
+def test_a_failed_job_removes_no_file_of_another_call(built):
+    """A file that is left without a record is made again."""
+    path = built.folder / RUN / "metrics.csv"
+    kept, script = path.read_bytes(), "workflow/scripts/evaluate.py"
+    for name in ("metrics.csv", "evaluation.json"):
+        path.with_name(name).unlink()
+    fails = f'from pathlib import Path\nPath("{RUN}/metrics.csv").write_text("theirs")\nraise SystemExit(1)\n'
+    edit(built, script, '"""', f'{fails}"""')
+    assert "Removing" not in built.told(f"{RUN}/metrics.csv", succeeds=False)
+    assert path.read_text() == "theirs"
+    edit(built, script, "raise SystemExit(1)", "")
+    built.told(f"{RUN}/metrics.csv")
+    assert path.read_bytes() == kept
+
+
 def test_predictions_can_be_requested_like_any_other_result(built):
     (built.folder / SCAN / "predictions.csv").unlink()
     assert built.exactly() == ({}, set())

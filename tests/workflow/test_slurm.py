@@ -45,7 +45,7 @@ def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list
     """A tiny copy of the project in `folder`, with an edited Slurm profile: {key: value, or values to merge}."""
     folder.mkdir()
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("rules", "envs", "workflow", "config", "src", "slurm", "local-gpu"):
+    for name in ("rules", "envs", "workflow", "config", "src", "slurm", "local-gpu", "profiles"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
     (folder / "config" / "paper.yaml").write_text(
@@ -386,6 +386,7 @@ def test_edited_options_and_a_second_call_while_jobs_wait_mix_nothing(tmp_path: 
             assert first.wait(200) != 0
         (refused,) = [job for job in jobs() if job["JobId"] == evaluation]
     assert f"made by other options, code or versions than planned: {run}/run.json." in log_of(elsewhere, refused)
+    assert (elsewhere / run / "metrics.csv").exists()  # of the second call
     # The two calls are not mixed, and each run's origin is known: the next call takes missing runs from the store.
     assert not (elsewhere / table).exists()
     assert learning_rates() == [0.004, 0.001]

@@ -33,6 +33,7 @@ HIDDEN = (
     "RuleException:\nCalledProcessError in file ",
     "Cannot restore ",
     "Exiting because a job",
+    "--keep-incomplete mode is set",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
 BEFORE = ("Config file ", "Workflow has started", "Assuming unrestricted", "Building DAG", "Reasons:")  # hidden in dry runs
