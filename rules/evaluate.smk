@@ -15,7 +15,7 @@ for pack in PACKS["evaluate"]:
             "../envs/environment.yaml"
         threads: 1
         resources:
-            **resources_of(pack),
+            **pack.resources,
             # In minutes. Evaluating a run takes seconds, and short jobs wait less in a queue.
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
         message:

@@ -14,7 +14,7 @@ for pack in PACKS["represent"]:
             "../envs/environment.yaml"
         threads: 1
         resources:
-            **resources_of(pack),
+            **pack.resources,
             runtime=lambda wildcards, attempt, runs=len(pack.runs): attempt * (15 + runs),
         message:
             f"Measuring the representations of {pack.title}"

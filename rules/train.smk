@@ -22,7 +22,7 @@ for pack in PACKS["train"]:
             "../envs/environment.yaml"
         threads: 1
         resources:
-            **resources_of(pack),
+            **pack.resources,
             runs=len(pack.runs),
         message:
             f"Training {pack.title}"

@@ -46,7 +46,7 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
     assert (
         "made again: split digits_concat: results/splits/digits_concat.provenance.json: data-00000-of-00001.arrow was" in output
     )
-    assert "made again: 1 runs of digits_concat/cnn/none: no valid record belongs to the existing files" in output
+    assert "made again: 1 run of digits_concat/cnn/none: no valid record belongs to the existing files" in output
     assert project.read(*names) == before
     assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
 
@@ -68,7 +68,7 @@ def test_measurements_of_damaged_files_are_repeated_without_training(project):
     shutil.rmtree(project.folder / "results/store")
     damage(project.folder / RUN / "metrics.csv")
     output = project.snakemake(FIGURE, overlay="overlay.yaml")
-    assert f"made again: evaluation of 1 runs of digits_concat/cnn/entropy: {RUN}/evaluation.json: metrics.csv was" in output
+    assert f"made again: evaluation of 1 run of digits_concat/cnn/entropy: {RUN}/evaluation.json: metrics.csv was" in output
     assert "Evaluating" in output
     assert "Training" not in output
     assert project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors") == before
@@ -110,7 +110,7 @@ def test_runs_whose_folders_were_exchanged_are_made_again(project):
     aside.rename(two)
     output = project.snakemake(FIGURE, overlay="overlay.yaml")
     name = RUN.removeprefix("results/runs/")
-    assert f'made again: 1 runs of digits_concat/cnn/entropy: run "{name[:-1]}1" -> "{name}"' in output
+    assert f'made again: 1 run of digits_concat/cnn/entropy: run "{name[:-1]}1" -> "{name}"' in output
     assert project.read(f"{RUN}/metrics.csv", f"{RUN}/weights.safetensors") == before
 
 

@@ -264,7 +264,7 @@ def test_runs_in_the_store_are_not_trained_again(built):
     damage(built.folder / f"{RUN}/weights.safetensors")
     edit(built, f"{OTHER}/run.json", '"status": "done"', '"status": "diverged"')
     assert built.exactly() == (PACK, set())
-    assert "made again: 1 runs of digits_concat/cnn/none: no valid record belongs to the existing files" in built.said
+    assert "made again: 1 run of digits_concat/cnn/none: no valid record belongs to the existing files" in built.said
     assert "weights.safetensors was altered or damaged after it was made" in built.said
     assert json.loads((built.folder / OTHER / "run.json").read_text())["status"] == "done"
     assert built.numbers() == before

@@ -4,6 +4,7 @@ report what it overrides.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterable
@@ -148,8 +149,8 @@ def shipped(folder: Path) -> list[Path]:
     return [folder / "config.yaml", *sorted((folder / "studies").glob("[!.]*.y*ml"))]
 
 
-def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
-    """Refuse what Snakemake would accept silently.
+def check(files: Iterable[Path], overlays: Iterable[Path]) -> list[dict[str, Any]]:
+    """Refuse what Snakemake would accept silently; the contents of `files`.
 
     Args:
         files: the default configuration and the studies. None of them may change an entry of another one, as an edited copy of
@@ -160,8 +161,9 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
         ConfigurationError: the message names the file, the line and what to do.
     """
     known: dict[str, tuple[Path, Any]] = {}
-    for path in files:
-        content = read(path)
+    contents = {path: read(path) for path in files}
+    for path, whole in contents.items():
+        content = dict(whole)
         studies = content.pop("studies", None)
         entries: dict[str, Any] = {}
         if isinstance(sizes := content.pop("pack_size", None), dict):
@@ -179,3 +181,32 @@ def check(files: Iterable[Path], overlays: Iterable[Path]) -> None:
                 raise ConfigurationError(f"{name} is in {other} and again in {path}: {cure}")
     for path in overlays:
         read(path)
+    return [*contents.values()]
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Merge configurations as Snakemake does: dictionaries key by key, everything else is replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merged(result[key], value) if both else copy.deepcopy(value)
+    return result
+
+
+def whole(folder: Path, given: dict[str, Any], overlays: Iterable[Path], replaces: bool, store: str | None) -> dict[str, Any]:
+    """The configuration of a call of Snakemake.
+
+    Args:
+        folder: the shipped configuration. given: what Snakemake read from the command line, from these overlays among others.
+        replaces: whether this replaces the shipped configuration instead of changing it.
+        store: a store that has priority over the configured one.
+
+    Raises:
+        ConfigurationError: a file is wrong.
+    """
+    # Only regular files are checked: a pipe cannot be read twice.
+    contents = check([] if replaces else shipped(folder), [path for path in overlays if path.is_file()])
+    found: dict[str, Any] = {}
+    for own in (*contents, given):
+        found = merged(found, own)
+    return found | {"store": store or found.get("store")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from compositional.configuration.configuration import Configuration
-from compositional.configuration.files import read, shipped
+from compositional.configuration.files import merged, read, shipped
 from compositional.evaluation import decoding, learning_curves
 from compositional.evaluation.metrics import measure
 from compositional.kinds.sequence import SequenceSplit
@@ -29,15 +28,6 @@ from compositional.training.problem import buffers, weight_layout
 from compositional.training.state import fresh_state
 
 
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Merge configurations as Snakemake does: dictionaries key by key, everything else is replaced."""
-    result = copy.deepcopy(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = _merged(result[key], value) if both else copy.deepcopy(value)
-    return result
-
-
 def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     """The project's configuration with overlays (files or dictionaries) merged into it, as --configfile does.
 
@@ -48,7 +38,7 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     config: dict[str, Any] = {}
     for overlay in (*shipped(folder), *overlays):
         own = overlay if isinstance(overlay, dict) else read(Path(overlay))
-        config = _merged(config, own)
+        config = merged(config, own)
     return Configuration(config, folder / "schema.yaml")
 
 

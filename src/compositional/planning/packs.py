@@ -22,6 +22,11 @@ from compositional.records.places import STAGES, record_of_run
 from compositional.runs import Run
 
 
+def counted(number: int, family: tuple[str, str, str]) -> str:
+    """So many runs of a family, in words."""
+    return f"{number} {'run' if number == 1 else 'runs'} of {'/'.join(family)}"
+
+
 @dataclass(frozen=True)
 class Pack:
     """Runs of one family that one job trains, evaluates or represents. No result depends on which runs share a pack.
@@ -54,7 +59,7 @@ class Pack:
     @property
     def title(self) -> str:
         """A description for messages."""
-        return f"{len(self.runs)} runs of {'/'.join(self.family)}"
+        return counted(len(self.runs), self.family)
 
     @property
     def records(self) -> list[str]:
@@ -79,6 +84,11 @@ class Pack:
         shared, told = self.content["common"], self.content["job"]
         planned = (shared | {"lambda": run.strength, "seed": run.seed} for run in self.runs)
         return stored(stores(told["store"]), planned, told["device"])
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What the job needs, as Snakemake's resources. A profile's requests for a GPU are withheld from jobs on the CPU."""
+        return {"gpu": 0, "gpu_model": "", "gres": ""} if self.content["job"]["device"] == "cpu" else {}
 
     @property
     def steps(self) -> int:
@@ -108,6 +118,11 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
             "job": {key: configuration.config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds", "store")},
         }
     )
+
+
+def by_stage(packs: list[Pack]) -> dict[str, list[Pack]]:
+    """Packs by what is done with them."""
+    return {stage: [pack for pack in packs if pack.content["stage"] == stage] for stage in STAGES}
 
 
 def read(folder: Path, words: list[str]) -> list[Pack]:
@@ -182,6 +197,6 @@ def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> 
         if reason := recipes.outdated(record_of_run(run, STAGES[stage])):
             why[run.family][reason] += 1
     return {
-        family: [f"made again: {WHAT[stage]}{count} runs of {'/'.join(family)}: {reason}" for reason, count in counts.items()]
+        family: [f"made again: {WHAT[stage]}{counted(count, family)}: {reason}" for reason, count in counts.items()]
         for family, counts in why.items()
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
@@ -14,6 +14,20 @@ from compositional.planning.packs import Pack
 from compositional.planning.recipes import Job, Recipes
 from compositional.planning.targets import OF_ALL, targets, wanted_runs
 from compositional.records.places import STAGES
+
+
+class Due(NamedTuple):
+    """What Snakemake must know about a job.
+
+    Attributes:
+        forced: the results that must be made again, none if the job is up to date.
+        plain: whether Snakemake may look at its inputs: if it is forced, and if it made nothing so far, whose time would matter.
+        reasons: lines that say why it is forced, each only once.
+    """
+
+    forced: list[str]
+    plain: bool
+    reasons: list[str]
 
 
 class Plan:
@@ -33,25 +47,28 @@ class Plan:
         wanted = wanted_runs(configuration, self._asked)
         self._wanted = {stage: packs.needed(stage, wanted, self.recipes.figures) for stage in STAGES}
         self.packs = {stage: packs.plan(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
+        # A list of targets hides rules whose names are digests, which users never type.
+        self.rules = packs.by_stage([]) if {"--list-target-rules", "--lt"} & {*command} else self.packs
         self._reasons = {stage: packs.reasons(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
         self._planned = {record for planned in self.packs.values() for pack in planned for record in pack.records}
         self._jobs: dict[str, dict[str, Any]] = {}  # contents of recipe files by name, filled as Snakemake requests them
         self.needed: set[str] = set()  # names of those that are missing or out of date
         self._said: set[str] = set()
 
-    def due(self, job: Job | Pack) -> tuple[list[str], list[str]]:
-        """The results that must be made again by this job, none if it is up to date; and lines that say why, each only once.
+    def due(self, job: Job | Pack) -> Due:
+        """What Snakemake must know about a job.
 
         Raises:
             ConfigurationError: the job needs runs that the command line does not request.
         """
         self._jobs[job.name] = job.content
         forced, lines = self._due_pack(job) if isinstance(job, Pack) else self._due_one(job)
-        if forced or not all((self.recipes.results / record).exists() for record in job.records):
+        exist = [(self.recipes.results / record).exists() for record in job.records]
+        if forced or not all(exist):
             self.needed.add(job.name)
         new = [line for line in lines if line not in self._said]
         self._said.update(new)
-        return forced, new
+        return Due(forced, bool(forced) or not any(exist), new)
 
     def _due_pack(self, pack: Pack) -> tuple[list[str], list[str]]:
         """A pack runs as a whole if a requested run is out of date."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import reduce
 from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.utils import update_config
+from support.configurations import STUDIES, read
 
 from compositional.configuration import files as config_files
 from compositional.configuration.configuration import ConfigurationError
@@ -140,3 +144,28 @@ def test_studies_are_files_with_either_suffix_except_hidden_files_of_editors(tmp
     for name in ("b.yml", "a.yaml", ".a.yaml.swp", ".#a.yaml", "notes.txt"):
         (tmp_path / "studies" / name).touch()
     assert config_files.shipped(tmp_path) == [tmp_path / "config.yaml", tmp_path / "studies/a.yaml", tmp_path / "studies/b.yml"]
+
+
+def test_what_is_given_changes_the_shipped_configuration_or_replaces_it(tmp_path):
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "config.yaml").write_text("device: cpu\nstore: here\ntasks: {t: {size: 1, seeds: [0, 1]}}\n")
+    (tmp_path / "studies/a.yaml").write_text("tasks: {u: {size: 2}}\n")
+    given = {"tasks": {"t": {"seeds": [2]}}, "mirror": None}
+    merged = {"device": "cpu", "tasks": {"t": {"size": 1, "seeds": [2]}, "u": {"size": 2}}, "mirror": None}
+    assert config_files.whole(tmp_path, given, [], False, None) == merged | {"store": "here"}
+    assert config_files.whole(tmp_path, given, [], False, "there") == merged | {"store": "there"}
+    assert config_files.whole(tmp_path, given, [], True, None) == given | {"store": None}
+    assert given == {"tasks": {"t": {"seeds": [2]}}, "mirror": None}
+    (tmp_path / "overlay.yaml").write_text("5")
+    with pytest.raises(ConfigurationError, match="overlay"):
+        config_files.whole(tmp_path, given, [tmp_path / "overlay.yaml"], False, None)
+
+
+def test_configurations_are_merged_as_snakemake_does_it():
+    given = [read("config.yaml", *STUDIES), read("paper.yaml")]
+    ours = reduce(config_files.merged, given, {})
+    theirs: dict = {}
+    for own in given:
+        update_config(theirs, own)
+    assert ours == theirs
+    assert json.dumps(ours) == json.dumps(theirs)  # in the same order

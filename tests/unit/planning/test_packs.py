@@ -124,6 +124,11 @@ def test_the_recipe_file_of_a_job_contains_everything_it_needs(tmp_path):
     (found,) = packs.read(tmp_path, ["snakemake", "--target-jobs", f"{pack.name}:", "--mode", "remote"])
     assert (found.name, found.runs, found.inputs, found.outputs) == (pack.name, pack.runs, pack.inputs, pack.outputs)
     assert packs.read(tmp_path, ["snakemake"]) == []
+    assert (found.title, packs.counted(1, found.family)) == (
+        "2 runs of scan_jump/lstm_attention/entropy",
+        "1 run of scan_jump/lstm_attention/entropy",
+    )
+    assert packs.by_stage([found]) == {"train": [], "evaluate": [found], "represent": []}
     run = pack.runs[0]
     assert found.content["common"] | found.content["runs"][run.path] == recipes.recipe(record_of_run(run, "evaluation.json"))
     # Predictions are declared only if there are any; the record is written last.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from support.configurations import SCHEMA, STUDIES, merged, read
@@ -46,31 +47,38 @@ def due(plan, stage="train"):
 
 
 def test_results_that_are_up_to_date_or_missing_are_not_forced(tmp_path, trained):
-    assert due(plan(trained, TABLE)) == [([], []), ([], [])]
-    assert due(plan(tmp_path / "elsewhere", TABLE)) == [([], []), ([], [])]
+    assert due(plan(trained, TABLE)) == [([], False, []), ([], False, [])]
+    assert due(plan(tmp_path / "elsewhere", TABLE)) == [([], True, []), ([], True, [])]
+    # Of a pack with one run left, the times of inputs could still decide something.
+    shutil.rmtree((trained / RUNS[0].removeprefix("results/")).parent)
+    partly = plan(trained, TABLE)
+    assert due(partly) == [([], False, []), ([], False, [])]
+    assert partly.needed == {partly.packs["train"][0].name}
 
 
 def test_outdated_results_are_forced_with_one_line_for_all_packs_of_a_family(trained):
     longer = {"tasks": {"digits_concat": {"training": {"steps": 7}}}}
-    (first, reasons), (second, silence) = due(plan(trained, TABLE, change=longer))
+    (first, plain, reasons), (second, _, silence) = due(plan(trained, TABLE, change=longer))
     assert sorted(first + second) == RUNS
     assert len(reasons) == 1
     assert reasons[0].startswith("made again: 3 runs of digits_concat/cnn/none: steps ")
     assert reasons[0].endswith(" -> 7")
     assert silence == []
+    assert plain
     # A single run is made without its neighbors.
-    assert [forced for forced, _ in due(plan(trained, RUNS[0], change=longer))] == [[RUNS[0]]]
+    assert [forced for forced, *_ in due(plan(trained, RUNS[0], change=longer))] == [[RUNS[0]]]
 
 
 def test_the_plan_states_why_a_table_is_made_again(trained):
     asked = plan(trained, TABLE)
     job = asked.recipes.table("ablation")
-    assert asked.due(job) == ([], [])
+    assert asked.due(job) == ([], True, [])
     (trained / "tables").mkdir()
     (trained / "tables/ablation.csv").write_text("of nobody knows what")
     asked = plan(trained, TABLE)
     assert asked.due(job) == (
         [TABLE.replace(".csv", provenance.SUFFIX)],
+        True,
         ["made again: table ablation: no valid record belongs to the existing files"],
     )
 
@@ -95,3 +103,15 @@ def test_the_start_of_a_build_writes_the_recipes_of_its_jobs(trained):
     asked.begin()
     written = {path.stem: json.loads(path.read_text()) for path in (trained / "recipes").glob("*.json")}
     assert written == json.loads(files.json_bytes({job.name: job.content for job in (*asked.packs["train"], table)}))
+
+
+def test_a_list_of_targets_has_no_rules_named_by_digests(tmp_path):
+    asked = plan(tmp_path, "--list-target-rules")
+    assert asked.rules == {"train": [], "evaluate": [], "represent": []}
+    assert asked.packs["train"]
+    assert plan(tmp_path, TABLE).rules["train"]
+
+
+def test_a_pack_asks_for_no_gpu_where_it_computes_on_the_cpu(tmp_path):
+    on = {device: plan(tmp_path, TABLE, change={"device": device}).packs["train"][0].resources for device in ("cpu", "auto")}
+    assert on == {"cpu": {"gpu": 0, "gpu_model": "", "gres": ""}, "auto": {}}
