@@ -72,12 +72,28 @@ MUTATIONS = {
         f"{STORE}test_a_finished_run_has_no_checkpoint",
     ),
     "a finished entry is replaced": (
-        *("stages/train.py", "if entry := kept.load(name_of(identity)):", "if (entry := None):"),
+        *("stages/train.py", "if (entry := kept.load(name_of(identity))) and", "if (entry := None) and"),
         KILLED,
     ),
-    "an altered entry counts as whole": (
+    "an altered checkpoint counts as whole": (
         *("records/store.py", 'save(tensors, {"state"', 'save({}, {"state"'),
-        f"{STORE}test_what_is_not_what_was_kept_counts_as_absent",
+        f"{STORE}test_a_checkpoint_that_is_not_what_was_kept_counts_as_absent",
+    ),
+    "an altered entry counts as whole": (
+        *("records/store.py", 'held.pop("sha256") == files.digest(held) and', 'held.pop("sha256") and'),
+        f"{STORE}test_an_entry_that_is_not_what_was_kept_counts_as_absent",
+    ),
+    "altered weights count as an entry's": (
+        *(
+            "records/store.py",
+            "if not place or place != tensors_beside(entry, hashlib.sha256(payload).hexdigest()):",
+            "if not place:",
+        ),
+        f"{STORE}test_an_entry_that_is_not_what_was_kept_counts_as_absent",
+    ),
+    "weights that may be shared are copied": (
+        *("records/links.py", "if len(modes) == 1 and", "if False and"),
+        "tests/unit/records/test_links.py::test_weights_are_one_file_with_two_names",
     ),
     "a folder is replaced with old files left in it": (
         *(
@@ -92,7 +108,7 @@ MUTATIONS = {
         "tests/unit/records/test_integrity.py",
     ),
     "another run's entry counts as this one's": (
-        *("records/store.py", 'if "key" in about and', "if False and"),
+        *("records/store.py", ' and held["key"] == entry.stem', ""),
         f"{STORE}test_files_that_were_exchanged_count_as_absent",
     ),
     "the manifest does not look at raw files": (

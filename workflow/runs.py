@@ -31,7 +31,7 @@ from compositional.notebook.training import configuration
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
 from compositional.records.entries import entries, plan_of, stores
-from compositional.records.store import read
+from compositional.records.store import read, tensors_of
 from compositional.runs import Run
 from compositional.stages import download
 from compositional.stages.shared import devices
@@ -105,10 +105,13 @@ def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
 
 def same_numbers(one: Path, other: Path) -> bool:
     """Whether two entries have the same weights and curves, to the bit."""
-    (left, weights), (right, others) = ((found[0]["state"], found[1]) for path in (one, other) if (found := read(path)))
-    # Compare bytes and text, because NaN does not equal itself.
-    equal = weights["weights"].numpy().tobytes() == others["weights"].numpy().tobytes()
-    return equal and files.json_bytes(left | {"seconds": 0}) == files.json_bytes(right | {"seconds": 0})
+    # By the digest of the weights, and as text: numbers that are none are equal, too.
+    found = [
+        (place.name, files.json_bytes(whole[0]["state"] | {"seconds": 0}))
+        for path in (one, other)
+        if (whole := read(path)) and (place := tensors_of(path))
+    ]
+    return len(found) == 2 and found[0] == found[1]
 
 
 def retrain(runs: list[Run], overlays: list[Path], folder: Path) -> None:
@@ -158,16 +161,22 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     """Remove entries that no configured run uses, at laptop scale, at paper scale, or with the given overlays."""
     paper = [ROOT / "config" / "paper.yaml", *sorted((ROOT / "config" / "paper").glob("*.yaml"))]
     used = runs_of(known, []) | runs_of(configuration(), []) | runs_of(configuration(*paper), [])
-    every = [*entries([arguments.store])]
-    unused = [path for path in every if path.parent.name not in used]
+    every = {path: identity_of(path) for path in entries([arguments.store])}
+    used_by = {path for path, identity in every.items() if identity and path.parent.name in used}
+    held = {path: {path, tensors_of(path)} for path in every}
+    files_there = {path for path in arguments.store.glob("entries/**/[!.]*") if path.is_file()}
+    # Whole entries, and files that are of none.
+    unused = [path for path in every if path not in used_by]
+    unused += sorted(files_there.difference(every, *held.values()))
     for path in unused:
-        identity = identity_of(path)
+        identity = every.get(path)
         family = (
             [identity["family"][key] for key in ("task", "model", "regularizer")] if identity else ["damaged or of an old format"]
         )
         print(f"{path}: {'/'.join(family)}")
-    size, kept = sum(path.stat().st_size for path in unused) / 1e6, len(every) - len(unused)
-    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {kept} are kept")
+    gone = files_there.difference(*(held[path] for path in used_by))
+    size = sum(path.stat().st_size for path in gone) / 1e6
+    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {len(used_by)} are kept")
     if unused and not arguments.yes:
         try:
             agreed = input("Remove them? [y/N] ").strip().lower() in ("y", "yes")
@@ -175,7 +184,7 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
             agreed = False
         if not agreed:
             return "Nothing was removed"
-    for path in unused:
+    for path in gone:
         path.unlink(missing_ok=True)
     return f"{len(unused)} runs removed"
 

@@ -178,7 +178,7 @@ def test_a_generation_built_again_has_the_same_bytes(built):
     task = "results/splits/raven_evolved_loop0_generation2/task.json"
     run = "results/runs/raven_evolved_loop0_generation2/graph_structured/none/lambda=0/seed=1/weights.safetensors"
     before = built.read(task, run)
-    entries = [*(built.folder / "results/store/entries").rglob("*.safetensors")]
+    entries = [*(built.folder / "results/store/entries").rglob("*.json")]
     assert entries
     for path in entries:
         path.unlink()

@@ -22,6 +22,9 @@ import pytest
 from support.project import Project
 
 from compositional import files
+from compositional.records.entries import entries
+from compositional.records.links import is_linked
+from compositional.records.store import read
 
 pytestmark = pytest.mark.workflow
 TASKS = {
@@ -130,10 +133,31 @@ def built(base, tmp_path) -> Built:
     return copied
 
 
-def damage(path: Path) -> None:
+def damage(path: Path, in_place: bool = False) -> None:
+    """Another file in its place, or other bytes in it: then also in what it is a hard link of."""
     payload = bytearray(path.read_bytes())
     payload[len(payload) // 2] ^= 1
+    if not in_place:
+        path.unlink()
     path.write_bytes(payload)
+
+
+def other_names(built: Built) -> list[Path]:
+    """A hard link of every result: what is written into a result, and does not replace it, changes it."""
+    made = []
+    for stage in ("splits", "runs", "store/entries", "tables", "figures"):
+        for path in sorted(path for path in (built.folder / "results" / stage).rglob("*") if path.is_file()):
+            made.append(built.folder / "names" / str(len(made)))
+            made[-1].parent.mkdir(exist_ok=True)
+            os.link(path, made[-1])
+    return made
+
+
+def whole_entries(built: Built) -> int:
+    """Of the store; none may be damaged."""
+    paths = [*entries([built.folder / "results/store"])]
+    assert all(map(read, paths))
+    return len(paths)
 
 
 def remove(built: Built, *names: str) -> None:
@@ -215,6 +239,35 @@ def test_an_option_that_is_changed_back_takes_runs_from_the_store(built):
     assert built.numbers() == before
 
 
+def test_nothing_is_written_through_a_link(built):
+    """What is made again, by other options, other code, for damage, and by a job that fails and leaves what was there."""
+    before, names = built.numbers(), other_names(built)
+    bytes_before = [path.read_bytes() for path in names]
+    built.configure(learning_rate=0.004)
+    source, old = "src/compositional/stages/train.py", "        write(run, state, facts)\n\n    def take"
+    edit(built, source, old, f"        write(run, state, facts)\n        assert run.seed == 0\n{old.partition(chr(10))[2]}")
+    assert "AssertionError" in built.told(*built.targets, succeeds=False)
+    assert whole_entries(built) == 6
+    edit(built, source, "        assert run.seed == 0\n", "")
+    assert built.exactly()[1] == set()
+    assert whole_entries(built) == 6
+    built.configure()
+    for name in (
+        ARROW,
+        f"{RUN}/weights.safetensors",
+        f"{SIDE}/metrics.csv",
+        f"{SCAN}/run.json",
+        "results/tables/small.csv",
+        SMALL,
+    ):
+        damage(built.folder / name)
+    edit(built, "src/compositional/stages/split.py", "def perform(", "UNUSED = 1\n\n\ndef perform(")
+    assert built.exactly()[1] == set()
+    assert built.numbers() == before
+    assert whole_entries(built) == 6
+    assert [path.read_bytes() for path in names] == bytes_before
+
+
 def test_snakemakes_own_records_do_not_matter(built):
     """Here the records are in a database, which exists or is deleted; in the test above they are in files."""
     options = ("--persistence-backend", "db")
@@ -268,6 +321,17 @@ def test_runs_in_the_store_are_not_trained_again(built):
     assert "weights.safetensors was altered or damaged after it was made" in built.said
     assert json.loads((built.folder / OTHER / "run.json").read_text())["status"] == "done"
     assert built.numbers() == before
+
+
+def test_where_one_file_is_the_store_s_too_its_run_alone_is_trained_again(built):
+    before, path = built.numbers(), built.folder / f"{RUN}/weights.safetensors"
+    (linked,) = {is_linked(path) for path in (built.folder / "results/runs").rglob("weights.safetensors")}
+    damage(path, in_place=True)
+    assert built.exactly() == (PACK, {RUN.removeprefix("results/runs/")} if linked else set())
+    assert ("made, in place: so was each hard link of it, such as the store's" in built.said) == linked
+    assert built.numbers() == before
+    assert is_linked(path) == linked
+    assert built.exactly() == ({}, set())
 
 
 def test_changed_writing_code_updates_existing_runs_without_training(built):

@@ -1,15 +1,14 @@
 """Finished runs in one file: entries of a store, packed so that others can add them to their store.
 
-The file is an uncompressed zip of entries (compositional.records.store) and of runs.json with the sha256 of each. From an entry
-the workflow writes a run's weights, history and record without training. Nothing in the file is executed, no member's name is
-used as a path, and existing entries are left unchanged.
+The file is an uncompressed zip. For each entry (compositional.records.store) it has two files, and runs.json has the sha256 of every
+file. From an entry the workflow writes a run's weights, history and record without training. Nothing in the file is executed, no
+member's name is used as a path, and existing entries are left unchanged.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import tempfile
 import zipfile
@@ -23,10 +22,11 @@ from compositional import files
 from compositional.archive.bundle import ArchiveError
 from compositional.archive.unpacking import members_of
 from compositional.records.entries import PLANNED, name_of
-from compositional.records.store import read
+from compositional.records.store import adopt, read, tensors_of
 
-FORMAT = 1
+FORMAT = 2
 INDEX = "runs.json"
+MEMBER = r"(cpu|cuda)-[0-9a-f]{64}\.json|weights-[0-9a-f]{64}\.safetensors"
 # What an entry holds as JSON (stages.train, training.state).
 _STATE = {"seed": int, "strength": int | float, "step": int, "diverged_at": int | None, "history": list, "seconds": int | float}
 _FACTS = {"device_name", "versions", "source", "wall_seconds", "finished"}
@@ -43,7 +43,7 @@ def identity_of(path: Path) -> dict[str, Any] | None:
 
 def pack(destination: Path, paths: Iterable[Path], figures: list[str]) -> None:
     """Write entries into one file; the same entries give the same bytes. figures: names of the figures that need them."""
-    by_name = {path.name: path for path in paths}
+    by_name = {path.name: path for entry in paths for path in (entry, tensors_of(entry)) if path}
     with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as stored:
         digests = {name: files.sha256(path) for name, path in sorted(by_name.items())}
         index = files.json_bytes({"format": FORMAT, "figures": figures, "entries": digests})
@@ -63,8 +63,8 @@ def _is_run(path: Path) -> bool:
             and {*about["facts"]} == _FACTS
             and {*state} == {*_STATE}
             and all(isinstance(state[key], kind) for key, kind in _STATE.items())
-            and {*tensors} == {"weights"}
-            and (tensors["weights"].ndim, tensors["weights"].dtype) == (1, torch.float32)
+            and torch.float32 in (kinds := {tensor.dtype for tensor in tensors.values()})
+            and not any(kind.is_floating_point for kind in kinds - {torch.float32})
             and (state["seed"], state["strength"]) == (about["identity"]["seed"], about["identity"]["lambda"])
             and all([*map(type, row)][:3] == [int, str, str] and isinstance(row[3], int | float) for row in state["history"])
         )
@@ -87,7 +87,7 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
         raise ArchiveError(f"its {INDEX} cannot be read ({type(error).__name__})") from error
     if version != FORMAT:
         raise ArchiveError(f"it has format {version!r}, this program reads {FORMAT}")
-    if strange := [name for name in members if name != INDEX and not re.fullmatch(r"(cpu|cuda)-[0-9a-f]{64}\.safetensors", name)]:
+    if strange := [name for name in members if name != INDEX and not re.fullmatch(MEMBER, name)]:
         raise ArchiveError(f"it holds {strange[0]!a}, which is no entry of a store")
     if differing := sorted(digests.keys() ^ (members.keys() - {INDEX})):
         raise ArchiveError(f"{differing[0]!a} is not in both the file and its {INDEX}")
@@ -107,24 +107,25 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
     try:
         with zipfile.ZipFile(source) as stored, tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as temporary:
             members = members_of(stored, source.stat().st_size)
-            checked: dict[Path, Path] = {}
-            for name, digest in _digests(stored, members).items():
+            digests = _digests(stored, members)
+            for name, digest in digests.items():
                 payload = stored.read(members[name])
                 if hashlib.sha256(payload).hexdigest() != digest:
                     raise ArchiveError(f"{name!a} is not what its {INDEX} says")
-                path = Path(temporary) / name
-                path.write_bytes(payload)
+                (Path(temporary) / name).write_bytes(payload)
+            checked: dict[Path, Path] = {}
+            for path in sorted(Path(temporary).glob("*.json")):
                 identity = identity_of(path)
                 if identity is None or not _is_run(path):
-                    raise ArchiveError(f"{name!a} is no finished run, or another one than its name says")
-                checked[path] = folder / "entries" / f"{name_of(identity)}.safetensors"
-            added = 0
-            for path, place in checked.items():
-                if read(place) is None:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    os.replace(path, place)
-                    added += 1
-            return added, len(checked) - added
+                    raise ArchiveError(f"{path.name!a} is no finished run, or another one than its name says")
+                checked[path] = folder / "entries" / f"{name_of(identity)}.json"
+            named = {*(path.name for path in checked), *(place.name for path in checked if (place := tensors_of(path)))}
+            if unused := sorted(digests.keys() - named):
+                raise ArchiveError(f"{unused[0]!a} is of no run")
+            new = {path: place for path, place in checked.items() if read(place) is None}
+            for path, place in new.items():
+                adopt(path, place)
+            return len(new), len(checked) - len(new)
     except ArchiveError as error:
         raise ArchiveError(f"{source} is not to be trusted: {error}. Nothing was added") from error
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:

@@ -81,6 +81,7 @@ def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]
         ArchiveError: a member has a name or a form that our archives never have.
     """
     members: dict[str, zipfile.ZipInfo] = {}
+    taken: set[str] = set()
     for entry in stored.infolist():
         name = entry.orig_filename
         parts = name.split("/")
@@ -88,13 +89,14 @@ def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]
         seen = [part.casefold() for part in parts]  # some file systems ignore case
         if odd or seen[0] in REBUILT or set(seen) & _NEVER or seen[-1].endswith((".pyc", ".pyo")):
             raise ArchiveError(f"it holds {name!a}, which no archive of this project does")
-        if name.casefold() in (other.casefold() for other in members):
+        if name.casefold() in taken:
             raise ArchiveError(f"it holds {name!a} twice")
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG) or entry.flag_bits & 1:
             raise ArchiveError(f"{name!a} is a link or encrypted, not a plain file")
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise ArchiveError(f"{name!a} is compressed; archives of this project are not")
         members[name] = entry
+        taken.add(name.casefold())
     if sum(entry.file_size for entry in members.values()) > size:
         raise ArchiveError("its members are larger than it is")
     return members

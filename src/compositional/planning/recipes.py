@@ -20,6 +20,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.plugins import declarations
 from compositional.records import integrity, provenance
 from compositional.records.fingerprint import code
+from compositional.records.links import is_linked
 from compositional.records.order import order_of
 from compositional.records.places import ENDINGS, STAGES, record_beside, record_of, record_of_run, sources_of
 from compositional.runs import Run, figure_runs
@@ -220,7 +221,8 @@ class Recipes:
         if recipe["stage"] == "train" and wish != "auto" and record["device"] != wish:
             return f"device {record['device']} -> {wish}"
         if bad := integrity.damaged(self.results / path, record):
-            return f"{self.results / path}: {bad[0].name} was altered or damaged after it was made"
+            also = ", in place: so was each hard link of it, such as the store's" if is_linked(bad[0]) else ""
+            return f"{self.results / path}: {bad[0].name} was altered or damaged after it was made{also}"
         other = [name for name, digest in record["inputs"].items() if self._now(name, path) not in (None, digest)]
         return f"{other[0]} changed after it was used" if other else None
 

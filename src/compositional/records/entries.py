@@ -1,7 +1,8 @@
 """Names of finished runs in stores. This module needs no tensors, because Snakemake's own process checks whether a run is stored.
 
-An entry is at entries/<plan>/<device>-<key>.safetensors. The plan is the digest of what configuration and code determine of a run
-before there is any data. The key is the digest of everything that determines the bytes of the run.
+An entry is at entries/<plan>/<device>-<key>.json, next to the file of its tensors (records.store). The plan is the digest of what
+configuration and code determine of a run before there is any data. The key is the digest of everything that determines the bytes of
+the run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def name_of(identity: dict[str, Any]) -> str:
 
 def entries(folders: Iterable[Path], plan: str = "*", device: str = "auto") -> Iterator[Path]:
     """The entries of several stores, only the first one of each run; of one plan and one device, or of any ("*", "auto")."""
-    pattern = f"{plan}/{'[!.]' if device == 'auto' else device + '-'}*.safetensors"
+    pattern = f"{plan}/{'[!.]' if device == 'auto' else device + '-'}*.json"
     found: dict[str, Path] = {}
     for folder in folders:
         for path in sorted((folder / "entries").glob(pattern)):

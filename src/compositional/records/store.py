@@ -4,20 +4,27 @@ A pack job asks the store first and trains only what is missing, so a job that f
 nothing. Entries and checkpoints hold the state of a run, from which today's code writes the run's files. Each of them is either
 intact (it matches its digest and its name) or counts as absent. Builds may share a store of finished runs: entries are replaced
 atomically, and two entries with the same key are equal.
+
+An entry is a JSON file and a file with the run's tensors, which is named by its sha256. A run's own weights are a hard link to that
+file or share its blocks, if the file system supports either. Files are therefore replaced and never changed in place.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from compositional import files
+from compositional.records.links import share
 
 
 def _digest(text: str, tensors: dict[str, Tensor]) -> str:
@@ -50,7 +57,7 @@ class Store:
         refused = None
         for folder in self.folders:
             try:
-                _write(_entry(folder, name), about, tensors)
+                write(_entry(folder, name), about, save(tensors))
                 break
             except OSError as error:
                 if folder == self.folders[-1]:
@@ -63,39 +70,86 @@ class Store:
         """A finished run; None if it is missing or damaged."""
         return next((found for folder in self.folders if (found := read(_entry(folder, name)))), None)
 
+    def write_tensors(self, name: str, tensors: dict[str, Tensor], path: Path) -> None:
+        """Write a finished run's tensors to a file, which takes no room of its own if the store has the same bytes."""
+        payload = save(tensors)
+        places = [tensors_beside(_entry(folder, name), hashlib.sha256(payload).hexdigest()) for folder in self.folders]
+        if place := next((place for place in places if _holds(place, payload)), None):
+            share(place, path)
+        else:
+            with files.replacing(path) as temporary:
+                temporary.write_bytes(payload)
+
     def save_checkpoint(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Keep the state of a run in training, replacing its previous checkpoint."""
-        _write(self._checkpoint(name), about, tensors)
+        """Keep a run in training, replacing what was kept before."""
+        path, text = self._checkpoint(name), json.dumps(about)
+        with files.replacing(path) as temporary:
+            # save_file would give it a mode of its own: nobody else could read it.
+            temporary.write_bytes(save(tensors, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)}))
 
     def load_checkpoint(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """The last checkpoint of a run; None if it is missing or damaged. A damaged one is deleted."""
-        found = read(self._checkpoint(name))
-        if found is None:
-            self._checkpoint(name).unlink(missing_ok=True)
-        return found
+        """The run as last kept; None if there is none, or it is not what was kept: then it is removed."""
+        path = self._checkpoint(name)
+        try:
+            with safe_open(path, framework="pt") as stored:
+                about = stored.metadata()
+                tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
+            if about["key"] == path.stem and about["sha256"] == _digest(about["state"], tensors):
+                return json.loads(about["state"]), tensors
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            pass
+        path.unlink(missing_ok=True)
+        return None
 
 
 def _entry(folder: Path, name: str) -> Path:
-    return folder / "entries" / f"{name}.safetensors"
+    return folder / "entries" / f"{name}.json"
 
 
-def _write(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    text = json.dumps(about)
-    with files.replacing(path) as temporary:
-        # save_file would set its own permissions: no other user could read the file.
-        temporary.write_bytes(save(tensors, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)}))
+def tensors_beside(entry: Path, sha256: str) -> Path:
+    """The file of an entry's tensors."""
+    return entry.with_name(f"weights-{sha256}.safetensors")
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-    """Content of an entry or a checkpoint; None if it is missing or damaged."""
+def _holds(path: Path, payload: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == payload
+
+
+def write(entry: Path, about: dict[str, Any], payload: bytes) -> None:
+    """Write an entry, whose tensors are a safetensors file of these bytes."""
+    sha256 = hashlib.sha256(payload).hexdigest()
+    if not _holds(place := tensors_beside(entry, sha256), payload):  # to replace equal bytes would part them from their links
+        with files.replacing(place) as temporary:
+            temporary.write_bytes(payload)
+    held = {"key": entry.stem, "about": about, "weights": sha256}
+    files.write_json(entry, held | {"sha256": files.digest(held)})
+
+
+def adopt(source: Path, entry: Path) -> None:
+    """Move an entry that is whole to the place of another one, with its tensors."""
+    tensors = tensors_of(source)
+    if tensors and not _holds(place := entry.with_name(tensors.name), tensors.read_bytes()):
+        share(tensors, place)
+    os.replace(source, entry)
+
+
+def tensors_of(entry: Path) -> Path | None:
+    """The file that an entry names as its tensors'; None if the entry is not there, or not what was kept."""
     try:
-        with safe_open(path, framework="pt") as stored:
-            about = stored.metadata()
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        if "key" in about and about["key"] != path.stem:  # another run's file under this run's name
+        held = json.loads(entry.read_bytes())
+        whole = held.pop("sha256") == files.digest(held) and held["key"] == entry.stem
+        return tensors_beside(entry, held["weights"]) if whole and re.fullmatch("[0-9a-f]{64}", held["weights"]) else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def read(entry: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    """What an entry holds; None if it is not there, or not what was kept."""
+    place = tensors_of(entry)
+    try:
+        payload = place.read_bytes() if place else b""
+        if not place or place != tensors_beside(entry, hashlib.sha256(payload).hexdigest()):
             return None
-        if about["sha256"] != _digest(about["state"], tensors):
-            return None
-        return json.loads(about["state"]), tensors
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        return json.loads(entry.read_bytes())["about"], safetensors.torch.load(payload)
+    except (OSError, ValueError, SafetensorError):
         return None

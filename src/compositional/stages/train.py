@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from safetensors.torch import load_file, save
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
 
 from compositional import files
 from compositional.evaluation import learning_curves
@@ -24,6 +26,7 @@ from compositional.stages.shared.trained_runs import data_of, device_name, load_
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State, fresh_state, has_ended
+from compositional.training.weights import WeightLayout
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
 # The part of a run's record about how it was made. With the state it is all that is needed to write the record.
@@ -37,12 +40,20 @@ def _buffers_digest(problem: Problem, seed: int) -> dict[str, str]:
     return {"buffers": digest.hexdigest()} if tensors else {}
 
 
+def _tensors(problem: Problem, layout: WeightLayout, state: State) -> dict[str, Tensor]:
+    """A run's weights and buffers by name."""
+    weights = layout.views(state.tensors["weights"].unsqueeze(0))
+    return {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()} | buffers(problem, state.seed)
+
+
+def _weights(layout: WeightLayout, tensors: dict[str, Tensor]) -> Tensor | None:
+    """A run's weights in a flat buffer, (P,), by its tensors; None if they are another problem's."""
+    shapes = {name: tensor.shape for name, tensor in tensors.items() if tensor.dtype == torch.float32}
+    return layout.flatten(tensors) if layout.shapes.items() <= shapes.items() else None
+
+
 def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any], recipe: dict[str, Any]) -> None:
-    """Write a trained run's three files, the record last."""
-    weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0))
-    named = {name: tensor.squeeze(0).contiguous() for name, tensor in weights.items()}
-    with files.replacing(folder / "weights.safetensors") as temporary:
-        temporary.write_bytes(save(named | buffers(problem, state.seed)))
+    """Write the files of a trained run except its weights, the record last."""
     files.write_csv(folder / "history.csv", HISTORY_HEADER, state.history)
     described = {
         "status": "done" if state.diverged_at is None else "diverged",
@@ -54,7 +65,7 @@ def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any],
     provenance.write(folder / "run.json", described | record, recipe, made)
 
 
-def _read(folder: Path, problem: Problem, identity: dict[str, Any]) -> tuple[State, dict[str, Any]] | None:
+def _read(folder: Path, layout: WeightLayout, identity: dict[str, Any]) -> tuple[State, dict[str, Any]] | None:
     """The run in its folder and the facts about it, if it has this identity and is intact."""
     path = folder / "run.json"
     record = provenance.vouched(path)
@@ -67,7 +78,9 @@ def _read(folder: Path, problem: Problem, identity: dict[str, Any]) -> tuple[Sta
     if tuple(header) != HISTORY_HEADER:
         return None
     history = [(int(step), split, metric, _number(value)) for step, split, metric, value in rows]
-    weights = weight_layout(problem).flatten(load_file(folder / "weights.safetensors"))
+    weights = _weights(layout, load_file(folder / "weights.safetensors"))
+    if weights is None:
+        return None
     state = State(identity["seed"], identity["lambda"], record["steps"], record["diverged_at_step"])
     state.tensors, state.history = {"weights": weights}, history
     return state, {name: record[name] for name in FACTS}
@@ -103,17 +116,19 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
         run: of_run | {"data": problem.about["content_sha256"], "device": problem.device} | _buffers_digest(problem, run.seed)
         for run, of_run in planned.items()
     }
-    kept = Store(*folders)
+    kept, layout = Store(*folders), weight_layout(problem)
     places = {run: results / "runs" / run.path for run in recipes}
 
     def write(run: Run, state: State, facts: dict[str, Any]) -> None:
         about = {"run": run.path, "pack": [*content["runs"]], "inputs": data_of(problem)}
+        tensors = _tensors(problem, layout, state)
+        kept.write_tensors(name_of(identities[run]), tensors, places[run] / "weights.safetensors")
         _write(places[run], problem, state, identities[run] | about | facts, recipes[run])
 
     def keep(run: Run, state: State, facts: dict[str, Any]) -> None:
         """Put a run into the store and its folder, without the optimizer's moments."""
         about = {"state": state.described(), "facts": facts, "identity": identities[run]}
-        if refused := kept.add(name_of(identities[run]), about, {"weights": state.tensors["weights"]}):
+        if refused := kept.add(name_of(identities[run]), about, _tensors(problem, layout, state)):
             print(f"{run.path} is in {kept.folders[-1]}, not in the shared store: {refused}", file=log)
         write(run, state, facts)
 
@@ -121,11 +136,11 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
         """Whether the run existed; if so, its files are now in its folder."""
         for device in devices:
             identity = identities[run] | {"device": device}
-            if entry := kept.load(name_of(identity)):
+            if (entry := kept.load(name_of(identity))) and (weights := _weights(layout, entry[1])) is not None:
                 identities[run] = identity
-                write(run, State.restored(entry[0]["state"], entry[1]), entry[0]["facts"])
+                write(run, State.restored(entry[0]["state"], {"weights": weights}), entry[0]["facts"])
                 return True
-            if found := _read(places[run], problem, identity):
+            if found := _read(places[run], layout, identity):
                 identities[run] = identity
                 keep(run, *found)
                 return True

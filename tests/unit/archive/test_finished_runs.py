@@ -15,7 +15,7 @@ from compositional import files
 from compositional.archive import finished_runs
 from compositional.archive.bundle import ArchiveError
 from compositional.records.entries import entries, name_of
-from compositional.records.store import Store
+from compositional.records.store import Store, read, tensors_of
 from compositional.training.state import State
 
 FACTS = {"device_name": "d", "versions": {}, "source": {}, "wall_seconds": 1.0, "finished": "then"}
@@ -26,14 +26,14 @@ def identity(seed: int) -> dict:
 
 
 def entry_of(folder: Path, seed: int) -> Path:
-    return folder / "entries" / f"{name_of(identity(seed))}.safetensors"
+    return folder / "entries" / f"{name_of(identity(seed))}.json"
 
 
 def keep(folder: Path, seed: int, **about) -> Path:
-    """Keep a finished run like the stage train does. The first run has diverged."""
+    """A finished run, as the stage keeps it. The first one diverged; both have the same buffer."""
     state = State(seed, 0.1, 4, None if seed else 2, {}, [(4, "test", "loss", float("nan"))], 1.5)
     held = {"state": state.described(), "facts": FACTS, "identity": identity(seed)}
-    Store(folder).add(name_of(identity(seed)), held | about, {"weights": torch.full((20,), float(seed))})
+    Store(folder).add(name_of(identity(seed)), held | about, {"a": torch.full((20,), float(seed)), "b": torch.arange(3)})
     return entry_of(folder, seed)
 
 
@@ -54,7 +54,7 @@ def rewritten(path: Path, held: dict[str, bytes], right: bool = True) -> Path:
     """A file with other members; right: whether its index agrees with them."""
     if right:
         digests = {name: hashlib.sha256(payload).hexdigest() for name, payload in held.items() if name != finished_runs.INDEX}
-        held = held | {finished_runs.INDEX: files.json_bytes({"format": 1, "figures": [], "entries": digests})}
+        held = held | {finished_runs.INDEX: files.json_bytes({"format": 2, "figures": [], "entries": digests})}
     with zipfile.ZipFile(path, "w") as stored:
         for name, payload in held.items():
             stored.writestr(name, payload)
@@ -71,10 +71,12 @@ def refused(path: Path, message: str) -> None:
 
 def test_packed_runs_are_added_only_once(packed, tmp_path):
     assert finished_runs.unpack(packed, tmp_path / "here") == (2, 0)
-    found = {path.relative_to(tmp_path / "here"): path.read_bytes() for path in (tmp_path / "here").rglob("*.safetensors")}
-    assert found == {
-        path.relative_to(tmp_path / "there"): path.read_bytes() for path in (tmp_path / "there").rglob("*.safetensors")
-    }
+    here, there = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "here", tmp_path / "there")
+    )
+    assert here == there
+    assert len(there) == 4
     assert finished_runs.unpack(packed, tmp_path / "here") == (0, 2)
     assert not [*(tmp_path / "here").rglob(".*")]
 
@@ -110,12 +112,13 @@ def test_existing_runs_are_replaced_only_if_they_are_damaged(packed, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "../escaped.safetensors",
-        "/escaped.safetensors",
-        "a/b.safetensors",
+        "../escaped.json",
+        "/escaped.json",
+        "a/b.json",
         "notes.txt",
         f"cpu-{'0' * 64}.pkl",
-        f"tpu-{'0' * 64}.safetensors",
+        f"tpu-{'0' * 64}.json",
+        f"cpu-{'0' * 64}.safetensors",
     ],
 )
 def test_a_member_with_an_unexpected_name_is_refused(packed, name):
@@ -126,21 +129,27 @@ def test_a_member_with_an_unexpected_name_is_refused(packed, name):
 def test_a_pickle_under_an_entry_s_name_is_refused_and_not_opened(packed, tmp_path):
     harmful = f"cos\nmkdir\n(V{tmp_path}/opened\ntR."  # whoever loads it makes a folder
     held = members(packed)
-    name = next(name for name in held if name != finished_runs.INDEX)
-    refused(rewritten(packed, held | {name: harmful.encode()}), "is no finished run")
+    for name in held.keys() - {finished_runs.INDEX}:
+        refused(rewritten(packed, held | {name: harmful.encode()}), "is no finished run")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda held, first, second: held | {first: held[second]}, "another one than its name says"),
-        (lambda held, first, second: held | {first: held[first][:-4] + b"1234"}, "is no finished run"),
-        (lambda held, first, second: held | {f"cpu-{'0' * 64}.safetensors": held[first]}, "another one than its name says"),
+        (lambda held, first, second: held | {first: held[first].replace(b'"step": 4', b'"step": 5')}, "is no finished run"),
+        (lambda held, first, second: held | {f"cpu-{'0' * 64}.json": held[first]}, "another one than its name says"),
+        (lambda held, first, second: held | {f"weights-{'0' * 64}.safetensors": b""}, "is of no run"),
+        (
+            lambda held, first, second: {name: held[name][:-1] if "weights" in name else held[name] for name in held},
+            "is no finished",
+        ),
+        (lambda held, first, second: {name: held[name] for name in held if "weights" not in name}, "is no finished run"),
     ],
 )
 def test_a_run_that_does_not_vouch_for_itself_is_refused_although_the_index_agrees(packed, change, message):
     held = members(packed)
-    first, second = sorted(held.keys() - {finished_runs.INDEX})
+    first, second = sorted(name for name in held if name.startswith("cpu-"))
     refused(rewritten(packed, change(held, first, second)), message)
 
 
@@ -163,14 +172,26 @@ def test_a_malformed_run_is_refused(packed, tmp_path, about):
     refused(rewritten(packed, held | {path.name: path.read_bytes()}), "is no finished run")
 
 
+def test_two_runs_with_the_same_weights_are_both_there(tmp_path):
+    """In the file these weights are once."""
+    for seed in (0, 1):
+        about, _ = read(keep(tmp_path / "there", seed))
+        Store(tmp_path / "there").add(name_of(identity(seed)), about, {"a": torch.zeros(20)})
+    finished_runs.pack(tmp_path / "runs.zip", entries([tmp_path / "there"]), [])
+    assert len(members(tmp_path / "runs.zip")) == 4
+    assert finished_runs.unpack(tmp_path / "runs.zip", tmp_path / "here") == (2, 0)
+    assert all(read(path) for path in entries([tmp_path / "here"]))
+
+
 @pytest.mark.parametrize(
-    "tensors", [{"weights": torch.zeros(2, 2)}, {"weights": torch.zeros(2).double()}, {"others": torch.zeros(2)}]
+    "tensors", [{"a": torch.zeros(2).double()}, {"a": torch.zeros(2), "b": torch.zeros(2).half()}, {"b": torch.arange(3)}, {}]
 )
 def test_malformed_weights_are_refused(packed, tmp_path, tensors):
     path = keep(tmp_path / "there", 0)
     about, _ = Store(tmp_path / "there").load(name_of(identity(0)))
     Store(tmp_path / "there").add(name_of(identity(0)), about, tensors)
-    refused(rewritten(packed, members(packed) | {path.name: path.read_bytes()}), "is no finished run")
+    both = {one.name: one.read_bytes() for one in (path, tensors_of(path))}
+    refused(rewritten(packed, members(packed) | both), "is no finished run")
 
 
 def test_a_wrong_index_is_refused(packed):
@@ -180,8 +201,8 @@ def test_a_wrong_index_is_refused(packed):
     for wrong, message in (
         ({"entries": index["entries"] | {name: "0" * 64}}, "is not what its runs.json says"),
         ({"entries": {}}, "is not in both"),
-        ({"entries": index["entries"] | {f"cpu-{'0' * 64}.safetensors": ""}}, "is not in both"),
-        ({"format": 2}, "it has format 2"),
+        ({"entries": index["entries"] | {f"cpu-{'0' * 64}.json": ""}}, "is not in both"),
+        ({"format": 1}, "it has format 1, this program reads 2"),
         ({"entries": 3}, "its runs.json is none"),
     ):
         other = held | {finished_runs.INDEX: files.json_bytes(index | wrong)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import multiprocessing
 import os
 import re
@@ -21,22 +22,17 @@ from support.disk import full_disk
 from compositional import files
 from compositional.plugins import PACKAGE
 from compositional.records.entries import entries, name_of
-from compositional.records.store import Store
+from compositional.records.store import Store, tensors_of
 from compositional.stages.shared.job import logged
 from compositional.training.state import State
 
 
-@pytest.mark.parametrize("kind", ["entry", "checkpoint"])
-def test_what_is_not_what_was_kept_counts_as_absent(tmp_path, kind):
+def test_a_checkpoint_that_is_not_what_was_kept_counts_as_absent(tmp_path):
     store = Store(tmp_path)
     state = State(0, 0.0, tensors={"weights": torch.zeros(100)})
-    add, load, folder = {
-        "entry": (store.add, store.load, "entries"),
-        "checkpoint": (store.save_checkpoint, store.load_checkpoint, "checkpoints"),
-    }[kind]
-    assert load("key") is None
-    add("key", state.described(), state.tensors)
-    (path,) = tmp_path.glob(f"{folder}/key.safetensors")
+    assert store.load_checkpoint("key") is None
+    store.save_checkpoint("key", state.described(), state.tensors)
+    (path,) = tmp_path.glob("checkpoints/key.safetensors")
     whole = path.read_bytes()
     with safe_open(path, framework="pt") as stored:
         about = stored.metadata()
@@ -46,23 +42,53 @@ def test_what_is_not_what_was_kept_counts_as_absent(tmp_path, kind):
     others += [save({"weights": torch.zeros(100)}, about | {"state": state}) for state in states]
     for content in (whole[:-50], flipped, save({"weights": torch.zeros(100)}), *others):
         path.write_bytes(content)
-        assert load("key") is None
-        assert path.exists() == (kind == "entry")  # a damaged checkpoint is removed, so that no later call finds it again
+        assert store.load_checkpoint("key") is None
+        assert not path.exists()  # or every later call would meet it again
     path.write_bytes(whole)
-    assert State.restored(*load("key")).tensors["weights"].shape == (100,)
+    assert State.restored(*store.load_checkpoint("key")).tensors["weights"].shape == (100,)
 
 
-@pytest.mark.parametrize("kind", ["entry", "checkpoint"])
-def test_files_that_were_exchanged_count_as_absent(tmp_path, kind):
+def test_an_entry_that_is_not_what_was_kept_counts_as_absent(tmp_path):
+    """Its JSON file or its tensors; a path in it is not followed."""
+    store, state = Store(tmp_path), State(0, 0.0, tensors={"weights": torch.zeros(100)})
+    assert store.load("key") is None
+    store.add("key", state.described(), state.tensors)
+    entry = entry_of(tmp_path, "key")
+    text, held = entry.read_bytes(), json.loads(entry.read_bytes())
+    tensors = tensors_of(entry)
+    whole = tensors.read_bytes()
+    os.mkfifo(tmp_path / "fifo")  # to read it would wait for ever
+
+    def signed(change: dict) -> bytes:
+        changed = {key: value for key, value in (held | change).items() if key != "sha256"}
+        return json.dumps(changed | {"sha256": files.digest(changed)}).encode()
+
+    altered = [json.dumps(held | {"about": about}).encode() for about in (held["about"] | {"step": 9}, None, {}, [])]
+    altered += [signed({"weights": name}) for name in ("0" * 64, f"/../../fifo{'x' * 53}", 3, None)] + [signed({"key": "other"})]
+    for content in (text[:-9], b"", b"null", b"[" * 100_000, b"\xff", *altered):
+        entry.write_bytes(content)
+        assert store.load("key") is None
+    entry.write_bytes(text)
+    for content in (whole[:-50], whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:], save({"weights": torch.zeros(10)}), b""):
+        tensors.write_bytes(content)
+        assert store.load("key") is None
+    tensors.unlink()
+    assert store.load("key") is None
+    store.add("key", state.described(), state.tensors)
+    assert store.load("key")[1]["weights"].shape == (100,)
+
+
+def test_files_that_were_exchanged_count_as_absent(tmp_path):
     store = Store(tmp_path)
-    add, load = {"entry": (store.add, store.load), "checkpoint": (store.save_checkpoint, store.load_checkpoint)}[kind]
-    for seed, key in enumerate(("key1", "key2")):
-        add(key, State(seed, 0.0).described(), {"weights": torch.zeros(3)})
-    one, two = sorted(tmp_path.rglob("*.safetensors"))
-    first, second = one.read_bytes(), two.read_bytes()
-    one.write_bytes(second)
-    two.write_bytes(first)
-    assert (load("key1"), load("key2")) == (None, None)
+    for add in (store.add, store.save_checkpoint):
+        for seed, key in enumerate(("key1", "key2")):
+            add(key, State(seed, 0.0).described(), {"weights": torch.full((3,), float(seed))})
+    one, two = sorted(tmp_path.glob("checkpoints/*"))
+    for first, second in ((one, two), (entry_of(tmp_path, "key1"), entry_of(tmp_path, "key2"))):
+        content = first.read_bytes()
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(content)
+    assert [load(key) for load in (store.load, store.load_checkpoint) for key in ("key1", "key2")] == [None] * 4
 
 
 def test_a_finished_run_has_no_checkpoint(tmp_path):
@@ -90,7 +116,14 @@ def test_checkpoints_round_trip_bit_for_bit(tmp_path):
 
 
 def entry_of(folder: Path, name: str) -> Path:
-    return folder / "entries" / f"{name}.safetensors"
+    return folder / "entries" / f"{name}.json"
+
+
+def files_in(folder: Path) -> set[str]:
+    """Of entries the names; a file of tensors that is of none, or a file that is not finished, too."""
+    there = {path for path in folder.rglob("*") if path.is_file()}
+    named = {path: {path, tensors_of(path)} for path in there if path.suffix == ".json"}
+    return {path.name for path in there.difference(*named.values())} | {path.stem for path in named}
 
 
 def kept(store: Store, key: str, seed: int = 0) -> OSError | None:
@@ -102,7 +135,7 @@ def test_a_shared_store_is_read_first_and_written_first(tmp_path):
     one, other = Store(shared, tmp_path / "one"), Store(shared, tmp_path / "other")
     assert kept(one, "key") is None
     assert other.load("key") is not None
-    assert [path.parent for path in tmp_path.rglob("*.safetensors")] == [shared / "entries"]
+    assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} == {shared / "entries"}
     one.save_checkpoint("begun", State(0, 0.0).described(), {"weights": torch.zeros(3)})
     assert other.load_checkpoint("begun") is None  # checkpoints are not shared between builds
 
@@ -145,14 +178,15 @@ def test_a_full_disk_leaves_existing_entries_intact(tmp_path):
     with full_disk(), pytest.raises(OSError, match="File too large"):
         kept(store, "aaa", 2)
     assert entry_of(shared, "aaa").read_bytes() == before
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["aaa.safetensors"]
+    assert files_in(tmp_path) == {"aaa"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
 def test_a_store_on_another_file_system_that_becomes_full_stays_intact(tmp_path):
+    """There is room for three entries and the tensors of a fourth one."""
     shared = tmp_path / "shared"
     shared.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", shared], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=92k", "none", shared], check=True)
     try:
         assert shared.stat().st_dev != tmp_path.stat().st_dev
         store = Store(shared, tmp_path / "own")
@@ -161,8 +195,10 @@ def test_a_store_on_another_file_system_that_becomes_full_stays_intact(tmp_path)
             for seed in range(5)
         ]
         assert [error and error.errno for error in refused] == [None, None, None, errno.ENOSPC, errno.ENOSPC]
-        assert {path.name for path in shared.rglob("*") if path.is_file()} == {f"cpu-{seed}.safetensors" for seed in range(3)}
-        assert [path.name for path in entries([tmp_path / "own"])] == [f"cpu-{seed}.safetensors" for seed in (3, 4)]
+        assert [path.stem for path in entries([shared])] == ["cpu-0", "cpu-1", "cpu-2"]
+        assert len(files_in(shared)) == 4
+        assert not [*shared.rglob(".*")]
+        assert files_in(tmp_path / "own") == {"cpu-3", "cpu-4"}
         for seed in range(5):
             about, tensors = store.load(f"plan/cpu-{seed}")
             assert (about["seed"], tensors["weights"].unique().tolist()) == (seed, [seed])
@@ -190,9 +226,7 @@ def test_builds_that_write_to_a_store_simultaneously_see_complete_entries_or_non
         writer.join()
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert seen
-    assert sorted(path.name for path in (tmp_path / "shared").rglob("*") if path.is_file()) == [
-        f"key{number}.safetensors" for number in range(3)
-    ]
+    assert files_in(tmp_path / "shared") == {f"key{number}" for number in range(3)}
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o002, 0o664), (0o027, 0o640)])
@@ -203,7 +237,7 @@ def test_entries_follow_the_umask(tmp_path, mask, mode):
     finally:
         os.umask(before)
     path = entry_of(tmp_path / "shared", "key")
-    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (path, tensors_of(path))} == {mode}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o777 & ~mask
 
 
@@ -238,7 +272,7 @@ def test_each_entry_is_found_once_by_plan_and_device(tmp_path):
     one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
     for store, name in ((one, "plan/cpu-a"), (other, "plan/cpu-a"), (other, "plan/cuda-b"), (other, "more/cpu-c")):
         kept(store, name)
-    (tmp_path / "one" / "entries" / "plan" / ".cpu-z.safetensors").write_text("not finished")
+    (tmp_path / "one" / "entries" / "plan" / ".cpu-z.json").write_text("not finished")
     folders = [tmp_path / "one", tmp_path / "other", tmp_path / "none"]
     found = {where: [path.stem for path in entries(folders, *where)] for where in ((), ("plan",), ("plan", "cuda"), ("x",))}
     assert found == {(): ["cpu-a", "cpu-c", "cuda-b"], ("plan",): ["cpu-a", "cuda-b"], ("plan", "cuda"): ["cuda-b"], ("x",): []}

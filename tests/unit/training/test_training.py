@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from support.told import told
 from support.trained import same, train
 
@@ -230,8 +231,8 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
         assert {*record["files"]} == {"weights.safetensors", "history.csv"}
         assert integrity.damaged(folder / "run.json", record, everything=True) == []
     # Another call trains nothing and writes no finished entry again.
-    entries = {path: path.stat().st_ino for path in (tmp_path / "store/entries").rglob("*.safetensors")}
-    assert len(entries) == 4
+    entries = {path: path.stat().st_ino for path in (tmp_path / "store/entries").rglob("*.*")}
+    assert len(entries) == 8
     assert not [*(tmp_path / "store/checkpoints").glob("*")]
     segments.clear()
     stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
@@ -251,7 +252,12 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
     for state in states:
         identity = {"family": {}, "code": content["common"]["code"], "lambda": 0.0, "seed": state.seed, "data": "data"}
         about = {"state": state.described(), "facts": facts, "identity": identity | {"device": "cuda"}}
-        store.add(name_of(about["identity"]), about, {"weights": state.tensors["weights"]})
+        layout = weight_layout(case)
+        store.add(
+            name_of(about["identity"]),
+            about,
+            {name: own[0] for name, own in layout.views(state.tensors["weights"][None]).items()},
+        )
 
     def load_problem(content, results, log):
         asked.append(content["job"]["device"])
@@ -269,6 +275,25 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
     stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
     assert asked == ["cpu", "cpu", wish]
     assert [provenance.vouched(folder / "run.json")["device"] for folder in folders] == ["cpu", "cpu"]
+
+
+def test_an_entry_with_the_tensors_of_another_model_is_trained_again(problem, monkeypatch, tmp_path):
+    """Whoever made it knew the names of runs, and none of their weights."""
+    case = problem("cnn", steps=4, record_every=4)
+    case.about |= {"content_sha256": "", "raw_sha256": {}}
+    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
+    folder = tmp_path / "runs/digits_concat/cnn/none/lambda=0/seed=0"
+    content = told("train", {}, [Run.of_folder(folder)])
+    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    store, before = Store(tmp_path / "store"), (folder / "weights.safetensors").read_bytes()
+    (path,) = entries([tmp_path / "store"])
+    name, tensors = f"{path.parent.name}/{path.stem}", load_file(folder / "weights.safetensors")
+    shutil.rmtree(folder)
+    first = min(tensors)
+    for forged in ({"weights": torch.zeros(9)}, tensors | {first: tensors[first].half()}, tensors | {first: tensors[first][:1]}):
+        store.add(name, store.load(name)[0], forged)
+        stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+        assert (folder / "weights.safetensors").read_bytes() == before
 
 
 def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monkeypatch, tmp_path):
