@@ -25,8 +25,8 @@ from compositional.configuration.configuration import Configuration
 from compositional.planning import packs
 from compositional.planning.plan import Plan
 from compositional.planning.recipes import content_of
+from compositional.records import links
 from compositional.records import surroundings
-from compositional.records.links import is_linked
 from compositional.runs import NAME
 from compositional.stages.shared import forks
 from compositional.terminal import display
@@ -36,20 +36,7 @@ from compositional.terminal import refusals
 surroundings.settle(os.environ, ROOT)
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
 of_snakemake = partial(refusals.inside, workflow)
-
-# When a job fails that was to update a file, Snakemake writes the old bytes back into it. If the file is a hard link, that would change
-# the store's file, too.
-keepers = [kind for kind in vars(persistence).values() if isinstance(kind, type) and "restore_output" in vars(kind)]
-for keeper in keepers:
-
-    def restore_output(self, path, restore=keeper.restore_output):
-        if is_linked(path):
-            path.unlink()
-        return restore(self, path)
-
-    keeper.restore_output = restore_output
-if not keepers:
-    sys.exit("This Snakemake has no persistence.restore_output; use one that envs/requirements.txt or the README names")
+links.part_before_restoring(persistence)
 
 # Without --cores, use all cores of this machine. Executors that submit jobs elsewhere use --jobs instead.
 settings = of_snakemake("resource_settings")

@@ -1,8 +1,8 @@
 """Finished runs in one file: entries of a store, packed so that others can add them to their store.
 
-The file is an uncompressed zip. For each entry (compositional.records.store) it has two files, and runs.json has the sha256 of every
-file. From an entry the workflow writes a run's weights, history and record without training. Nothing in the file is executed, no
-member's name is used as a path, and existing entries are left unchanged.
+The file is an uncompressed zip with the two files of each entry (compositional.records.store), and runs.json with the sha256 of
+every file. From an entry the workflow writes a run's weights, history and record without training. Nothing in the file is
+executed, no member's name is used as a path, and existing entries are left unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Names of finished runs in stores. This module needs no tensors, because Snakemake's own process checks whether a run is stored.
 
 An entry is at entries/<plan>/<device>-<key>.json, next to the file of its tensors (records.store). The plan is the digest of what
-configuration and code determine of a run before there is any data. The key is the digest of everything that determines the bytes of
-the run.
+configuration and code determine of a run before there is any data. The key is the digest of everything that determines the run's
+bytes.
 """
 
 from __future__ import annotations

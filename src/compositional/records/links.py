@@ -1,7 +1,7 @@
-"""Files that have the same bytes and take the room of one: they share blocks, or are one file with several names.
+"""Files with the same bytes that take the space of one: they share blocks, or are one file with several names (hard links).
 
-Under one name of such a file must not be written what is not to be read under the others. All that this project writes replaces
-files (compositional.files), so it parts them.
+What is written into a hard link changes the file under all its names. This project always replaces files (compositional.files),
+which leaves the other names as they are.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ import fcntl
 import os
 import shutil
 import stat
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from compositional import files
 
@@ -18,10 +22,10 @@ _FICLONE = 0x40049409  # Linux: two files share blocks until one of them is writ
 
 
 def share(source: Path, path: Path) -> None:
-    """Make `path` a file with the bytes of `source` that takes as little room as the file system allows.
+    """Make `path` a file with the bytes of `source` that takes as little space as the file system allows.
 
-    It shares blocks, where that is possible. Otherwise it is one file with two names, if a new file here would have the same mode
-    and this user may write to it: then nothing depends on what the system allows with files of others. Otherwise it is a copy.
+    The two share blocks if that is possible. Otherwise `path` is a hard link, if a new file would have the same mode and this
+    user may write to `source`; systems often forbid links to other users' files. Otherwise it is a copy.
     """
     with files.replacing(path) as temporary:
         try:
@@ -44,3 +48,25 @@ def share(source: Path, path: Path) -> None:
 def is_linked(path: Path) -> bool:
     """Whether a file has several names."""
     return path.is_file() and path.stat().st_nlink > 1
+
+
+def part_before_restoring(persistence: ModuleType) -> None:
+    """Change Snakemake's module `persistence`: when a job fails that was to update a file, Snakemake writes the old bytes back
+    into it, and through a hard link into the store. Such a file now becomes a file of its own first.
+
+    Raises:
+        SystemExit: this version of Snakemake has no restore_output.
+    """
+    keepers: list[Any] = [kind for kind in vars(persistence).values() if isinstance(kind, type)]
+    keepers = [kind for kind in keepers if "restore_output" in vars(kind)]
+    if not keepers:
+        sys.exit("This Snakemake has no persistence.restore_output; use one that envs/requirements.txt or the README names")
+    for keeper in keepers:
+
+        def restore_output(self: Any, path: Path, restore: Callable[..., bool] = keeper.restore_output) -> bool:
+            if is_linked(path):
+                with files.replacing(path) as temporary:
+                    shutil.copyfile(path, temporary)
+            return restore(self, path)
+
+        keeper.restore_output = restore_output

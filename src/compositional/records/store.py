@@ -5,8 +5,8 @@ nothing. Entries and checkpoints hold the state of a run, from which today's cod
 intact (it matches its digest and its name) or counts as absent. Builds may share a store of finished runs: entries are replaced
 atomically, and two entries with the same key are equal.
 
-An entry is a JSON file and a file with the run's tensors, which is named by its sha256. A run's own weights are a hard link to that
-file or share its blocks, if the file system supports either. Files are therefore replaced and never changed in place.
+An entry is a JSON file and a file with the run's tensors, which is named by its sha256. A run's own weights are a hard link to
+that file or share its blocks, if the file system supports either. Files are therefore replaced and never changed in place.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Store:
         return next((found for folder in self.folders if (found := read(_entry(folder, name)))), None)
 
     def write_tensors(self, name: str, tensors: dict[str, Tensor], path: Path) -> None:
-        """Write a finished run's tensors to a file, which takes no room of its own if the store has the same bytes."""
+        """Write a finished run's tensors to a file, which takes no extra space if the store has the same bytes."""
         payload = save(tensors)
         places = [tensors_beside(_entry(folder, name), hashlib.sha256(payload).hexdigest()) for folder in self.folders]
         if place := next((place for place in places if _holds(place, payload)), None):
@@ -81,14 +81,14 @@ class Store:
                 temporary.write_bytes(payload)
 
     def save_checkpoint(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Keep a run in training, replacing what was kept before."""
+        """Keep the state of a run in training, replacing its previous checkpoint."""
         path, text = self._checkpoint(name), json.dumps(about)
         with files.replacing(path) as temporary:
-            # save_file would give it a mode of its own: nobody else could read it.
+            # save_file would set its own permissions: no other user could read the file.
             temporary.write_bytes(save(tensors, {"key": path.stem, "state": text, "sha256": _digest(text, tensors)}))
 
     def load_checkpoint(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """The run as last kept; None if there is none, or it is not what was kept: then it is removed."""
+        """The last checkpoint of a run; None if it is missing or damaged. A damaged one is deleted."""
         path = self._checkpoint(name)
         try:
             with safe_open(path, framework="pt") as stored:
@@ -118,7 +118,7 @@ def _holds(path: Path, payload: bytes) -> bool:
 def write(entry: Path, about: dict[str, Any], payload: bytes) -> None:
     """Write an entry, whose tensors are a safetensors file of these bytes."""
     sha256 = hashlib.sha256(payload).hexdigest()
-    if not _holds(place := tensors_beside(entry, sha256), payload):  # to replace equal bytes would part them from their links
+    if not _holds(place := tensors_beside(entry, sha256), payload):  # replacing equal bytes would break their links
         with files.replacing(place) as temporary:
             temporary.write_bytes(payload)
     held = {"key": entry.stem, "about": about, "weights": sha256}
@@ -126,7 +126,7 @@ def write(entry: Path, about: dict[str, Any], payload: bytes) -> None:
 
 
 def adopt(source: Path, entry: Path) -> None:
-    """Move an entry that is whole to the place of another one, with its tensors."""
+    """Move an intact entry and its tensors to the place of another one."""
     tensors = tensors_of(source)
     if tensors and not _holds(place := entry.with_name(tensors.name), tensors.read_bytes()):
         share(tensors, place)
@@ -134,7 +134,7 @@ def adopt(source: Path, entry: Path) -> None:
 
 
 def tensors_of(entry: Path) -> Path | None:
-    """The file that an entry names as its tensors'; None if the entry is not there, or not what was kept."""
+    """The file with an entry's tensors, which may be missing; None if the entry is missing or damaged."""
     try:
         held = json.loads(entry.read_bytes())
         whole = held.pop("sha256") == files.digest(held) and held["key"] == entry.stem
@@ -144,7 +144,7 @@ def tensors_of(entry: Path) -> Path | None:
 
 
 def read(entry: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-    """What an entry holds; None if it is not there, or not what was kept."""
+    """Content of an entry; None if it is missing or damaged."""
     place = tensors_of(entry)
     try:
         payload = place.read_bytes() if place else b""

@@ -203,7 +203,7 @@ def test_a_wrong_index_is_refused(packed):
         ({"entries": {}}, "is not in both"),
         ({"entries": index["entries"] | {f"cpu-{'0' * 64}.json": ""}}, "is not in both"),
         ({"format": 1}, "it has format 1, this program reads 2"),
-        ({"entries": 3}, "its runs.json is none"),
+        ({"entries": 3}, "its runs.json cannot be read"),
     ):
         other = held | {finished_runs.INDEX: files.json_bytes(index | wrong)}
         refused(rewritten(packed, other, right=False), message)

@@ -109,10 +109,10 @@ def test_members_that_the_manifest_does_not_name_or_describes_differently_are_re
         "'archived/config.json' is not what its manifest says": members() | {"archived/config.json": b"{}\n"},
         "it has format 99, this program reads": members(manifest(format=99)),
         "it has no archived/manifest.json": {"Snakefile": SNAKEFILE},
-        r"its archived/manifest.json is none \(JSONDecodeError": members() | {bundle.MANIFEST: b"{"},
-        r"its archived/manifest.json is none \(TypeError": members() | {bundle.MANIFEST: b"[]"},
-        r"its archived/manifest.json is none \(KeyError": members() | {bundle.MANIFEST: json.dumps({"format": 1}).encode()},
-        r"its archived/manifest.json is none \(RecursionError": members() | {bundle.MANIFEST: b"[" * 100_000},
+        r"its archived/manifest.json cannot be read \(JSONDecodeError": members() | {bundle.MANIFEST: b"{"},
+        r"its archived/manifest.json cannot be read \(TypeError": members() | {bundle.MANIFEST: b"[]"},
+        r"its archived/manifest.json cannot be read \(KeyError": members() | {bundle.MANIFEST: json.dumps({"format": 1}).encode()},
+        r"its archived/manifest.json cannot be read \(RecursionError": members() | {bundle.MANIFEST: b"[" * 100_000},
     }
     for number, (message, held) in enumerate(cases.items()):
         assert_refused(write(tmp_path / f"{number}.zip", held), message)
