@@ -62,7 +62,7 @@ def scan_splits():
 @pytest.fixture(scope="session")
 def episode_splits():
     """A small SCAN jump as episodes."""
-    members, _ = scan_jump_episodes.build(None, {"episodes": 400})
+    members, _ = scan_jump_episodes.build(None, {"episodes": 400, "copies": False})
     rows = {"train": members["train"], "test": members["test"].select(range(0, len(members["test"]), 60))}
     every = [row for member in rows.values() for row in member]
     source, target = (Vocabulary.of([row[side] for row in every]) for side in ("input", "output"))

@@ -37,6 +37,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "lstm_attention": {"dropout": 0.3},
     "lstm_input_feeding": {"embedding_width": 16, "width": 32},
     "meta_sequence_to_sequence": {"width": 32},
+    "pairwise_transformer": {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "dropout": 0.2},
     "pixel_shuffle_transformer": {"patch": 8, "width": 8, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8},
     "resnet18": {"widths": [8, 16], "blocks": [1, 1], "stem": "small"},
     "syntactic_attention": {"semantic_width": 24, "width": 16},
@@ -50,21 +51,24 @@ Splits = tuple[dict[str, Any], dict[str, Any], str]  # members, the content of t
 
 
 def _sequence(model: str, device: str) -> Splits:
-    """Sentences of one to six words, each with its own symbol, and logical forms of places; for the meta-learner, episodes of
-    such pairs."""
+    """Sentences of one to six words, each with its own symbol, and logical forms of places; for meta-learners, episodes of such
+    pairs."""
     source = np.random.default_rng(0)
     words = [f"word{number}" for number in range(8)]
     sentences = [" ".join(source.choice(words, size=1 + number % 6)) for number in range(96)]
     pairs = [(sentence, sentence.replace("word", "SYMBOL")) for sentence in sentences]
     places = ["texas", "utah", "iowa", "ohio"]
     pairs[:16] = [(f"{word} {place}", f"{word} ( _stateid ( {place} ) )") for word in words[:4] for place in places]
+    if model == "pairwise_transformer":
+        pairs = [(f"{sentence} | {words[0]} means SYMBOL0 | {words[1]} means SYMBOL1", target) for sentence, target in pairs]
     if model == "meta_sequence_to_sequence":
         shown = " , ".join(f"{word} means {word}" for word in words[:4])
         pairs = [(f"{shown} do {sentence}", target) for sentence, target in pairs]
     vocabularies = [Vocabulary.of(side) for side in zip(*pairs, strict=True)]
     members = {"train": pairs[:64], "test": pairs[64:]}
     splits = {name: SequenceSplit(*zip(*rows, strict=True), *vocabularies, device) for name, rows in members.items()}
-    return splits, {"source_words": vocabularies[0].words, "target_words": vocabularies[1].words}, "cross_entropy"
+    about = {"source_words": vocabularies[0].words, "target_words": vocabularies[1].words}
+    return splits, about | {"study": {"pairs": 2, "separator": "|", "longest": 10}}, "cross_entropy"
 
 
 def _image(model: str, device: str) -> Splits:
@@ -167,7 +171,10 @@ KINDS: dict[str, Callable[[str, str], Splits]] = {
 
 def applies(model: str, regularizer: str) -> bool:
     """Whether a regularizer fits a model's kind of task and representations, according to their declarations."""
-    if model == "meta_sequence_to_sequence" and regularizer in ("homomorphism", "recombination_of_terms"):
+    if model in ("meta_sequence_to_sequence", "pairwise_transformer") and regularizer in (
+        "homomorphism",
+        "recombination_of_terms",
+    ):
         return False  # a part of an episode is not an episode, and it has no terms
     own, wanted = declarations(f"models.{model}"), declarations(f"regularizers.{regularizer}")
     shown, needed = set(own["REPRESENTATIONS"]), set(wanted["REPRESENTATIONS"])

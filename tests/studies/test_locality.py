@@ -516,7 +516,7 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     figure, caption = locality.draw(lost[(lost.seed == 0) | (lost.task == "far")], options)
     assert "distance (pixels) 0: test 0.900 (1 seed), train 0.900" in caption
     assert "distance (pixels) 8: all 2 runs diverged" in caption
-    assert caption.endswith("lambda 0 and 1: not known")
+    assert caption.endswith("lambda 0 and 1: unknown")
     assert "nan" not in caption
     assert figure.axes[0].get_xlabel() == "distance (pixels)"
     assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"training set", "chance", "lambda = 1"}

@@ -86,7 +86,7 @@ def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(fol
     assert "not for sentences" in shown
     assert "not run" in shown
     assert "not run: days on a CPU" in shown
-    assert len(shown) == 13 * len(VERDICT["TERMS"]) + 3  # rows with and without runs
+    assert len(shown) == 14 * len(VERDICT["TERMS"]) + 3  # rows with and without runs
 
 
 def test_the_page_in_the_repository_agrees_with_its_reference():

@@ -111,7 +111,8 @@ def test_members_that_the_manifest_does_not_name_or_describes_differently_are_re
         "it has no archived/manifest.json": {"Snakefile": SNAKEFILE},
         r"its archived/manifest.json cannot be read \(JSONDecodeError": members() | {bundle.MANIFEST: b"{"},
         r"its archived/manifest.json cannot be read \(TypeError": members() | {bundle.MANIFEST: b"[]"},
-        r"its archived/manifest.json cannot be read \(KeyError": members() | {bundle.MANIFEST: json.dumps({"format": 1}).encode()},
+        r"its archived/manifest.json cannot be read \(KeyError": members()
+        | {bundle.MANIFEST: json.dumps({"format": 1}).encode()},
         r"its archived/manifest.json cannot be read \(RecursionError": members() | {bundle.MANIFEST: b"[" * 100_000},
     }
     for number, (message, held) in enumerate(cases.items()):
