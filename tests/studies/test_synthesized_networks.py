@@ -143,7 +143,7 @@ def test_the_loop_builds_and_every_generation_is_a_set_of_ordinary_runs(built):
         for seed in range(3)
     ]
     assert origins == [*raven_evolved.rank(metrics)[:2], None]
-    assert len(list((results / "store/entries").glob("*/*"))) == 6
+    assert len(list((results / "store/entries").glob("*/*.json"))) == 6
     found = tables.networks(pd.read_csv(results / "tables/synthesized_library.csv"))
     assert found.groupby("generation").size().to_dict() == {1: 3, 2: 3}
     assert found.origin[found.generation == 2].tolist() == [*origins[:2], -1]
