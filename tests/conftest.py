@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections import Counter
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -26,7 +25,6 @@ from compositional.tasks.shared import side_by_side
 from compositional.training.problem import Problem
 
 torch.set_num_threads(1)
-numba.config.DISABLE_JIT = 0  # like compositional.notebook
 # With an empty configuration Slurm's commands fail immediately. Without a configuration, if Slurm is installed but not running
 # (after its tests), its plugin would delay every start of Snakemake by nine seconds.
 os.environ["SLURM_CONF"] = os.devnull

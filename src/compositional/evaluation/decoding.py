@@ -6,7 +6,6 @@ text (BLEU) do. Each step is one pass over everything decoded so far: simple, an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
@@ -18,6 +17,7 @@ from torch.nn import functional
 
 from compositional.evaluation import readings
 from compositional.kinds.sequence import Batch, SequenceSplit
+from compositional.language import adjectives
 from compositional.language.vocabulary import END, PAD, START
 from compositional.layers.ragged import ROWS, Layout
 from compositional.layers.tap import silent_tap
@@ -179,7 +179,7 @@ def _bleu_of_raw_text(rows: list[tuple[str, str, str]]) -> dict[str, float]:
     targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
     standard = BLEU()
     score = standard.corpus_score(found, [targets]).score
-    tokens = [[" ".join(re.findall(r"\w+|[^\w\s]", text.lower())) for text in side] for side in (found, targets)]
+    tokens = [[" ".join(adjectives.words(text)) for text in side] for side in (found, targets)]
     lower = BLEU(tokenize="none").corpus_score(tokens[0], [tokens[1]]).score
     return {"bleu": score, f"bleu {standard.get_signature()}": score, "bleu, lower-cased tokens": lower}
 

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numba
 from numba import njit
+
+# NUMBA_DISABLE_JIT is meant for debugging a user's own functions. The functions here must be compiled to give the same bits.
+numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
 
 
 def compiled(function: Callable, variant: str = "") -> Callable:

@@ -5,8 +5,6 @@ The compiled code consists of a comparison and a product, without reordering.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from torch import Tensor, autograd
 
@@ -15,15 +13,11 @@ from compositional.layers.compiled import compiled
 _ZERO = np.float32(0)
 
 
+@compiled
 def _keep(values, noise, quantile, factor, kept):
     """For one run, each (n,): values times `factor` where the noise is above the quantile, otherwise times 0."""
     for index in range(values.shape[0]):
         kept[index] = values[index] * (factor if noise[index] > quantile else _ZERO)
-
-
-@cache
-def _compiled():
-    return compiled(_keep)
 
 
 class _Kept(autograd.Function):
@@ -35,7 +29,7 @@ class _Kept(autograd.Function):
         kept = values.new_empty(values.shape)
         for own in zip(values, noise, kept, strict=True):
             before, drawn, after = (part.view(-1).numpy() for part in own)
-            _compiled()(before, drawn, np.float32(quantile), np.float32(factor), after)
+            _keep(before, drawn, np.float32(quantile), np.float32(factor), after)
         return kept
 
     @staticmethod

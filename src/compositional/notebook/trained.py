@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 import torch
@@ -27,9 +26,6 @@ from compositional.runs import Run
 from compositional.stages.shared.trained_runs import read_problem
 from compositional.tables.shared.reading import read_table
 from compositional.training.problem import Problem
-
-# NUMBA_DISABLE_JIT is meant for debugging a user's own functions. `layers.compiled` needs the compiler, and so do equal bits.
-numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
 
 
 @dataclass(repr=False)
