@@ -36,7 +36,8 @@ from compositional.terminal import refusals
 surroundings.settle(os.environ, ROOT)
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
 of_snakemake = partial(refusals.inside, workflow)
-links.part_before_restoring(persistence)
+with refusals.in_a_sentence():
+    links.part_before_restoring(persistence)
 
 # Without --cores, use all cores of this machine. Executors that submit jobs elsewhere use --jobs instead.
 settings = of_snakemake("resource_settings")

@@ -105,7 +105,7 @@ def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
 
 def same_numbers(one: Path, other: Path) -> bool:
     """Whether two entries have the same weights and curves, to the bit."""
-    # By the digest of the weights, and as text: numbers that are none are equal, too.
+    # Compare the weights by their digest and the curves as text, because NaN does not equal itself.
     found = [
         (place.name, files.json_bytes(whole[0]["state"] | {"seconds": 0}))
         for path in (one, other)
@@ -165,7 +165,7 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     used_by = {path for path, identity in every.items() if identity and path.parent.name in used}
     held = {path: {path, tensors_of(path)} for path in every}
     files_there = {path for path in arguments.store.glob("entries/**/[!.]*") if path.is_file()}
-    # Whole entries, and files that are of none.
+    # Unused entries, and files that belong to no entry.
     unused = [path for path in every if path not in used_by]
     unused += sorted(files_there.difference(every, *held.values()))
     for path in unused:

@@ -10,8 +10,8 @@ import fcntl
 import os
 import shutil
 import stat
-import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,18 +55,27 @@ def part_before_restoring(persistence: ModuleType) -> None:
     into it, and through a hard link into the store. Such a file now becomes a file of its own first.
 
     Raises:
-        SystemExit: this version of Snakemake has no restore_output.
+        ValueError: this version of Snakemake has no restore_output.
     """
     keepers: list[Any] = [kind for kind in vars(persistence).values() if isinstance(kind, type)]
     keepers = [kind for kind in keepers if "restore_output" in vars(kind)]
     if not keepers:
-        sys.exit("This Snakemake has no persistence.restore_output; use one that envs/requirements.txt or the README names")
+        raise ValueError(
+            "This Snakemake has no persistence.restore_output; use a version from envs/requirements.txt or the README"
+        )
     for keeper in keepers:
+        if not hasattr(keeper.restore_output, "__wrapped__"):  # another call in this process may have done it
+            keeper.restore_output = _parting(keeper.restore_output)
 
-        def restore_output(self: Any, path: Path, restore: Callable[..., bool] = keeper.restore_output) -> bool:
-            if is_linked(path):
-                with files.replacing(path) as temporary:
-                    shutil.copyfile(path, temporary)
-            return restore(self, path)
 
-        keeper.restore_output = restore_output
+def _parting(restore: Callable[[Any, Path], bool]) -> Callable[[Any, Path], bool]:
+    """The method `restore`, which writes into a file, for files that other names must not share."""
+
+    @wraps(restore)
+    def restore_output(self: Any, path: Path) -> bool:
+        if is_linked(path):
+            with files.replacing(path) as temporary:
+                shutil.copyfile(path, temporary)
+        return restore(self, path)
+
+    return restore_output

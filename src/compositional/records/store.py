@@ -133,23 +133,29 @@ def adopt(source: Path, entry: Path) -> None:
     os.replace(source, entry)
 
 
-def tensors_of(entry: Path) -> Path | None:
-    """The file with an entry's tensors, which may be missing; None if the entry is missing or damaged."""
+def _held(entry: Path) -> dict[str, Any] | None:
+    """The JSON data of an entry; None if they are missing or damaged."""
     try:
         held = json.loads(entry.read_bytes())
         whole = held.pop("sha256") == files.digest(held) and held["key"] == entry.stem
-        return tensors_beside(entry, held["weights"]) if whole and re.fullmatch("[0-9a-f]{64}", held["weights"]) else None
+        return held if whole and re.fullmatch("[0-9a-f]{64}", held["weights"]) else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
+def tensors_of(entry: Path) -> Path | None:
+    """The file with an entry's tensors, which may be missing; None if the entry is missing or damaged."""
+    held = _held(entry)
+    return tensors_beside(entry, held["weights"]) if held else None
+
+
 def read(entry: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
     """Content of an entry; None if it is missing or damaged."""
-    place = tensors_of(entry)
+    if not (held := _held(entry)):
+        return None
     try:
-        payload = place.read_bytes() if place else b""
-        if not place or place != tensors_beside(entry, hashlib.sha256(payload).hexdigest()):
-            return None
-        return json.loads(entry.read_bytes())["about"], safetensors.torch.load(payload)
+        payload = tensors_beside(entry, held["weights"]).read_bytes()
+        whole = hashlib.sha256(payload).hexdigest() == held["weights"]
+        return (held["about"], safetensors.torch.load(payload)) if whole else None
     except (OSError, ValueError, SafetensorError):
         return None

@@ -1,4 +1,4 @@
-"""Files that share their room: blocks, or one file with two names, or else a copy; and none of it is written to."""
+"""Files that share their space: common blocks, one file with two names, or else a copy. Nothing is written into them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -117,3 +118,32 @@ def test_blocks_are_shared_where_the_file_system_can(tmp_path):
         assert place.read_bytes() == save(TENSORS)
     finally:
         subprocess.run(["umount", folder], check=True)
+
+
+def test_what_snakemake_restores_is_written_under_one_name_only(tmp_path):
+    """The change is made once, however often the workflow is read; without a backup the file keeps its bytes."""
+
+    class Persistence:
+        def restore_output(self, path: Path) -> bool:
+            if path.name == "restored":
+                shutil.copyfile(tmp_path / "backup", path)
+            return path.name == "restored"
+
+    own = Persistence.restore_output
+    module = SimpleNamespace(Persistence=Persistence, other=int)
+    for _ in range(2):
+        links.part_before_restoring(module)
+    assert Persistence.restore_output.__wrapped__ is own
+    (tmp_path / "backup").write_text("old")
+    for name, found in (("restored", "old"), ("kept", "new")):
+        (tmp_path / name).write_text("new")
+        os.link(tmp_path / name, tmp_path / f"{name} in the store")
+        assert Persistence().restore_output(tmp_path / name) == (name == "restored")
+        assert [(tmp_path / one).read_text() for one in (name, f"{name} in the store")] == [found, "new"]
+
+
+def test_a_snakemake_that_restores_in_another_way_is_refused():
+    with pytest.raises(
+        ValueError, match=r"This Snakemake has no persistence.restore_output; use a version from envs/requirements"
+    ):
+        links.part_before_restoring(SimpleNamespace(other=int))
