@@ -90,6 +90,12 @@ def look(queries: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
     return (queries @ keys.transpose(1, 2)).masked_fill(~mask.unsqueeze(1), float("-inf")).softmax(-1)
 
 
+def noisy(clean: list[Tensor], mask: Tensor, training: bool) -> tuple[list[Tensor], Tensor]:
+    """regularizers.entropy: embeddings (B, S, D) with noise in training, and their mean squared norm."""
+    penalty = torch.stack([(words.square().mean(-1) * mask).sum(1).mean() for words in clean]).sum()
+    return [words + torch.randn_like(words) if training else words for words in clean], penalty
+
+
 class PrimitiveAttention(nn.Module):
     """models.primitive_attention, with the noise and the norm of regularizers.entropy."""
 
@@ -101,9 +107,7 @@ class PrimitiveAttention(nn.Module):
 
     def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> Tensor:
         mask = known(inputs, lengths)
-        clean = [self.primitive(inputs), self.function(inputs)]
-        self.penalty = sum((words.square().mean(-1) * mask).sum(1).mean() for words in clean)
-        primitive, function = (words + torch.randn_like(words) if self.training else words for words in clean)
+        (primitive, function), self.penalty = noisy([self.primitive(inputs), self.function(inputs)], mask, self.training)
         states, ends = read(self.encoder, function, lengths)
         nothing = states.new_zeros(*previous.shape, 1)
         decoded, _ = self.decoder(nothing, (ends.unsqueeze(0), torch.zeros_like(ends).unsqueeze(0)))
@@ -235,9 +239,7 @@ class CGPS(nn.Module):
 
     def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> Tensor:
         mask = known(inputs, lengths)
-        clean = [self.primitive(inputs), self.function(inputs)]
-        self.penalty = sum((words.square().mean(-1) * mask).sum(1).mean() for words in clean)
-        primitive, function = (words + torch.randn_like(words) if self.training else words for words in clean)
+        (primitive, function), self.penalty = noisy([self.primitive(inputs), self.function(inputs)], mask, self.training)
         states, hidden = read(self.encoder, function, lengths)
         keys, memory, attended = self.key(states), torch.zeros_like(hidden), torch.zeros_like(hidden)
         found = []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import named_runs, page, paired, style, words
+from compositional.figures.shared import rows as charts
 from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
 SOURCE = "metrics.csv"
@@ -46,7 +45,6 @@ PARAMETERS = named_runs.PARAMETERS | {
     },
 }
 _PUBLISHED = "0.45"
-_PANEL, _LETTER, _LINE = 2.6, 0.06, 0.26  # inches: width of a panel, of a letter of a method's name, height of a line
 
 
 def _complete(rows: pd.DataFrame, methods: list[str]) -> dict[str, list[np.ndarray]]:
@@ -129,23 +127,6 @@ def _summary_panel(axes: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
     axes.set_axisbelow(True)
 
 
-def _panels(count: int, names: list[str], style_: dict[str, Any]) -> tuple[Figure, np.ndarray, list[str]]:
-    """`count` panels with the same lines, as many per row as fit on the page, and the lines' names, wrapped if necessary."""
-    room = 0.5 + _LETTER * max(map(len, names))
-    width = style_.get("width", room + _PANEL * count)
-    if width < room + _PANEL:  # a column of a paper
-        names = [textwrap.fill(name, 28) for name in names]
-        room = 0.5 + _LETTER * max(len(line) for name in names for line in name.splitlines())
-    across = int(np.clip((width - room) // (_PANEL / 2), 1, count))
-    rows = -(-count // across)
-    lines = sum(1 + 0.6 * name.count("\n") for name in names)
-    size = (_PANEL * across + room, (_LINE * lines + 0.6) * rows + 0.4)
-    figure, panels = plt.subplots(rows, across, figsize=size, sharey=True, squeeze=False, layout="constrained")
-    for axes in panels.flat[count:]:
-        axes.remove()
-    return figure, panels.flat[:count], names
-
-
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
     metric = options["metric"]
@@ -161,12 +142,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = pd.concat(parts, ignore_index=True)
     ours = list(dict.fromkeys(rows.method))
     tasks = sorted(set(rows.task))
-    theirs = list(dict.fromkeys(method for task in tasks for method in options["published"].get(task, {})))
+    theirs = charts.systems(options["published"], tasks)
     largest = 1.0 if metric == "accuracy" else np.inf
     shades = style.distinct_colors(rows.regularizer)
     ours_in_words = [words.of_label(method, rows[rows.method == method], options) for method in ours]
     names = [*ours_in_words, *(f"{method} (published)" for method in theirs)]
-    figure, panels, names = _panels(len(tasks) + options["summarize"], names, options.get("style", {}))
+    count = len(tasks) + options["summarize"]
+    figure, panels, names = charts.panels(count, names, options.get("style", {}), width=2.6, height=0.26, below=0.4)
     for axes, task in zip(panels, tasks, strict=False):
         for place, method in enumerate(ours):
             own = rows[(rows.task == task) & (rows.method == method)]
@@ -202,6 +184,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.axhline(len(ours) - 0.5, color="0.7", linewidth=0.8)
     if options["summarize"]:
         _summary_panel(panels[-1], rows, ours)
-    panels[0].set_ylim(len(names) - 0.5, -0.5)
     page.legend(figure, panels, options, style.RUN, style.INTERVAL)
     return figure, _caption(rows, ours, options, style.swaps_words(rows, table))

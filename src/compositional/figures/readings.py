@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import named_runs, page, paired, style, words
+from compositional.figures.shared import rows as charts
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -64,12 +64,11 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = rows.assign(reading=rows.metric.map(_reading)).dropna(subset="reading")
     methods = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}
     tasks = sorted(set(rows.task))
-    systems = list(dict.fromkeys(name for task in tasks for name in options["published"].get(task, {})))
+    systems = charts.systems(options["published"], tasks)
     ours = [words.of_label(label, own, options) for label, own in methods.items()]
     names = [*ours, *(f"{name} (published)" for name in systems)]
-    size = (2.9 * len(tasks) + 0.06 * max(map(len, names)) + 0.5, 0.36 * len(names) + 1.4)
-    figure, panels = plt.subplots(1, len(tasks), figsize=size, sharey=True, squeeze=False, layout="constrained")
-    for axes, task in zip(panels[0], tasks, strict=True):
+    figure, panels, names = charts.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.8)
+    for axes, task in zip(panels, tasks, strict=True):
         for place, own in enumerate(methods.values()):
             for index, name in enumerate(_READINGS):
                 values = own[(own.task == task) & (own.reading == name)].value.to_numpy()
@@ -82,9 +81,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 axes.plot(
                     options["published"][task][name], place, "D", color="0.45", markerfacecolor="white", label="published value"
                 )
-        axes.set(title=words.of(task, options), xlabel="exact match, test set", xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5))
+        axes.set(title=words.of(task, options), xlabel="exact match, test set", xlim=(-0.03, 1.03))
         axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.93")
         axes.set_axisbelow(True)
-    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
+    page.legend(figure, panels, options, style.RUN, style.INTERVAL)
     return figure, _caption(rows, methods, options)

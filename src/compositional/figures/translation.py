@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import named_runs, page, style, words
+from compositional.figures.shared import rows as charts
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -101,13 +102,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         )
     methods = {label: own for label, own in style.methods(table, options["methods"]).items() if len(own)}
     tasks = sorted(set(rows.task))
-    systems = list(dict.fromkeys(name for task in tasks for name in options["published"].get(task, {})))
+    systems = charts.systems(options["published"], tasks)
     ours = [words.of_label(label, own, options) for label, own in methods.items()]
     names = [*ours, *(f"{name} (published)" for name in systems)]
-    size = (3.0 * len(tasks) + 0.06 * max(map(len, names)) + 0.5, 0.36 * len(names) + 1.4)
-    figure, panels = plt.subplots(1, len(tasks), figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained")
+    page_style = options.get("style", {})
+    figure, panels, names = charts.panels(len(tasks), names, page_style, width=3.0, height=0.36, below=0.8, sharex=True)
     shades = style.distinct_colors(own.regularizer.iloc[0] for own in methods.values())
-    for axes, task in zip(panels[0], tasks, strict=True):
+    for axes, task in zip(panels, tasks, strict=True):
         for place, own in enumerate(methods.values()):
             shade = shades[own.regularizer.iloc[0]]
             for member, (_, marker, above) in _MEMBERS.items():
@@ -122,7 +123,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for place, name in enumerate(systems, len(methods)):
             if given := options["published"].get(task, {}).get(name):
                 axes.plot(given["bleu"], place, "D", color="0.45", markerfacecolor="white", markersize=4.5)
-        axes.set(title=words.of(task, options), xlabel="BLEU", xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
+        axes.set(title=words.of(task, options), xlabel="BLEU", xlim=(0, None))
         axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.93")
         axes.set_axisbelow(True)
@@ -133,5 +134,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     if systems:
         marks.append(plt.Line2D([], [], linestyle="", marker="D", color="0.45", markerfacecolor="white", label="published value"))
     several = [style.INTERVAL] if rows.groupby(["task", "model", "regularizer", "lambda"]).seed.nunique().max() > 2 else []
-    page.legend(figure, panels[0], options, *marks, *several)
+    page.legend(figure, panels, options, *marks, *several)
     return figure, _caption(table, methods, tasks, options)

@@ -1,0 +1,49 @@
+"""Charts with one row per method or published system, the same rows in every panel, and one panel per task."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+_LETTER, _BESIDE = 0.06, 0.5  # inches: width of a letter of a row's name, and space next to the names
+_ABOVE = 0.6  # inches per row of panels, for titles and labels
+
+
+def systems(published: Mapping[str, Mapping[str, Any]], tasks: Iterable[str]) -> list[str]:
+    """The systems with published values for any of the tasks, each once."""
+    return list(dict.fromkeys(name for task in tasks for name in published.get(task, {})))
+
+
+def panels(
+    count: int, names: list[str], page: Mapping[str, Any], *, width: float, height: float, below: float, sharex: bool = False
+) -> tuple[Figure, np.ndarray, list[str]]:
+    """Make `count` panels with the same rows, as many next to each other as fit on the page.
+
+    Args:
+        names: of the rows.
+        page: the option `style`.
+        width, height: of a panel and of a row, in inches.
+        below: height of what is below all panels, such as a legend, in inches.
+
+    Returns:
+        The figure, its panels (count,), and the rows' names, wrapped if the page is narrow.
+    """
+    room = _BESIDE + _LETTER * max(map(len, names))
+    across = page.get("width", room + width * count)
+    if across < room + width:  # a column of a paper
+        names = [textwrap.fill(name, 28) for name in names]
+        room = _BESIDE + _LETTER * max(len(line) for name in names for line in name.splitlines())
+    columns = int(np.clip((across - room) // (width / 2), 1, count))
+    rows = -(-count // columns)
+    lines = sum(1 + 0.6 * name.count("\n") for name in names)
+    size = (width * columns + room, (height * lines + _ABOVE) * rows + below)
+    figure, grid = plt.subplots(rows, columns, figsize=size, sharex=sharex, sharey=True, squeeze=False, layout="constrained")
+    for axes in grid.flat[count:]:
+        axes.remove()
+    grid[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    return figure, grid.flat[:count], names
