@@ -41,8 +41,7 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
 def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: Path, caption: Path) -> None:
     """Save what compositional.figures.<module>.draw(table, options) returns: (figure, caption). Equal tables give equal bytes."""
     integrity.verify(table)
-    with drawn(module, read_table(table), options) as (figure, text):
-        page.check(figure, options.get("style", {}))
+    with drawn(module, read_table(table), options) as (figure, text), page.fitting(figure, options.get("style", {})):
         # Time stamps and the library's name would give equal figures different bytes.
         for path, metadata in (
             (pdf, {"CreationDate": None, "Producer": None, "Creator": None}),

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+
 import matplotlib.pyplot as plt
 import pytest
 
 from compositional.figures.shared import page
 
 LONG = "a title of several words that is much longer than its panel"
+
+
+def saved(figure, style):
+    with page.fitting(figure, style):
+        figure.savefig(io.BytesIO())
 
 
 @pytest.fixture
@@ -26,7 +33,7 @@ def test_titles_and_labels_break_where_their_panel_ends(panels):
     assert left.get_title().split() == left.get_ylabel().split() == LONG.split()
     assert left.get_title().count("\n") >= 1 <= left.get_ylabel().count("\n")
     assert right.get_title() == "short"
-    page.check(figure, {"width": 5})
+    saved(figure, {"width": 5})
 
 
 @pytest.mark.parametrize("width", [0.8, 0.3])
@@ -35,12 +42,12 @@ def test_a_page_without_room_is_refused_with_its_size(panels, width):
     left.set(ylabel="accuracy")
     page.fit(figure, {"width": width, "height": 2})
     with pytest.raises(ValueError, match=rf"leaves no room for its panels on a page of {width} x 2 inches; give"):
-        page.check(figure, {"width": width, "height": 2})
+        saved(figure, {"width": width, "height": 2})
 
 
 def test_a_text_that_leaves_the_page_is_refused_if_the_page_has_a_size(panels):
     figure, _ = panels
     figure.text(0.9, 0.5, "over the edge of the page")  # not part of the layout
-    page.check(figure, {})  # without a size, the page is cropped to the drawing
+    saved(figure, {})  # without a size, the page is cropped to the drawing
     with pytest.raises(ValueError, match="leaves no room"):
-        page.check(figure, {"height": 2})
+        saved(figure, {"height": 2})

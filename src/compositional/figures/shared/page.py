@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -86,27 +87,35 @@ def _wrap(text: Text, room: float) -> None:
         text.set_text("\n".join(textwrap.fill(line, max(letters, 1), break_long_words=False) for line in lines))
 
 
-def check(figure: Figure, style: dict[str, Any]) -> None:
-    """Refuse a figure if its page, with the size from `style`, is too small for its panels or cuts off a text.
+def _is_cut(figure: Figure) -> bool:
+    """Whether a text exceeds the page, or a panel is too narrow."""
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox()
+    narrowest = min(axes.get_window_extent().width for axes in figure.axes) / figure.dpi
+    return narrowest < _PANEL or min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) < -_EDGE
+
+
+@contextmanager
+def fitting(figure: Figure, style: dict[str, Any]) -> Iterator[None]:
+    """Inside, a figure is saved. It is refused if its page is too small for its panels or, with the size from `style`, cuts off a
+    text.
 
     Raises:
         ValueError: the texts leave no room for the panels, or a text exceeds the page.
     """
-    width, height = figure.get_size_inches()
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "constrained_layout not applied")
-            figure.draw_without_rendering()
-        drawn = figure.get_tightbbox()
-        narrowest = min(axes.get_window_extent().width for axes in figure.axes) / figure.dpi
-        fits = not _sized(style) or (narrowest > _PANEL and min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) > -_EDGE)
-    except UserWarning:
-        fits = False
-    if not fits:
+            if _sized(style) and _is_cut(figure):
+                raise UserWarning("a text is cut off")
+            yield
+    except UserWarning as warning:
+        width, height = figure.get_size_inches()
         raise ValueError(
             f"style: the text of this figure leaves no room for its panels on a page of {width:.3g} x {height:.3g} inches; give "
             "`style` a larger width or height or a smaller size, or shorten the words in `labels`"
-        )
+        ) from warning
 
 
 def legend(figure: Figure, panels: Iterable[Axes], options: dict[str, Any], *marks: str | Artist) -> None:
