@@ -142,7 +142,7 @@ docs: $(VENV)/.development
 	@echo open site/index.html
 
 thumbnails: env
-	$(RUN) python workflow/figures.py --thumbnails docs/thumbnails
+	$(RUN) PYTHONPATH=src python docs/thumbnails.py
 
 verdict: env
 	$(RUN) PYTHONPATH=src python docs/verdict.py
