@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, style, words
+from compositional.figures.shared import page, paired, rows, style, words
 
 SOURCE = "metrics.csv"
 REGULARIZED = True
@@ -66,12 +65,12 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
         categories = sorted({metric for metric in own[own.split == "test"].metric if metric.startswith("accuracy of ")})
         gains = {metric: paired.gains(own, "test", metric) for metric in ("accuracy", *categories)}
         inside = paired.gains(own, "in_distribution")
-        for (term, strength), rows in gains["accuracy"].groupby(["regularizer", "lambda"]):
+        for (term, strength), held_out in gains["accuracy"].groupby(["regularizer", "lambda"]):
             by_category = {metric.removeprefix("accuracy of "): _of(gains[metric], term, strength) for metric in categories}
             of = [f"{name} {style.summary(gain, '+')}" for name, gain in by_category.items()]
             exposes = term in options["exposing"].get(task, [])
             lines.append(
-                f"  - {term} {strength:g}: {style.summary(rows.gain, '+')} held out, {_said(rows.gain)}"
+                f"  - {term} {strength:g}: {style.summary(held_out.gain, '+')} held out, {_said(held_out.gain)}"
                 + (" (its exchanges make test inputs)" if exposes else "")
                 + (f"; {', '.join(of)}" if of else "")
                 + f"; in distribution {style.summary(_of(inside, term, strength), '+')}"
@@ -89,11 +88,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     tasks = options["tasks"]
     table = table[table.task.isin(tasks)]
     lines = _lines(table)
-    figure, panels = plt.subplots(
-        1, len(tasks), figsize=(2.9 * len(tasks) + 1.6, 0.36 * len(lines) + 1.5), sharey=True, squeeze=False, layout="constrained"
-    )
+    names = [f"{words.of(term, options)}, lambda {strength:g}" for term, strength in lines]
+    figure, panels, names = rows.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.9)
     shades = style.distinct_colors({term.partition("_")[0] for term, _ in lines})
-    for axes, (task, title) in zip(panels[0], tasks.items(), strict=True):
+    for axes, (task, title) in zip(panels, tasks.items(), strict=True):
         for split in _SPLITS:
             gains = paired.gains(table[table.task == task], split)
             filled, beside = split == "test", -0.16 if split == "test" else 0.16
@@ -114,14 +112,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     capsize=2,
                     elinewidth=1,
                 )
-        axes.axvline(0, color="0.3", linewidth=0.8, zorder=0, label="the plain run of the same seed")
+        axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label="the plain run of the same seed")
         axes.set(title=title, xlabel="gain in accuracy")
-        axes.set_yticks(range(len(lines)), [f"{words.of(term, options)}, lambda {strength:g}" for term, strength in lines])
+        axes.set_yticks(range(len(lines)), names)
         axes.grid(axis="x", color="0.93")
         axes.set_axisbelow(True)
-    panels[0, 0].set_ylim(len(lines) - 0.5, -0.5)
     for split, name in _SPLITS.items():  # gray, because each is drawn in every color
         face = "0.4" if split == "test" else "white"
-        panels[0, 0].plot([], [], "o", color="0.4", markerfacecolor=face, markersize=5, label=f"mean, {name}")
-    page.legend(figure, panels[0], options, style.RUN, style.INTERVAL)
+        panels[0].plot([], [], "o", color="0.4", markerfacecolor=face, markersize=5, label=f"mean, {name}")
+    page.legend(figure, panels, options, style.RUN, style.INTERVAL)
     return figure, _caption(table, options)
