@@ -36,7 +36,9 @@ TERMS = {
     "recombination_seen": ("recombination,\nseen pairs only\n2 passes", (IMAGES,)),
     "recombination_virtual": ("recombination,\nspare words\n2 passes", (WORDS,)),
     "recombination_terms": ("recombination\nof terms\n2 passes", (FORMS,)),
+    "homomorphism": ("homomorphism\n3 or 4 passes", (WORDS,)),
     "additivity": ("additivity\n2 passes", (IMAGES, EXPRESSIONS)),
+    "interaction": ("interaction\nabout 6 passes", (IMAGES,)),
     "smoothness": ("smoothness\n1 pass", (WORDS, FORMS, EXPRESSIONS)),
     "consistency": ("consistency\n2 passes", (WORDS, FORMS)),
     "dropout": ("dropout\nplain, 1 pass", EVERYTHING),
@@ -81,7 +83,7 @@ ROWS = (
     Row(
         "pairs of digits, CNN",
         IMAGES,
-        ("selection", "ablation"),
+        ("selection", "ablation", "interaction_ablation"),
         ("digits_concat_refit", "digits_concat", "digits_concat_select_pairs"),
         "cnn",
         "digits_concat_select_pairs",
@@ -106,9 +108,19 @@ ROWS = (
         Row(f"arithmetic, {part}, LSTM", EXPRESSIONS, ("arithmetic_terms",), (f"arithmetic_{task}",), "lstm_regressor")
         for task, part in {"pairs": "held-out pairs", "unordered": "in both orders", "length": "longer chains"}.items()
     ),
-    Row("pairs of MNIST images, CNN", IMAGES, missing="means in docs/results.md; no table is kept"),
-    Row("IsSameClass, Pathfinder", IMAGES, missing="the term `interaction`, in docs/tensor_factorization.md; no table is kept"),
-    Row("translation", WORDS, missing="not run: days on a CPU"),
+    Row(
+        "pairs of MNIST images, CNN",
+        IMAGES,
+        ("selection_mnist",),
+        ("mnist_concat_select_pairs",),
+        "cnn",
+        "mnist_concat_select_pairs",
+    ),
+    Row("IsSameClass, distance 32, ResNet", IMAGES, ("same_class_distance",), ("same_digit_32",), "resnet_reduced"),
+    Row("Pathfinder, 5 dashes, ResNet", IMAGES, ("pathfinder_length",), ("pathfinder_5",), "resnet_pathfinder"),
+    Row("translation, one new word, LSTM", WORDS, ("new_word",), ("daxy",), "lstm_attention_translation"),
+    Row("translation, one new word, two streams", WORDS, ("new_word",), ("daxy",), "primitive_attention"),
+    Row("translation of captions", WORDS, missing="the figure `translation` was not run: hours on a CPU"),
 )
 
 

@@ -31,6 +31,7 @@ WORDS = {
     "geoquery_question": "GeoQuery: question split",
     "iwslt": "IWSLT'15: English to Vietnamese",
     "mnist_concat": "pairs of MNIST images",
+    "mnist_concat_select_pairs": "pairs of MNIST images",
     "multi30k": "captions: English to German",
     "multi30k_fr": "captions: English to French",
     "scan_around_right": "SCAN: around right",
