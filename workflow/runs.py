@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -127,9 +128,8 @@ def retrain(runs: list[Run], overlays: list[Path], folder: Path) -> None:
     targets = [f"results/runs/{run.path}/run.json" for run in runs]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *targets]
     command += ["--configfile", *map(str, overlays)] if overlays else []
-    done = subprocess.run([*command, "--quiet", "reason"], env=environment, check=False)
-    if done.returncode:
-        raise ArchiveError("the runs could not be trained again, see above")
+    if subprocess.run(command, env=environment, check=False).returncode:
+        raise ArchiveError(f"the runs could not be trained again. The paths above are in {folder}, which is kept")
 
 
 def check(arguments: argparse.Namespace, known: Configuration) -> str:
@@ -143,17 +143,18 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
             f"none of these runs is in the store, trained on this machine's {device}: build the figures, or unpack a file of runs"
         )
     chosen = random.Random(arguments.seed).sample(sorted(there), min(arguments.sample, len(there)))
+    print(f"Training {len(chosen)} of {len(there)} runs again, in a temporary folder", flush=True)
     wrong = 0
-    with tempfile.TemporaryDirectory(prefix="retrained-") as temporary:
-        retrain([wanted[plan] for plan in chosen], [path.resolve() for path in arguments.configfile], Path(temporary))
-        for plan in chosen:
-            again = Path(temporary) / OWN / "entries" / plan / there[plan].name
-            equal = again.exists() and same_numbers(there[plan], again)
-            wrong += not equal
-            verdict = "identical" if equal else "DIFFERS" if again.exists() else "DIFFERS (in its data)"
-            print(f"{wanted[plan].path}: {verdict}")
+    folder = Path(tempfile.mkdtemp(prefix="retrained-"))
+    retrain([wanted[plan] for plan in chosen], [path.resolve() for path in arguments.configfile], folder)
+    for plan in chosen:
+        again = folder / OWN / "entries" / plan / there[plan].name
+        equal = again.exists() and same_numbers(there[plan], again)
+        wrong += not equal
+        print(f"{wanted[plan].path}: {'identical' if equal else 'DIFFERS' if again.exists() else 'DIFFERS (in its data)'}")
     if wrong:
-        sys.exit(f"{wrong} of {len(chosen)} retrained runs differ from those in the store")
+        sys.exit(f"{wrong} of {len(chosen)} retrained runs differ from those in the store. They are kept in {folder}/results/runs")
+    shutil.rmtree(folder)
     return f"{len(chosen)} of {len(there)} runs were trained again and have the same bytes"
 
 

@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -61,6 +62,7 @@ def runs(tmp_path, monkeypatch, capsys):
     """runs(words) calls workflow/runs.py in an empty folder with its own store, and returns the output."""
     monkeypatch.chdir(tmp_path)
     Path("overlay.yaml").write_text(yaml.safe_dump(ablation()))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     main = runpy.run_path(str(ROOT / "workflow" / "runs.py"))["main"]
 
     def call(*words: str, status: int = 0, overlays: bool = True) -> str:
@@ -120,6 +122,8 @@ def test_an_archive_is_reproduced_with_runs_from_a_file(built, packed, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every digest is right: 2 runs added" in done.stdout
     assert "1 of 2 runs were trained again and have the same bytes" in done.stdout
+    assert "] Training 1 run of digits_concat/cnn/none" in done.stderr
+    assert "SNAKEMAKE" not in done.stdout + done.stderr
     assert finished(tmp_path / "there") == finished(built.folder)
 
 
@@ -137,6 +141,9 @@ def test_a_forged_run_is_found(packed, runs, tmp_path):
     assert f"{RUNS[forged]}: DIFFERS\n" in said
     assert f"{RUNS[1 - forged]}: identical\n" in said
     assert "1 of 2 retrained runs differ" in said
+    again = next(tmp_path.glob("retrained-*"))
+    assert f"They are kept in {again}/results/runs" in said
+    assert (again / "results/runs" / RUNS[forged] / "weights.safetensors").is_file()
 
 
 def test_the_file_can_be_sent_to_and_fetched_from_remotes(packed, runs):
