@@ -77,4 +77,16 @@ def test_snakefile_directory_and_profile_are_found_from_elsewhere(project, tmp_p
     words = ["--snakefile", str(place / "workflow" / "Snakefile"), "--directory", "work", "--profile", "profile", "-n", FIGURE]
     said = call(tmp_path, *words, "--configfile", *overlays)
     assert "train_digits_concat__cnn__none" in said
+    # The shipped profile finds its overlays at paper scale.
+    words[1], words[5] = str(place / "Snakefile"), str(place / "local-gpu")
+    assert "train_mnist_concat__cnn__none" in call(tmp_path, *words)
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("snakefile", ["Snakefile", "workflow/Snakefile"])
+def test_a_wrong_overlay_is_named_from_elsewhere(project, tmp_path, snakefile):
+    place = os.path.relpath(project.folder, tmp_path)
+    said = call(tmp_path, "-s", f"{place}/{snakefile}", "-n", "--configfile", f"{place}/config/papr.yaml", succeeds=False)
+    assert said.splitlines()[1:] == [
+        f"--configfile {place}/config/papr.yaml: there is no such file; did you mean {place}/config/paper.yaml?"
+    ]

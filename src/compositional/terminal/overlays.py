@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -23,11 +24,12 @@ def named(arguments: list[str]) -> Iterator[Path]:
             yield from map(Path, [found[1]] if found[1] else takewhile(lambda own: not own.startswith("-"), behind))
 
 
-def refused(path: Path) -> str | None:
-    """Why a file cannot be an overlay, in a sentence that names the nearest file; None if it can."""
+def refused(path: Path, root: Path = Path()) -> str | None:
+    """Why a file cannot be an overlay, in a sentence that names the nearest file; None if it can. root: the repository's folder."""
     if not path.exists() or path.is_dir():
         why = "this is a folder, not a file" if path.is_dir() else "there is no such file"
-        folders = {path if path.is_dir() else path.parent, Path("config"), Path("config/paper")}
+        shipped = Path(os.path.relpath(root)) / "config"
+        folders = {path if path.is_dir() else path.parent, shipped, shipped / "paper"}
         known = sorted(str(own) for folder in folders if folder.is_dir() for own in folder.iterdir() if own.suffix in SUFFIXES)
         names = {Path(own).name: own for own in reversed(known)}
         close = difflib.get_close_matches(str(path), known, n=1) or difflib.get_close_matches(path.name, names, n=1)
@@ -42,7 +44,7 @@ def refused(path: Path) -> str | None:
     return None
 
 
-def check(arguments: list[str]) -> None:
-    """End this process with a message if a file of a command line is wrong."""
-    if wrong := [why for path in named(arguments) if (why := refused(path))]:
+def check(arguments: list[str], root: Path = Path()) -> None:
+    """End this process with a message if a file of a command line is wrong. root: the repository's folder."""
+    if wrong := [why for path in named(arguments) if (why := refused(path, root))]:
         sys.exit("--configfile " + "\n--configfile ".join(wrong))

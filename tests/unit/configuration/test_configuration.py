@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.profiles import ProfileConfigFileParser
 from support.configurations import PAPER, ROOT, SCHEMA, STUDIES, merged, read, refusal
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
@@ -35,9 +38,17 @@ def test_a_studys_overlay_has_the_same_figures_alone_and_with_all_other_overlays
 
 
 @pytest.mark.parametrize("profile", ["slurm", "local-gpu"])
-def test_profiles_name_every_overlay(profile):
-    settings = yaml.safe_load((ROOT / profile / "config.v9+.yaml").read_text())
-    assert settings["configfile"] == [f"config/{name}" for name in PAPER]
+def test_profiles_name_every_overlay_wherever_snakemake_is_called(profile, tmp_path, monkeypatch):
+    def overlays(path: Path) -> list[str]:
+        with path.open() as stream:
+            return ProfileConfigFileParser().parse(stream)["configfile"]
+
+    own, copied = ROOT / profile / "config.v9+.yaml", tmp_path / "config.yaml"
+    copied.write_bytes(own.read_bytes())
+    monkeypatch.chdir(ROOT)
+    assert overlays(own.relative_to(ROOT)) == overlays(copied) == [f"config/{name}" for name in PAPER]
+    monkeypatch.chdir(tmp_path)
+    assert overlays(Path(os.path.relpath(own))) == [os.path.relpath(ROOT / "config" / name) for name in PAPER]
 
 
 def test_pack_sizes_name_known_tasks():
