@@ -153,9 +153,7 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
         wrong += not equal
         print(f"{wanted[plan].path}: {'identical' if equal else 'DIFFERS' if again.exists() else 'DIFFERS (in its data)'}")
     if wrong:
-        sys.exit(
-            f"{wrong} of {len(chosen)} retrained runs differ from the store. The retrained ones are in {folder}/results/runs"
-        )
+        sys.exit(f"{wrong} of {len(chosen)} retrained runs differ from the store. The others are in {folder}/results/runs")
     shutil.rmtree(folder)
     return f"{len(chosen)} of {len(there)} runs were trained again and have the same bytes"
 

@@ -142,7 +142,7 @@ def test_a_forged_run_is_found(packed, runs, tmp_path):
     assert f"{RUNS[1 - forged]}: identical\n" in said
     assert "1 of 2 retrained runs differ from the store" in said
     again = next(tmp_path.glob("retrained-*"))
-    assert f"The retrained ones are in {again}/results/runs" in said
+    assert f"The others are in {again}/results/runs" in said
     assert (again / "results/runs" / RUNS[forged] / "weights.safetensors").is_file()
 
 

@@ -25,7 +25,7 @@ def named(arguments: list[str]) -> Iterator[Path]:
 
 
 def refused(path: Path, root: Path = Path()) -> str | None:
-    """Why a file cannot be an overlay, in a sentence that names the nearest file; None if it can. root: the repository's folder."""
+    """Why a file cannot be an overlay, with the nearest file; None if it can. root: the repository's folder."""
     if not path.exists() or path.is_dir():
         why = "this is a folder, not a file" if path.is_dir() else "there is no such file"
         shipped = Path(os.path.relpath(root)) / "config"
