@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import randomness
 from compositional.kinds.combination import Targeted
+from compositional.kinds.shared import epochs
 from compositional.kinds.shared.labelled import LabelledSplit
 
 LOSSES = ("squared",)
@@ -139,18 +139,9 @@ class SequenceRegressionSplit(LabelledSplit[Batch]):
         )
 
     def draw(self, key: int, steps: range, batch_size: int) -> np.ndarray:
-        """Example indices (steps, batch_size) of one run's training batches, each sorted by form.
-
-        Every epoch takes all examples in a new random order. Its last batch is padded with the epoch's first examples.
-        """
-        batches = -(-len(self) // batch_size)
-        drawn = np.empty((len(steps), batch_size), np.int64)
-        for place, step in enumerate(steps):
-            epoch, batch = divmod(step, batches)
-            if place == 0 or batch == 0:
-                order = np.resize(randomness.generator(key, epoch).permutation(len(self)), (batches, batch_size))
-            drawn[place] = order[batch][np.argsort(self.sorted_forms[order[batch]], kind="stable")]
-        return drawn
+        """Example indices (steps, batch_size) of one run's training batches, epoch by epoch, each batch sorted by form."""
+        drawn = epochs.draw(key, steps, len(self), batch_size)
+        return np.take_along_axis(drawn, np.argsort(self.sorted_forms[drawn], axis=1, kind="stable"), 1)
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
         """All examples (or the first `limit`), the same for every run, as pairs (rows, batch).

@@ -191,7 +191,7 @@ def _once(phrases: Tensor, member: Tensor) -> Tensor:
     return member & ~(same.tril(-1) & member.unsqueeze(1)).any(-1)
 
 
-def _shuffled(step: Step, wholes: Tensor, member: Tensor) -> Tensor:
+def shuffled(step: Step, wholes: Tensor, member: Tensor) -> Tensor:
     """Wholes (R, B, D), randomly permuted among members."""
     noise = step.normal(torch.Size(member.shape[1:]))
     drawn = torch.where(member, noise, torch.inf).argsort(-1)
@@ -212,7 +212,7 @@ def _error(step: Step, wholes: Tensor, own: list[Tensor], member: Tensor) -> Ten
     if options["target"] == "norm":
         return (wholes.square().mean(-1) * member).sum(1) / count
     if options["target"] == "shuffled":
-        wholes = _shuffled(step, wholes, member)
+        wholes = shuffled(step, wholes, member)
     if options["operator"] == "mean":
         errors = (wholes - torch.stack(own).mean(0)) * valid
     else:

@@ -27,7 +27,9 @@ def problem_of(kind: str) -> Problem:
 
 
 def outputs_of(case: Problem, batch) -> torch.Tensor:
-    """The outputs of the untrained model for the runs of a batch."""
+    """The outputs of the untrained model for the two runs of a batch; random ones if the model computes a single run."""
+    if case.model.Network:
+        return torch.randn(2, *batch.output_shape(case.about), generator=torch.Generator().manual_seed(0))
     each = [initial_weights(case, seed) | buffers(case, seed) for seed in (0, 1)]
     weights = {name: torch.stack([own[name] for own in each]) for name in each[0]}
     return case.model.forward(case.model_parameters, weights, batch, silent_tap)
