@@ -50,6 +50,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
 from compositional.layers import lstm_compiled, pooling
+from compositional.stages.shared import devices
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem
 from compositional.training.state import fresh_state
@@ -160,6 +161,8 @@ def peak() -> float:
 def serve(orders: Connection, name: str, case: Problem, way: str, runs: int) -> None:
     """A worker: takes steps when told to, until it is asked for the rest."""
     torch.set_num_threads(1)
+    if way == "packed":
+        devices.resolve("cpu")  # as in a job
     advance = advancing(name, case, way, runs)
     advance(2)
     orders.send(seconds_of(lambda: advance(1)))

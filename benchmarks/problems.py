@@ -107,7 +107,7 @@ FAMILIES = {
         "cifar10_extrapolation", "vision_transformer", (1, 2), overlay="paper/kernel_theory.yaml", data=_cifar10
     ),
     "puzzles, pixel shuffle": Family("raven", "pixel_shuffle_transformer", (1, 3, 7)),
-    "puzzles, graphs": Family("raven_evolved", "graph_structured", (1, 4, 8)),
+    "puzzles, graphs": Family("raven_evolved", "graph_structured", (1, 2, 4)),
     "arithmetic, LSTM": Family("arithmetic", "lstm_regressor", (1, 8, 30)),
     "addition, dense network": Family("addition_extrapolation", "dense_rich", (1, 8, 30)),
     "quadrants, dense network": Family("quadrants", "multilayer_perceptron", (1, 8, 30)),
