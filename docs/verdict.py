@@ -33,7 +33,7 @@ EVERYTHING = (WORDS, FORMS, IMAGES, EXPRESSIONS)
 TERMS = {
     "entropy": ("entropy\n1 pass", EVERYTHING),
     "recombination": ("recombination\n2 passes", EVERYTHING),
-    "recombination_seen": ("recombination,\nseen pairs only\n2 passes", (IMAGES,)),
+    "recombination_seen": ("recombination,\nseen pairs\n2 passes", (IMAGES,)),
     "recombination_virtual": ("recombination,\nspare words\n2 passes", (WORDS,)),
     "recombination_terms": ("recombination\nof terms\n2 passes", (FORMS,)),
     "homomorphism": ("homomorphism\n3 or 4 passes", (WORDS,)),
@@ -45,6 +45,7 @@ TERMS = {
     "weight_decay": ("weight decay\nplain, 1 pass", EVERYTHING),
     "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
 }
+MARKS = {"oracle": "*", "configured": "°"}  # behind a lambda that was not chosen without the test set
 VARIANTS = {"smoothness_embeddings": "smoothness"}  # entries of the configuration that are shown under another name
 
 
@@ -195,22 +196,22 @@ def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
 
 
 def text(known: Cell) -> str:
-    """The text of a cell, in three lines at most."""
+    """The text of a cell: the gain, which the page gives with more digits, and lambda."""
     if not known.strength:
         return "plain chosen"
-    mark = "" if known.how == "chosen" else f"\n{known.how}"
-    return f"{style.summary(known.gain, '+')}\nlambda {known.strength:g}{mark}"
+    half = style.interval(known.gain.to_numpy())
+    return f"{known.gain.mean():+.2f} ± {half:.2f}\nλ = {known.strength:g}{'' if known.how == 'chosen' else MARKS[known.how]}"
 
 
 def why_empty(row: Row, term: str) -> str:
     """Why a row has no result for a term."""
-    return "not run" if row.of in TERMS[term][1] else f"not for {row.of}"
+    return "not run" if row.of in TERMS[term][1] else "–"
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     """The picture: colors by mean gain, bold if the interval excludes 0, dashed frames if the table is from reference/."""
     shades = plt.get_cmap("RdBu")
-    figure, axes = plt.subplots(figsize=(12.4, 0.46 * len(ROWS) + 1.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(0.84 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
         for across, term in enumerate(TERMS):
             if row.missing:
@@ -228,19 +229,21 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
                 shown,
                 ha="center",
                 va="center",
-                fontsize=6.5 if known else 5.5,
+                fontsize=7.3 if known else 6.5,
                 fontweight="bold" if known and known.helps != "open" else "normal",
                 color="white" if abs(mean) > 0.4 else "black" if known else "0.6",
             )
         if row.missing:
-            axes.text(0.1, down + 0.5, row.missing, va="center", fontsize=7, color="0.45", style="italic")
+            axes.text(0.1, down + 0.5, row.missing, va="center", fontsize=8, color="0.45", style="italic")
     axes.set(xlim=(0, len(TERMS)), ylim=(len(ROWS), 0))
     axes.set_xticks([place + 0.5 for place in range(len(TERMS))], [label for label, _ in TERMS.values()], fontsize=7)
-    axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=8)
+    axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=9)
     axes.set_xlabel(
         "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; bold: "
-        "the interval excludes 0; dashed: from reference/.\n1 pass or 2 passes: forward passes per step",
-        fontsize=8,
+        "the interval excludes 0; dashed: from reference/.\nLambda was chosen without the test set, unless marked: * the oracle, "
+        "the best on the test set; ° configured, the only one that was run.\n"
+        "–: the term is not for examples of this kind. Passes: forward passes per step.",
+        fontsize=9,
     )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)

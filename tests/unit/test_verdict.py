@@ -55,7 +55,7 @@ def test_validation_chooses_lambda_and_todays_table_has_priority(folders):
     # On look, 0.1 is chosen, although 1 is better on the test set. Its gains are 0.4 and 0.3; 12.706 * 0.05 exceeds their mean.
     assert (cell.strength, cell.how, cell.reference, cell.helps) == (0.1, "chosen", False, "open")
     assert cell.gain.tolist() == pytest.approx([0.4, 0.3])
-    assert VERDICT["text"](cell) == "+0.350 ± 0.635\nlambda 0.1"
+    assert VERDICT["text"](cell) == "+0.35 ± 0.64\nλ = 0.1"
 
 
 def test_a_term_that_validation_does_not_choose_gains_nothing(folders):
@@ -83,7 +83,8 @@ def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(fol
     figure = VERDICT["draw"](found)
     shown = [text.get_text() for text in figure.axes[0].texts]
     plt.close(figure)
-    assert "not for sentences" in shown
+    assert "–" in shown
+    assert any(text.endswith("λ = 0.1°") for text in shown)
     assert "not run" in shown
     never = [row.missing for row in VERDICT["ROWS"] if row.missing]
     assert set(never) < set(shown)

@@ -90,7 +90,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             lost = int((ends < 0.5).sum())
             lines.append(f"  - less than half at the end in {lost} of {len(ends)} seeds: {style.verdict(lost > len(ends) / 2)}")
     for label, shade in enumerate(CLASSES):
-        figure.axes[0].scatter([], [], marker="s", color=shade, label=f"called Y₁ = {label}")
+        figure.axes[0].scatter([], [], marker="s", color=shade, label=f"classified as Y₁ = {label}")
     figure.axes[0].plot([], [], "--", color="0.25", linewidth=0.9, label="test quadrant")
     page.legend(figure, figure.axes[:1], options)
     return figure, "\n".join(lines)
