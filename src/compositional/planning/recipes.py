@@ -175,8 +175,9 @@ class Recipes:
         return [f"{stage}/{name.removesuffix(provenance.SUFFIX)}{ending}" for ending in ENDINGS[stage]]
 
     def decoded(self, task: str) -> bool:
-        """Whether runs of this task have predictions, because its outputs are sentences."""
-        return "output" in declarations(f"kinds.{self.configuration.declared('tasks', task)['KIND']}")["COLUMNS"]
+        """Whether runs of this task have predictions, because its splits are `kinds.sequence.SequenceSplit`s."""
+        kind = declarations(f"kinds.{self.configuration.declared('tasks', task)['KIND']}")
+        return kind["REPRESENTED"] and "output" in kind["COLUMNS"]
 
     def split(self, task: str) -> Job:
         """The job that makes a split."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from importlib import import_module
 
 import pytest
+from support import small
 from support.configurations import SCHEMA, STUDIES, merged, read
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
+from compositional.kinds.sequence import SequenceSplit
 from compositional.planning import recipes as module
 from compositional.planning.recipes import Recipes, difference
 from compositional.records import provenance
@@ -182,6 +185,13 @@ def test_a_task_that_is_built_from_runs_depends_on_them(tmp_path):
     other = Recipes(Configuration(merged(read("config.yaml", *STUDIES), longer), SCHEMA), tmp_path)
     same = [recipes.digest(record_of("splits", name)) == other.digest(record_of("splits", name)) for name in splits]
     assert same == [True, False, False]
+
+
+@pytest.mark.parametrize("kind", small.names("kinds"))
+def test_runs_have_predictions_if_their_splits_are_sentences_that_are_decoded(kind, tmp_path):
+    task = small.entry("kinds", kind)["task"]
+    train = import_module(f"compositional.kinds.{kind}").load(small.split(task), "cpu")["train"]
+    assert Recipes(small.configuration(), tmp_path).decoded(task) == isinstance(train, SequenceSplit)
 
 
 def test_recipes_hold_no_path_of_this_machine(built):
