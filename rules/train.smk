@@ -25,6 +25,6 @@ for pack in PACKS["train"]:
             **pack.resources,
             runs=len(pack.runs),
         message:
-            f"Training {pack.title}"
+            f"{'Restoring' if MAIN and pack.stored else 'Training'} {pack.title}"
         shell:
             'python3 -P -m compositional.stages.shared.forks "$COMPOSITIONAL_SCRIPTS/train.py" results/recipes/train_"$(basename {log:q} .log)".json {log:q}'

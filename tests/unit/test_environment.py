@@ -65,9 +65,11 @@ def test_a_lock_with_hashes_has_the_same_pins(name):
 def test_recipes_of_containers_install_the_lock_with_hashes():
     for name in ("Dockerfile", "apptainer.def"):
         text = (ENVS / name).read_text()
-        assert "--requirement envs/requirements.lock" in text
+        assert re.search(r"--no-deps --requirement (envs/)?requirements\.lock\n", text)
         assert "development" not in text
         assert "python:3.11-slim" in text
+    # `docker run --user` gives a number without a name, and Snakemake reads a name.
+    assert re.search(r"^ENV .*\bUSER=", (ENVS / "Dockerfile").read_text(), re.MULTILINE)
 
 
 def test_commands_of_continuous_integration_exist():

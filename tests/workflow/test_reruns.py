@@ -594,7 +594,7 @@ def test_snakemakes_options_for_parts_of_a_build_work(built):
     for path in (built.folder / "results").glob("*s/small*"):
         path.unlink()
     output = built.told(SMALL, "-R", train)
-    assert "Training 2 runs" in output
+    assert "Restoring 2 runs" in output
     assert built.numbers() == before
     built.configure(learning_rate=0.002)
     pair = [name for name, _ in rules(built.told(SMALL, "-n")) if name.startswith(("train", "evaluate"))]

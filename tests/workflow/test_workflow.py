@@ -300,7 +300,7 @@ def test_a_damaged_store_entry_is_trained_again(built):
     (built.folder / RUN / "weights.safetensors").unlink()
     output = built.snakemake(f"{RUN}/weights.safetensors")
     assert built.read(*numbers_of(RUN)[:2]) == before
-    assert "Training 1 run of digits_concat/cnn/entropy" in output
+    assert "Restoring 1 run of digits_concat/cnn/entropy" in output  # the damage is noticed when it is read
     built.snakemake(FIGURE)
 
 

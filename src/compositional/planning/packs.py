@@ -78,7 +78,7 @@ class Pack:
         """Records come last: Snakemake sets modification times in this order, and a file newer than its record is suspect."""
         return [path for name in self.content["files"] for path in self.files(name)]
 
-    @property
+    @cached_property
     def stored(self) -> bool:
         """Whether a store seems to have all of its runs. Then its job only writes files, which takes seconds and no device."""
         shared, told = self.content["common"], self.content["job"]

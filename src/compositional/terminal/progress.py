@@ -43,6 +43,9 @@ def tasks_of(stats: dict[str, int], packs: list[Pack], results: Path) -> dict[st
     for pack in needed:
         stage, family, board = pack.content["stage"], "/".join(pack.family), results / "progress" / f"{pack.name}.json"
         training = stage == "train"
+        if training and pack.stored:  # its job only writes files
+            found[pack.name] = [Task("restore", family)]
+            continue
         found[pack.name] = [Task(stage, family, pack.steps if training else len(pack.runs), board if training else None)]
     names = sorted({pack.family[0] for pack in needed}, key=lambda task: ((results / "splits" / task).exists(), task))
     for rule, count in stats.items():

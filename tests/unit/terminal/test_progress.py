@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from compositional.terminal.costs import START
+from compositional.planning.packs import Pack
+from compositional.records.entries import name_of
+from compositional.terminal.costs import OTHERWISE, START
 from compositional.terminal.progress import Build, Task, tasks_of
 
 BELIEVED = {("train", "slow"): 0.5, ("train", "fast"): 0.1, ("evaluate", "slow"): 2.0, ("split", "digits"): 30.0}
@@ -74,12 +77,29 @@ def test_no_time_is_left_when_all_jobs_are_done():
     assert build().estimate(0.0) == (1.0, 0.0)
 
 
-def test_the_number_of_jobs_equals_snakemakes_count(tmp_path):
-    from compositional.planning.packs import Pack
-
-    common = {"family": {"settings": {"steps": 10, "batch_size": 4}}}
+def packs_in(store: Path) -> list[Pack]:
+    """A training and an evaluation of two runs."""
+    common = {"family": {"settings": {"steps": 10, "batch_size": 4}}, "code": {}}
     runs = {f"digits/cnn/none/lambda=0/seed={seed}": {} for seed in (0, 1)}
-    packs = [Pack({"stage": stage, "common": common, "runs": runs, "files": []}) for stage in ("train", "evaluate")]
+    told = {"runs": runs, "common": common, "files": [], "job": {"store": str(store), "device": "cpu"}}
+    return [Pack(told | {"stage": stage}) for stage in ("train", "evaluate")]
+
+
+def test_runs_from_the_store_take_no_time_of_training(tmp_path):
+    """Only if the store has all runs of a job."""
+    for seed, expected in ((0, "train"), (1, "restore")):
+        identity = packs_in(tmp_path)[0].content["common"] | {"lambda": 0.0, "seed": seed, "device": "cpu"}
+        path = tmp_path / "entries" / f"{name_of(identity)}.json"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        pack, _ = packs_in(tmp_path)
+        ((task,),) = tasks_of({pack.name: 1}, [pack], tmp_path).values()
+        assert task.stage == expected
+    assert build(task).estimate(0.0)[1] == START + OTHERWISE
+
+
+def test_the_number_of_jobs_equals_snakemakes_count(tmp_path):
+    packs = packs_in(tmp_path)
     found = tasks_of({packs[0].name: 1, "split": 1, "plot": 1, "total": 3}, packs, tmp_path)
     assert found[packs[0].name] == [Task("train", "digits/cnn/none", 20, tmp_path / "progress" / f"{packs[0].name}.json")]
     assert found["split"] == [Task("split", "digits")]
