@@ -181,6 +181,7 @@ def test_missing_or_damaged_runs_are_named(packed, runs, tmp_path):
 def test_prune_lists_unused_entries_and_removes_them_only_on_request(packed, runs, monkeypatch):
     runs("unpack", str(packed))
     before = entries(Path("results/store"))
+    assert "nowhere: there is no such folder" in runs("prune", "--store", "nowhere", status=2)
     assert "0 runs are used by no configured run" in runs("prune", "--yes")
     assert entries(Path("results/store")) == before
     # Without the overlay, the configuration has no runs with so few steps.
