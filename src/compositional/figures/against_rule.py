@@ -79,6 +79,8 @@ def _against_lambda(axes: Axes, table: pd.DataFrame, task: str, options: dict[st
     rows = style.accuracies(table[table.task == task], "test")
     threshold, shades, names = style.lambda_axis(axes, rows["lambda"]), style.distinct_colors(table.regularizer), _names(table)
     for index, name in enumerate(names):
+        if name not in set(rows.regularizer):
+            continue
         place = _STEP * (index - (len(names) - 1) / 2)
 
         def move(strengths: pd.Series, dot: float = 0.0, place: float = place) -> pd.Series:
