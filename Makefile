@@ -7,6 +7,7 @@
 # make test-slurm only the tests on a real Slurm, which they install (as root, from Debian's packages) and start
 # make test-gpu   only the tests on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour and those of plain PyTorch
 # make bench     measure every family of runs beside plain PyTorch, and report what became slower than benchmarks/reference.csv (docs/performance.md)
+# make calibrate FIGURES="ablation"   measure which pack sizes are fast on this machine; later builds use them (docs/performance.md)
 # make archive   results/archive.zip: sources, tables, figures and their records in one file (docs/archive.md)
 # make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and report what agrees
 # make pack-runs FIGURES="ablation" FILE=runs.zip   the finished runs behind figures in one file; unpack-runs FILE=... adds them to a store
@@ -101,6 +102,10 @@ test-slurm: $(VENV)/.development
 
 test-gpu: $(VENV)/.development
 	$(RUN) python -m pytest tests/gpu
+
+# OPTIONS: the overlays that the figures are built with, such as "--configfile config/paper.yaml".
+calibrate: env
+	$(RUN) python workflow/calibrate.py --figures $(FIGURES) $(OPTIONS)
 
 # OPTIONS: such as --family "COGS, transformer".
 bench: env

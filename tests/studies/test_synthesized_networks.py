@@ -38,13 +38,12 @@ def test_a_series_expands_to_its_tasks_and_a_generation_is_built_from_the_previo
     assert splits == ["raven", names[0]]
     assert runs == [Run(names[0], "graph_structured", "none", 0.0, seed) for seed in range(16)]
     assert configuration.parameters("tasks", names[4])["generation"] == 2
-    assert configuration.config["pack_size"][names[4]] == configuration.config["pack_size"]["raven_evolved"]
     # Options that the module declares after the generation stand behind it in names.
     wide = configured({"tasks": {"raven_evolved": {"series": {"generation": 2, "population": [8, 16]}}}})
     splits, runs = wide.built_from("raven_evolved_loop0_generation2_population8")
     assert (splits[1], len(runs)) == ("raven_evolved_loop0_generation1_population8", 8)
-    sizes = configured({"pack_size": {"cpu": {names[4]: 1}}}).config["pack_size"]
-    assert (sizes[names[3]], sizes[names[4]]) == (sizes["raven_evolved"], 1)
+    sizes = configured({"pack_size": {"cpu": {"raven_evolved": 8, names[4]: 1}}}).config["pack_size"]
+    assert (sizes[names[3]], sizes[names[4]]) == (8, 1)
     turned = read(*CONFIGS)
     turned["tasks"]["raven_evolved"]["series"] = {"generation": 3, "loop": [0, 1, 2]}
     assert list(Configuration(turned, SCHEMA).config["tasks"]) == list(configuration.config["tasks"])

@@ -22,6 +22,7 @@ import pytest
 from support.project import Project
 
 from compositional import files
+from compositional.planning import pack_sizes
 from compositional.records.entries import entries
 from compositional.records.links import is_linked
 from compositional.records.store import read
@@ -462,6 +463,18 @@ def test_adding_and_removing_runs_keeps_the_others(built):
     built.configure()
     assert built.exactly(SMALL) == ({"aggregate": 1, "plot": 1}, set())
     assert "made again: table small: made from 0 more results and 2 fewer" in built.said
+
+
+def test_measured_pack_sizes_change_new_packs_and_train_nothing_again(built):
+    """Runs of two new seeds, one run to a pack; the two finished runs stay in their pack of two."""
+    where = [pack_sizes.machine(), "digits_concat", "cnn", "none"]
+    files.write_csv(built.folder / "results" / pack_sizes.OWN, pack_sizes.COLUMNS, [[*where, 1, 5, 100], [*where, 2, 6, 100]])
+    assert built.exactly(SMALL, WHOLE) == ({}, set())
+    more = overlay()
+    more["studies"]["compositional_regularization"]["figures"]["small"]["grids"][0]["seeds"] = [0, 1, 2, 3]
+    built.overlay(more)
+    new = {f"{DIGITS}{seed}".removeprefix("results/runs/") for seed in (2, 3)}
+    assert built.exactly(SMALL) == ({"train": 2, "evaluate": 2, "aggregate": 1, "plot": 1}, new)
 
 
 # `-D`, `--filegraph` and `-e dryrun` go the way of `--summary`, `--dag` and `-n`.

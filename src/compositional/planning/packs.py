@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from compositional import files
+from compositional.planning.pack_sizes import PackSizes
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
 from compositional.records.entries import stored, stores
@@ -131,18 +133,17 @@ def read(folder: Path, words: list[str]) -> list[Pack]:
     return [Pack(json.loads(path.read_text(encoding="utf-8"))) for path in paths if path.name.partition("_")[0] in STAGES]
 
 
-def cut(wanted: dict[Run, frozenset[str]], sizes: dict[str, int]) -> list[list[Run]]:
+def cut(wanted: dict[Run, frozenset[str]], size_of: Callable[[tuple[str, str, str]], int]) -> list[list[Run]]:
     """Cut every family into packs of nearly equal size: first by who needs its runs, then by seed and lambda.
 
-    sizes: the largest number of runs in a pack, by task and under "default".
+    size_of: the largest number of runs in a pack of a family.
     """
     groups: dict[tuple, list[Run]] = defaultdict(list)
     for run in sorted(wanted, key=lambda run: (run.family, run.seed, run.strength)):
         groups[(run.family, wanted[run])].append(run)
     packs = []
     for (family, _), members in groups.items():
-        size = sizes.get(family[0], sizes["default"])
-        even = -(-len(members) // -(-len(members) // size))
+        even = -(-len(members) // -(-len(members) // size_of(family)))
         packs += [members[start : start + even] for start in range(0, len(members), even)]
     return packs
 
@@ -183,11 +184,11 @@ def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> lis
             kept.append(pack)
             taken.update(pack)
     rest = {run: need for run, need in wanted.items() if run not in taken}
-    sizes = recipes.configuration.config["pack_size"]
+    size_of = PackSizes(recipes.configuration, recipes.results).of
     # Up-to-date runs do not share a job with others.
     waits = {run: outdated[run] or there[run] is None for run in rest}
     parts = [{run: need for run, need in rest.items() if waits[run] is state} for state in (False, True)]
-    return [pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, sizes))]]
+    return [pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, size_of))]]
 
 
 def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> dict[tuple[str, str, str], list[str]]:

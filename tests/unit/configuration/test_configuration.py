@@ -59,7 +59,8 @@ def test_pack_sizes_name_known_tasks():
 @pytest.mark.parametrize(("device", "expected"), [("cpu", (30, 8)), ("auto", (30, 8)), ("cuda", (64, 64))])
 def test_pack_sizes_depend_on_the_configured_device(config, device, expected):
     """The plan for `auto` is the same with and without a GPU."""
-    sizes = Configuration(config | {"device": device}, SCHEMA).config["pack_size"]
+    given = {"cpu": {"default": 30, "scan_jump": 8}, "cuda": {"default": 64}}
+    sizes = Configuration(config | {"device": device, "pack_size": given}, SCHEMA).config["pack_size"]
     assert (sizes["default"], sizes.get("scan_jump", sizes["default"])) == expected
 
 

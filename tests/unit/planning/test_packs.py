@@ -52,7 +52,7 @@ def members(planned):
 
 
 def test_families_are_cut_evenly():
-    cut = packs.cut(runs(range(3), [0.1, 1, 10]) | runs(range(2), [0.1], "smoothness"), {"default": 4})
+    cut = packs.cut(runs(range(3), [0.1, 1, 10]) | runs(range(2), [0.1], "smoothness"), lambda family: 4)
     assert [len(pack) for pack in cut] == [3, 3, 3, 2]
     assert {run for pack in cut[:3] for run in pack} == set(runs(range(3), [0.1, 1, 10]))
     assert all(len({run.family for run in pack}) == 1 for pack in cut)
@@ -60,7 +60,7 @@ def test_families_are_cut_evenly():
 
 def test_runs_that_only_another_figure_needs_are_in_other_packs():
     (first, second) = runs([0], [0.1, 1])
-    cut = packs.cut({first: frozenset({"f", "g"}), second: frozenset({"g"})}, {"default": 9})
+    cut = packs.cut({first: frozenset({"f", "g"}), second: frozenset({"g"})}, lambda family: 9)
     assert cut == [[first], [second]]
 
 

@@ -1,0 +1,41 @@
+"""Measure packs of the families of `benchmarks/families.py`, for the table that planning uses on machines without a calibration:
+
+python benchmarks/pack_sizes.py    # minutes; writes src/compositional/planning/pack_sizes.csv
+"""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import os
+import sys
+
+import problems
+
+from compositional import files
+from compositional.notebook.training import configuration
+from compositional.planning import pack_sizes
+from compositional.stages.shared.pack_times import pack_times
+
+MOST = 128
+
+
+def measured(name: str) -> list[list[str]]:
+    """The rows of a family."""
+    own = problems.FAMILIES[name]
+    key = pack_sizes.key_of(configuration(), (own.task, own.model, own.regularizer))
+    rows = []
+    for runs, milliseconds, megabytes in pack_times(problems.problem_of(name), MOST, pack_sizes.room()):
+        rows.append([pack_sizes.machine(), *key, str(runs), f"{milliseconds:.3g}", f"{megabytes:.0f}"])
+    return rows
+
+
+if __name__ == "__main__":
+    cores, names = len(os.sched_getaffinity(0)), sys.argv[1:] or list(problems.FAMILIES)
+    with pack_sizes.SHIPPED.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.reader(stream))[1:]
+    with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
+        for found in pool.imap_unordered(measured, names, chunksize=1):
+            print(*(" ".join(row[1:]) for row in found), sep="\n", flush=True)
+            rows = [row for row in rows if not found or row[1:4] != found[0][1:4]] + found
+            files.write_csv(pack_sizes.SHIPPED, pack_sizes.COLUMNS, sorted(rows, key=lambda row: (row[:4], int(row[4]))))

@@ -1,0 +1,75 @@
+"""Measure which pack sizes are fast on this machine, for the runs of figures: make calibrate FIGURES="ablation comparison"
+
+Results are kept in results/pack_sizes.csv, which later calls of Snakemake plan with. As many families are measured at the same
+time as the machine has cores. Nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from compositional import files
+from compositional.configuration.messages import ConfigurationError
+from compositional.notebook.training import configuration, split
+from compositional.planning import pack_sizes
+from compositional.planning.targets import wanted_runs
+from compositional.stages.shared.pack_times import pack_times
+from compositional.stages.shared.trained_runs import read_problem
+
+
+def measured(folder: Path, family: dict[str, Any], most: int, memory: float) -> list[tuple[int, str, str]]:
+    """In a process of its own: the rows of a family."""
+    times = pack_times(read_problem(folder, family, "cpu"), most, memory)
+    return [(runs, f"{milliseconds:.3g}", f"{megabytes:.0f}") for runs, milliseconds, megabytes in times]
+
+
+def main() -> int:
+    """Measure, print and write; exit status 2 if something cannot be measured at all."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--figures", nargs="*", default=[], help="all figures if none is given")
+    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="overlays, as for Snakemake")
+    parser.add_argument("--file", type=Path, default=Path("results") / pack_sizes.OWN)
+    arguments = parser.parse_args()
+    try:
+        known = configuration(*arguments.configfile)
+        for name in arguments.figures:
+            known.check_name("figure", name)
+        runs = wanted_runs(known, [f"results/tables/{name}.csv" for name in arguments.figures])
+        families = {pack_sizes.key_of(known, run.family): run.family for run in sorted(runs, key=str, reverse=True)}
+        there = list(csv.reader(arguments.file.open(newline="", encoding="utf-8")))[1:] if arguments.file.exists() else []
+    except (ConfigurationError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    # A process per family, so that each measures its own memory.
+    spawn, cores = multiprocessing.get_context("spawn"), len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(cores, mp_context=spawn, max_tasks_per_child=1) as pool:
+        waiting = {}
+        for key, family in sorted(families.items()):
+            try:
+                folder = split(known, family[0], Path("results"))
+            except (ValueError, OSError) as error:
+                print(f"{'/'.join(family)}: not measured, {error}", file=sys.stderr)
+                continue
+            most = known.config["pack_size"].get(family[0], known.config["pack_size"]["default"])
+            waiting[pool.submit(measured, folder, known.family_parameters(family), most, pack_sizes.room())] = key
+        for done in as_completed(waiting):
+            key, rows = waiting[done], done.result()
+            print("/".join(key), *(f"{runs}: {own} ms, {megabytes} MB" for runs, own, megabytes in rows), sep="  ", flush=True)
+            where = [pack_sizes.machine(), *key]
+            there = [row for row in there if row[:4] != where] + [[*where, *map(str, row)] for row in rows]
+            files.write_csv(arguments.file, pack_sizes.COLUMNS, there)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
