@@ -79,6 +79,8 @@ ROWS = (
     ),
     Row("SCAN jump, LSTM", WORDS, ("comparison",), ("scan_jump",), "lstm_attention_annealed"),
     Row("SCAN jump with spare words, LSTM", WORDS, ("comparison_exposure",), ("scan_jump_virtual",), "lstm_attention_annealed"),
+    Row("SCAN around right, LSTM", WORDS, ("homomorphism_measure",), ("scan_around_right",), "lstm_attention_annealed"),
+    Row("SCAN length, LSTM", WORDS, ("homomorphism_measure",), ("scan_length",), "lstm_attention_annealed"),
     Row("SCAN around right, two streams", WORDS, ("comparison",), ("scan_around_right",), "primitive_attention"),
     Row("SCAN length, two streams", WORDS, ("comparison",), ("scan_length",), "primitive_attention"),
     Row(
