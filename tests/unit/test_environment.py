@@ -1,4 +1,4 @@
-"""Versions have a single source: the conda file has the lock's pins, and each lock contains what its list requires."""
+"""Versions have a single source, and what is kept in two places is equal: pins, locks, the conda file, the default profile."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def locked(name: str) -> list[tuple[str, str, list[str]]]:
         package, version = head.partition(";")[0].strip().split("==")
         found.append((package, version, hashes))
     return found
+
+
+def test_the_default_profile_is_the_same_next_to_both_snakefiles():
+    both = [ENVS.parent / folder / "profiles/default/config.yaml" for folder in ("", "workflow")]
+    assert both[0].read_bytes() == both[1].read_bytes(), "copy profiles/default/config.yaml to workflow/profiles/default"
 
 
 def test_pins_without_hashes_and_the_conda_file_follow_from_the_locks():
