@@ -15,7 +15,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.configuration.messages import ConfigurationError
 from compositional.records.provenance import processor
 
-SHIPPED = Path(__file__).with_suffix(".csv")  # written by `workflow/calibrate.py --file`, on a machine with two cores
+SHIPPED = Path(__file__).with_suffix(".csv")  # written by `benchmarks/pack_sizes.py`, on a machine with two cores
 OWN = Path("pack_sizes.csv")  # in the results folder
 COLUMNS = ("machine", "task", "model", "regularizer", "runs", "milliseconds", "megabytes")
 ENOUGH = 1.05  # a time at most this many times the shortest is as good: a small pack leaves memory and work to other cores
