@@ -156,9 +156,9 @@ def test_another_loop_reruns_nothing_and_a_changed_search_reruns_later_generatio
     jobs = built.jobs(LIBRARY, overlay=built.overlay(more))
     assert jobs.pop("split") == 2
     new = {
-        f"{stage}_raven_evolved_loop1_generation{g}__graph_structured__none": 1 for stage in ("train", "evaluate") for g in (1, 2)
+        f"{stage}_raven_evolved_loop1_generation{g}__graph_structured__none" for stage in ("train", "evaluate") for g in (1, 2)
     }
-    assert jobs == new | {"aggregate": 1, "plot": 1}
+    assert set(jobs) == new | {"aggregate", "plot"}
     later = json.loads(json.dumps(TINY))
     later["tasks"]["raven_evolved"]["series"]["generation"] = 3
     jobs = built.jobs(LIBRARY, overlay=built.overlay(later))

@@ -26,7 +26,13 @@ import plain_training
 import problems
 import tensor_factorization
 
-ADAPTED = {"batchnorm_cnn_torch", "gru_attention", "t5", "transformer_torch"}  # plain PyTorch already: benchmarks/networks.py
+ADAPTED = {
+    "batchnorm_cnn_torch",
+    "causal_tagger",
+    "gru_attention",
+    "t5",
+    "transformer_torch",
+}  # plain PyTorch already: benchmarks/networks.py
 UNMEASURED = {"pairwise_transformer"}  # which has no plain form here yet
 FACTORIZATIONS = {"cp_factorization", "hierarchical_tensor_factorization", "matrix_factorization"}
 
