@@ -468,7 +468,7 @@ def test_adding_and_removing_runs_keeps_the_others(built):
 def test_measured_pack_sizes_change_new_packs_and_train_nothing_again(built):
     """Runs of two new seeds, one run to a pack; the two finished runs stay in their pack of two."""
     where = [pack_sizes.machine(), "digits_concat", "cnn", "none"]
-    files.write_csv(built.folder / "results" / pack_sizes.OWN, pack_sizes.COLUMNS, [[*where, 1, 5, 100], [*where, 2, 6, 100]])
+    files.write_csv(built.folder / "results" / pack_sizes.OWN, pack_sizes.COLUMNS, [[*where, 1, 5, 100], [*where, 2, 7, 100]])
     assert built.exactly(SMALL, WHOLE) == ({}, set())
     more = overlay()
     more["studies"]["compositional_regularization"]["figures"]["small"]["grids"][0]["seeds"] = [0, 1, 2, 3]

@@ -18,7 +18,7 @@ from compositional.records.provenance import processor
 SHIPPED = Path(__file__).with_suffix(".csv")  # written by `benchmarks/pack_sizes.py`, on a machine with two cores
 OWN = Path("pack_sizes.csv")  # in the results folder
 COLUMNS = ("machine", "task", "model", "regularizer", "runs", "milliseconds", "megabytes")
-ENOUGH = 1.05  # a time at most this many times the shortest is as good: a small pack leaves memory and work to other cores
+ENOUGH = 1.2  # a time at most this many times the shortest is as good: more jobs cost more starts and longer planning
 Key = tuple[str, str, str]
 Times = dict[int, tuple[float, float]]  # by number of runs: milliseconds per step and run, megabytes of the process
 
@@ -58,10 +58,10 @@ def read(path: Path, own: bool) -> dict[Key, Times]:
 
 
 def chosen(times: Times, memory: float) -> int:
-    """The smallest pack that is about as fast as the fastest, of those that need at most `memory` megabytes."""
+    """The largest pack that is about as fast as the fastest, of those that need at most `memory` megabytes."""
     fitting = {runs: own for runs, (own, needed) in times.items() if needed <= memory}
     shortest = min(fitting.values(), default=0.0)
-    return min((runs for runs, own in fitting.items() if own <= ENOUGH * shortest), default=min(times))
+    return max((runs for runs, own in fitting.items() if own <= ENOUGH * shortest), default=min(times))
 
 
 class PackSizes:
