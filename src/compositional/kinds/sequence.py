@@ -8,7 +8,6 @@ known in advance: every batch of every run has the same shapes.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
+from compositional.kinds.shared import sentence_pairs
 from compositional.language.vocabulary import PAD, START, Vocabulary
 from compositional.layers.functional import SMALL_VOCABULARY, swapped
 from compositional.layers.ragged import ROWS, Layout
@@ -238,20 +238,5 @@ class SequenceSplit:
 
 
 def load(folder: Path, device: str) -> dict[str, SequenceSplit]:
-    """Read a split sequence task (columns input, output and, in some members, category) from its folder."""
-    from datasets import DatasetDict
-
-    members = DatasetDict.load_from_disk(str(folder))
-    about = json.loads((folder / "task.json").read_text())
-    source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
-    return {
-        name: SequenceSplit(
-            member["input"][:],  # slicing the column reads it in one piece, not row by row
-            member["output"][:],
-            source,
-            target,
-            device,
-            member["category"][:] if "category" in member.column_names else None,
-        )
-        for name, member in members.items()
-    }
+    """Read a split task (columns input, output and, in some members, category) from its folder."""
+    return sentence_pairs.load(folder, device, SequenceSplit)

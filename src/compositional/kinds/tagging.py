@@ -14,7 +14,6 @@ mean over its symbols, and the mean over a member weights categories by their nu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional.kinds.shared import epochs
+from compositional.kinds.shared import epochs, sentence_pairs
 from compositional.language.vocabulary import PAD, Vocabulary
 
 LOSSES = ("cross_entropy",)
@@ -139,18 +138,5 @@ def _without_end(tokens: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, n
 
 
 def load(folder: Path, device: str) -> dict[str, TaggingSplit]:
-    """Read a split task from its folder."""
-    from datasets import DatasetDict
-
-    about = json.loads((folder / "task.json").read_text())
-    vocabularies = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
-    return {
-        name: TaggingSplit(
-            member["input"][:],
-            member["output"][:],
-            *vocabularies,
-            device,
-            member["category"][:] if "category" in member.column_names else None,
-        )
-        for name, member in DatasetDict.load_from_disk(str(folder)).items()
-    }
+    """Read a split task (columns input, output and, in some members, category) from its folder."""
+    return sentence_pairs.load(folder, device, TaggingSplit)
