@@ -45,10 +45,11 @@ def read(path: Path, own: bool) -> dict[Key, Times]:
         ConfigurationError: the file cannot be read.
     """
     found: dict[Key, Times] = {}
+    here = machine()
     try:
         with path.open(newline="", encoding="utf-8") as stream:
             for where, task, model, regularizer, runs, milliseconds, megabytes in list(csv.reader(stream))[1:]:
-                if where == machine() or not own:
+                if where == here or not own:
                     found.setdefault((task, model, regularizer), {})[int(runs)] = float(milliseconds), float(megabytes)
     except FileNotFoundError:
         return {}

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from compositional import files
-from compositional.planning.pack_sizes import PackSizes
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
 from compositional.records.entries import stored, stores
@@ -184,11 +183,12 @@ def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> lis
             kept.append(pack)
             taken.update(pack)
     rest = {run: need for run, need in wanted.items() if run not in taken}
-    size_of = PackSizes(recipes.configuration, recipes.results).of
     # Up-to-date runs do not share a job with others.
     waits = {run: outdated[run] or there[run] is None for run in rest}
     parts = [{run: need for run, need in rest.items() if waits[run] is state} for state in (False, True)]
-    return [pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, size_of))]]
+    return [
+        pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, recipes.pack_sizes.of))]
+    ]
 
 
 def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> dict[tuple[str, str, str], list[str]]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
+from compositional.planning.pack_sizes import PackSizes
 from compositional.plugins import declarations
 from compositional.records import integrity, provenance
 from compositional.records.fingerprint import code
@@ -90,6 +91,11 @@ class Recipes:
         # These are called many times: once per run, and once per result that is made from it.
         for name in ("common", "decoded", "digest", "record", "outdated"):
             setattr(self, name, cache(getattr(self, name)))
+
+    @cached_property
+    def pack_sizes(self) -> PackSizes:
+        """How many runs train together. No recipe depends on it: it is read here once for all stages and figures."""
+        return PackSizes(self.configuration, self.results)
 
     def common(self, stage: str, family: tuple[str, str, str]) -> dict[str, Any]:
         """The part that the recipes of all runs of a family share."""

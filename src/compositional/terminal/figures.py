@@ -10,7 +10,6 @@ from pathlib import Path
 
 from compositional.configuration.configuration import Configuration
 from compositional.planning import packs
-from compositional.planning.pack_sizes import PackSizes
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
 from compositional.plugins import declarations, module_path, parsed
@@ -80,7 +79,7 @@ def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozens
         needed = packs.needed(stage, wanted, {figure: recipes.figures[figure]})
         missing = {run: need for run, need in needed.items() if _is_to_do(recipes, record_of_run(run, record))}
         ready += len(needed) - len(missing) if stage == "train" else 0
-        for members in packs.cut(missing, PackSizes(configuration, recipes.results).of):
+        for members in packs.cut(missing, recipes.pack_sizes.of):
             steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
             tasks.append(Task(stage, _timed_as(members[0], configuration, costs), steps * len(members)))
     names = {run.task for run in wanted} | {grid["task"] for grid in recipes.figures[figure]["grids"]}
