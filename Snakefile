@@ -25,3 +25,6 @@ if MAIN:
         default_target: True
         input:
             expand("results/figures/{figure}.{kind}", figure=PLAN.recipes.figures, kind=["pdf", "png"]),
+
+
+literals.compare(workflow.rules)

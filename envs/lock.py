@@ -36,7 +36,8 @@ def entries(name: str) -> dict[Requirement, str]:
 def pins(name: str) -> str:
     """The text of NAME.txt."""
     here = [about for about in entries(name) if about.marker is None or about.marker.evaluate(LINUX)]
-    return "".join(f"{about.name}{about.specifier}\n" for about in here if not re.match("nvidia|triton|cuda|setuptools", about.name))
+    left_out = re.compile("nvidia|triton|cuda|setuptools")
+    return "".join(f"{about.name}{about.specifier}\n" for about in here if not left_out.match(about.name))
 
 
 def environment() -> str:

@@ -22,6 +22,7 @@ from snakemake import persistence
 
 from compositional.configuration import files as config_files
 from compositional.configuration.configuration import Configuration
+from compositional.planning import literals
 from compositional.planning import packs
 from compositional.planning.plan import Plan
 from compositional.planning.recipes import content_of
