@@ -39,8 +39,7 @@ PARAMETERS = {
 }
 EXPECTED = [5]
 LEARNED = 0.02  # a component counts as learned if it is above this share of the largest one
-_RANKS = {1: "largest", 2: "2nd largest", 3: "3rd largest"}
-_SHOWN = 10  # lines per panel, the largest components
+RANKS = ("largest", "2nd largest", "3rd largest", *(f"{rank}th largest" for rank in range(4, 11)))  # names of the lines
 
 
 def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFrame:
@@ -85,16 +84,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "threshold at different steps and the error ends below 0.01.",
         "",
     ]
-    shades = style.shades(_SHOWN, 0, 0.92)
+    shades = style.shades(len(RANKS), 0, 0.92)
     for axes, panel in zip(grid.flat, panels, strict=False):
         own = table[(table.model == panel["model"]) & (table.task == panel.get("task", table.task))]
         expected = " or ".join(map(str, panel.get("expected", EXPECTED)))
         lines.append(f"* {panel['title']}, {panel['axis']}" + (f": {expected} expected" if panel.get("judged", True) else ""))
         for _, rows in own.groupby("seed"):
             curves = components(rows, panel["quantity"])
-            for component in curves.columns[:_SHOWN]:
+            for component in curves.columns[: len(RANKS)]:
                 width = 1.5 if options["seeds"] == "first" else 0.8
-                label = _RANKS.get(component, f"{component}th largest")
+                label = RANKS[component - 1]
                 axes.plot(curves.index, curves[component], color=shades[component - 1], linewidth=width, label=label)
             lines.append(_describe(rows, curves, panel))
         axes.set(title=panel["title"], xlabel="step", ylabel=panel["axis"], xlim=(0, own.step.max()), ylim=(0, None))

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.component_dynamics import LEARNED, components
+from compositional.figures.component_dynamics import LEARNED, RANKS, components
 from compositional.figures.shared import style
 
 SOURCE = "history.csv"
@@ -102,14 +102,14 @@ def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict
                 continue
             exponents.append(exponent(size, rate))
             every.append((size, rate))
-            axes.plot(size, rate, ".", color=shades[name - 1], markersize=2.5)
+            axes.plot(size, rate, ".", color=shades[name - 1], markersize=2.5, label=f"{RANKS[name - 1]} component")
     theory = 2 - 2 / group["factors"]
     if every:
         sizes, rates = (np.concatenate(part) for part in zip(*every, strict=True))
         reach = np.array([sizes.min(), sizes.max()])
         height = np.exp(np.mean(np.log(rates) - theory * np.log(sizes)))
-        axes.plot(reach, height * reach**theory, color="black", linewidth=1, label=f"slope {theory:.3g}")
-        axes.legend()
+        lines = axes.plot(reach, height * reach**theory, color="black", linewidth=1, label=f"_slope {theory:.3g}")
+        axes.legend(lines, [f"slope {theory:.3g}"])
     axes.set(xscale="log", yscale="log", xlabel="size of the component")
     axes.set_title(f"{group['title']}, K = {group['factors']}")
     return exponents
@@ -157,5 +157,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in panels.flat:
         axes.set_ylabel("rate of growth")
     summary.set(xlabel="K", ylabel="fitted exponent", xticks=range(2, max(group["factors"] for group in groups) + 1))
+    left.legend(*style.legend_entries(panels.flat), ncols=_COMPONENTS, markerscale=2, loc="outside lower center")
     right.legend(*style.legend_entries([summary]), ncols=2, loc="outside lower center")
     return figure, "\n".join(lines)

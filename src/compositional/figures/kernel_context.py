@@ -113,7 +113,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         single, both = (float(part) for part in kernel.split())
         at = single, both - 2 * single
         left.scatter(*at, color="k", marker="*", s=60, zorder=4, label="bars on the right")
-        left.annotate(label, at, xytext=(5, 4), textcoords="offset points", fontsize="small")
+        ground = {"facecolor": "white", "linewidth": 0, "alpha": 0.8, "pad": 0.5}
+        left.annotate(
+            label, at, xytext=(0, -15), ha="center", textcoords="offset points", fontsize="small", bbox=ground, zorder=4
+        )
         reached = own[(own.split == "test") & (own.metric == f"accuracy at {kernel}")].set_index("task").value
         lines.append(
             f"* {label} ({at[0]:.4f}, {at[1]:.4f}): accuracy "

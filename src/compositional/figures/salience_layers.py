@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import matplotlib
@@ -55,7 +56,7 @@ def _grid(panels: list, titles: list[str]) -> tuple[Figure, dict[tuple[str, Any]
         len(panels), len(titles), figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
     )
     for panel, axes in zip(panels, grid[:, 0], strict=True):
-        axes.set_ylabel("salience of\n" + panel.replace("+", " +\n"))
+        axes.set_ylabel("salience of\n" + re.sub(r"(?<=[a-z])(?=\d)", " ", panel).replace("+", " +\n"))
     for title, axes in zip(titles, grid[0], strict=True):
         axes.set_title(title)
     grid[0, 0].set_ylim(0, 1)

@@ -1,4 +1,7 @@
-"""Report a wrong --configfile before Snakemake does so with a traceback. Called by profiles/default/config.yaml."""
+"""Report a wrong --configfile, also that of a --profile, before Snakemake does so with a traceback.
+
+Called by profiles/default/config.yaml.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,35 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
+import yaml
+
 from compositional.configuration import files
 from compositional.configuration.messages import ConfigurationError
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def named(arguments: list[str]) -> Iterator[Path]:
-    """The files after --configfile in a command line."""
+def named(arguments: list[str], option: str = "configfiles?") -> Iterator[Path]:
+    """The files after --configfile, or after another option, in a command line. option: a regular expression."""
     for place, word in enumerate(arguments):
-        if found := re.fullmatch(r"--configfiles?(?:=(.+))?", word):
+        if found := re.fullmatch(rf"--{option}(?:=(.+))?", word):
             behind = arguments[place + 1 :]
             yield from map(Path, [found[1]] if found[1] else takewhile(lambda own: not own.startswith("-"), behind))
+
+
+def in_profiles(arguments: list[str]) -> Iterator[tuple[Path, Path]]:
+    """The profiles of a command line, each with a --configfile that it names literally, without YTE's expressions."""
+    for profile in [*named(arguments, "profile")][:1]:
+        folder = next((own for own in (profile, Path.home() / ".config" / "snakemake" / profile) if own.is_dir()), profile)
+        for path in sorted(own for kind in ("config", "profile") for own in folder.glob(f"{kind}*.yaml")):
+            try:
+                content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError, yaml.YAMLError):  # Snakemake reports these itself
+                continue
+            found = content.get("configfile", content.get("configfiles")) if isinstance(content, dict) else None
+            for name in [found] if isinstance(found, str) else found or []:
+                if isinstance(name, str) and not name.startswith("?"):
+                    yield path, Path(name)
 
 
 def refused(path: Path, root: Path = Path()) -> str | None:
@@ -45,6 +65,9 @@ def refused(path: Path, root: Path = Path()) -> str | None:
 
 
 def check(arguments: list[str], root: Path = Path()) -> None:
-    """End this process with a message if a file of a command line is wrong. root: the repository's folder."""
-    if wrong := [why for path in named(arguments) if (why := refused(path, root))]:
-        sys.exit("--configfile " + "\n--configfile ".join(wrong))
+    """End this process with a message if a file of a command line or of its profile is wrong. root: the repository's folder."""
+    asked = [("", path) for path in named(arguments)]
+    # Files of the command line replace those of a profile.
+    asked = asked or [(f"{profile}: ", path) for profile, path in in_profiles(arguments)]
+    if wrong := [f"{place}--configfile {why}" for place, path in asked if (why := refused(path, root))]:
+        sys.exit("\n".join(wrong))

@@ -84,6 +84,13 @@ def test_each_model_has_a_ceiling_of_its_own(table):
     }
 
 
+def test_a_task_that_is_the_ceiling_of_no_other_has_panels(table):
+    rows = pd.read_csv(table)
+    figure, caption = ablation.draw(rows[rows.task == "digits_concat"].assign(task="digits_b"), OPTIONS)
+    assert len(figure.axes) == 2
+    assert "* digits_b, cnn" in caption
+
+
 def test_the_figure_states_that_training_examples_are_shown_if_nothing_is_held_out(table):
     rows = pd.read_csv(table)
     figure, caption = ablation.draw(rows, OPTIONS)

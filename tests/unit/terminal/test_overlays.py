@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compositional.terminal.overlays import named, refused
+from compositional.terminal.overlays import check, named, refused
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,29 @@ def test_a_file_without_read_permission_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", denied)
     (tmp_path / "a.yaml").write_text("seeds: 2\n")
     assert refused(tmp_path / "a.yaml") == f"{tmp_path}/a.yaml: it cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("configfile: mine.yaml", None),
+        ("configfiles: [mine.yaml, q.json]", "own/config.yaml: --configfile q.json: there is no such file"),
+        ("configfile: mine.yml", "own/config.yaml: --configfile mine.yml: there is no such file; did you mean mine.yaml?"),
+        ('configfile: "?config"', None),
+        ("cores: 1", None),
+        ("[", None),
+    ],
+)
+def test_a_profile_names_files_that_exist(line, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("steps: 1\n")
+    Path("own").mkdir()
+    Path("own/config.yaml").write_text(line)
+    command = ["snakemake", "--profile", "own", "all"]
+    if said is None:
+        check(command)
+    else:
+        with pytest.raises(SystemExit) as stop:
+            check(command)
+        assert stop.value.code == said
+        check([*command, "--configfile", "mine.yaml"])
