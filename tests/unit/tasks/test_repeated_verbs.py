@@ -8,7 +8,7 @@ import pytest
 
 from compositional.datasets import repeated_verbs as dataset
 from compositional.plugins import defaults
-from compositional.tasks import repeated_verbs
+from compositional.tasks import repeated_verbs, repeated_verbs_written
 
 
 @cache
@@ -56,3 +56,14 @@ def test_the_rule_is_as_good_on_the_published_test_set_as_was_measured_there():
     for clauses, share in zip(range(5, 13), measured, strict=True):
         assert references[f"last verb read of clauses/{clauses}"] == pytest.approx(share, abs=5e-4)
     assert references["last verb read"] == pytest.approx(0.482, abs=5e-4)
+
+
+def test_sentences_for_a_decoder_are_those_of_the_published_study():
+    task, about = repeated_verbs_written.build(None, defaults("tasks.repeated_verbs_written"))
+    inputs = {member: rows["input"][:] for member, rows in task.items()}
+    assert sorted(inputs["train"] + inputs["validation"]) == sorted(build()[0]["train"]["input"])
+    assert len(inputs["validation"]) == 24
+    longer = [text for text in inputs["test"] if text.count("then") >= 4]
+    assert longer == build()[0]["test"]["input"][:]
+    assert len(inputs["test"]) == len(set(inputs["test"])) == 2000
+    assert about["in_distribution"] == "validation"
