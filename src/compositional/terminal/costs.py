@@ -16,7 +16,7 @@ from statistics import median
 
 from compositional.records.places import STAGES
 
-TABLE = Path(__file__).with_suffix(".csv")  # measured on an Intel Xeon (Emerald Rapids), partly under other load
+TABLE = Path(__file__).with_suffix(".csv")  # measured on an Intel Xeon (Emerald Rapids) and an AMD EPYC, partly under other load
 START = 1.0  # seconds until a job begins its work; it is forked from a process that has imported the libraries
 OTHERWISE = 5.0  # seconds of a split, table or figure that was never timed
 LOOKED_AT = 5  # number of runs per family whose records are read
