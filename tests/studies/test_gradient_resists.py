@@ -366,7 +366,7 @@ def test_captions_contradict_the_claim_if_the_table_does():
             table += rows_of(f"task_{setting}", "cnn", seed, {("train", "accuracy"): 0.9, ("test", "accuracy"): test}, step)
     options = defaults("figures.setting_curves") | {
         "settings": {"A": "task_A", "B": "task_B"},
-        "early_steps": [25],
+        "early_steps": [25, 30],
         "expectations": [
             {"setting": "A", "quantity": "gap", "at_least": 0.15},
             {"setting": "B", "quantity": "gap", "at_most": 0.05},
@@ -376,6 +376,7 @@ def test_captions_contradict_the_claim_if_the_table_does():
     assert "setting A, final train - test gap 0.0500, expected at least 0.15: DOES NOT HOLD" in caption
     assert "setting B, final train - test gap 0.0100, expected at most 0.05: holds" in caption
     assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 2 seeds: DOES NOT HOLD" in caption
+    assert "step 30 was not recorded" in caption
     table = pd.DataFrame(table)
     table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")
     _, caption = import_module("compositional.figures.setting_curves").draw(table, options)

@@ -180,7 +180,7 @@ def _bleu_of_raw_text(rows: list[tuple[str, str, str]]) -> dict[str, float]:
     standard = BLEU()
     score = standard.corpus_score(found, [targets]).score
     tokens = [[" ".join(adjectives.words(text)) for text in side] for side in (found, targets)]
-    lower = BLEU(tokenize="none").corpus_score(tokens[0], [tokens[1]]).score
+    lower = BLEU(tokenize="none", force=True).corpus_score(tokens[0], [tokens[1]]).score
     return {"bleu": score, f"bleu {standard.get_signature()}": score, "bleu, lower-cased tokens": lower}
 
 
@@ -194,9 +194,9 @@ def _bleu(rows: list[tuple[str, str, str]], words: bool = False) -> float:
 
     if not words:
         targets, found = ([join_subwords(row[column]) for row in rows] for column in (1, 2))
-        return BLEU(tokenize="none").corpus_score(found, [targets]).score
+        return BLEU(tokenize="none", force=True).corpus_score(found, [targets]).score
     of: dict[str, list[str]] = {}
     for source, target, _ in rows:
         of.setdefault(source, []).append(target)
     references = zip_longest(*(of[source] for source, _, _ in rows))
-    return BLEU(tokenize="none").corpus_score([found for _, _, found in rows], list(references)).score
+    return BLEU(tokenize="none", force=True).corpus_score([found for _, _, found in rows], list(references)).score

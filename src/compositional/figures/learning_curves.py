@@ -85,7 +85,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set_title(
                 f"{words.of(task, options)}, {words.of(model, options)}: {words.of(name, options)}" if split == "train" else title
             )
-        panels[0].set_ylabel("accuracy")
+        for axes, whose in zip(panels, ("training examples", "recombinations"), strict=True):
+            axes.set_ylabel(f"accuracy, {whose}")
         panels[1].plot([], [], color="0.4", linewidth=0.5, label=style.RUN)
         panels[1].legend(*style.legend_entries(panels), loc="center left", bbox_to_anchor=(1, 0.5))
     for axes in grid.flat:

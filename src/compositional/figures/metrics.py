@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -31,6 +32,7 @@ PARAMETERS = {
     },
 }
 _COLUMNS = 4  # measures side by side
+_LETTERS = 22  # in a line of an axis label
 # The meaning of "shuffled" for measures that do not shuffle inputs.
 _NULLS = {
     "relative_distance": "the distance to equally many other words drawn at random",
@@ -178,7 +180,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         top.set_xlabel("lambda")
         bottom.set_xlabel("accuracy, recombinations")
         for axes in (top, bottom):
-            axes.set_ylabel(title)
+            axes.set_ylabel(textwrap.fill(title, _LETTERS))
     marks: list[Artist] = [Line2D([], [], linestyle="", marker="o", markersize=4, color="k", label="a plain run (lower panels)")]
     if any(rows.shuffled.notna().any() for rows in measures.values()):
         marks += [

@@ -136,7 +136,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         }
         quantities |= {"additivity": "additivity index"} if additive else {"single": "salience, mean of the two"}
         _panels(panels, runs, quantities, options)
-        panels[0].set_title(f"{words.of(task, options)}, {where}")
+        panels[0].set_title(f"{words.of(task, options)}, {words.of(where, options)}")
         plain = runs[runs.regularizer == "none"]
         lines.append(
             f"* {task}, plain ({len(plain)} seeds), in {where}: accuracy {plain.accuracy.mean():.3f}, salience "

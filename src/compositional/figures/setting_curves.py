@@ -78,6 +78,9 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
         lost = "".join(f", {int(end.isna().sum())} of {setting} diverged" for setting, end in ends.items() if end.isna().any())
         lines.append(f"* {model}, {seeds} seeds{lost}")
         for step in options["early_steps"]:
+            if not all(step in of[setting]["train"].index for setting in ("A", "B")):
+                lines.append(f"  - step {step} was not recorded (steps and record_every of the tasks)")
+                continue
             values = {setting: of[setting]["train"].loc[step] for setting in of}
             a, b = (values[setting].mean() for setting in ("A", "B"))
             known = int((values["A"].notna() & values["B"].notna()).sum())

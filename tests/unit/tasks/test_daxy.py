@@ -46,6 +46,11 @@ def test_bleu_of_words_uses_all_translations_of_a_sentence():
     assert decoding._bleu([("x", "a b c d", "a bc d")], words=True) < 100  # spaces count
 
 
+def test_sentences_that_end_in_a_mark_of_their_own_are_not_warned_about(caplog):
+    assert decoding._bleu([("x", "i am daxy .", "i am daxy .")] * 200, words=True) == pytest.approx(100)
+    assert not caplog.records
+
+
 def test_the_caption_counts_answers():
     rows = []
     for seed, answers in enumerate([(1, 0), (1, 1), (0, 0)]):
