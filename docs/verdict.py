@@ -67,6 +67,7 @@ class Row:
     missing: str = ""
 
 
+_HOMOMORPHISM = ("homomorphism_measure", "homomorphism_ablation")
 _GEOQUERY = ("comparison_geoquery", "comparison_geoquery_terms", "comparison_geoquery_question")
 ROWS = (
     Row(
@@ -77,10 +78,10 @@ ROWS = (
         "primitive_attention",
         "scan_jump_select_look",
     ),
-    Row("SCAN jump, LSTM", WORDS, ("comparison",), ("scan_jump",), "lstm_attention_annealed"),
+    Row("SCAN jump, LSTM", WORDS, ("comparison", "homomorphism_ablation"), ("scan_jump",), "lstm_attention_annealed"),
     Row("SCAN jump with spare words, LSTM", WORDS, ("comparison_exposure",), ("scan_jump_virtual",), "lstm_attention_annealed"),
-    Row("SCAN around right, LSTM", WORDS, ("homomorphism_measure",), ("scan_around_right",), "lstm_attention_annealed"),
-    Row("SCAN length, LSTM", WORDS, ("homomorphism_measure",), ("scan_length",), "lstm_attention_annealed"),
+    Row("SCAN around right, LSTM", WORDS, _HOMOMORPHISM, ("scan_around_right",), "lstm_attention_annealed"),
+    Row("SCAN length, LSTM", WORDS, _HOMOMORPHISM, ("scan_length",), "lstm_attention_annealed"),
     Row("SCAN around right, two streams", WORDS, ("comparison",), ("scan_around_right",), "primitive_attention"),
     Row("SCAN length, two streams", WORDS, ("comparison",), ("scan_length",), "primitive_attention"),
     Row(
