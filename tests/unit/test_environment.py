@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -101,3 +102,17 @@ def test_packages_of_single_models_are_compatible_with_the_environment():
     tools = pins("development.txt")
     assert {name: tools[name] for name in locked.keys() & tools} == {name: locked[name] for name in locked.keys() & tools}
     assert {name for model in available("models") for name in declarations(f"models.{model}").get("PACKAGES", ())} == set(asked)
+
+
+def test_installing_does_not_clear_the_folder_behind_a_link(tmp_path):
+    """`python -m venv --clear` would, for an environment that several clones share."""
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    shutil.copytree(ENVS, tmp_path / "envs")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "kept").touch()
+    (tmp_path / ".venv").symlink_to(shared)
+    done = subprocess.run(["make", "env"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert ".venv is a link" in done.stdout
+    assert [path.name for path in shared.iterdir()] == ["kept"]
