@@ -108,7 +108,7 @@ def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict
         sizes, rates = (np.concatenate(part) for part in zip(*every, strict=True))
         reach = np.array([sizes.min(), sizes.max()])
         height = np.exp(np.mean(np.log(rates) - theory * np.log(sizes)))
-        lines = axes.plot(reach, height * reach**theory, color="black", linewidth=1, label=f"_slope {theory:.3g}")
+        lines = axes.plot(reach, height * reach**theory, color="black", linewidth=1)
         axes.legend(lines, [f"slope {theory:.3g}"])
     axes.set(xscale="log", yscale="log", xlabel="size of the component")
     axes.set_title(f"{group['title']}, K = {group['factors']}")
