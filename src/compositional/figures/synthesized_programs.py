@@ -17,6 +17,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "each": {"type": "integer", "minimum": 1, "default": 3, "description": "programs drawn from each end of the ranking"},
 }
+_LETTERS = 22  # in a line above a graph
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -44,7 +45,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         ends = pd.concat([own.head(each), own.tail(each)]).drop_duplicates("seed")
         for axes, member in zip(row, ends.itertuples(), strict=False):
             tables.draw_graph(axes, graphs.run(known, parse(member.program)))
-            text = "\n".join(textwrap.wrap(member.program, 30)[:3])
+            text = "\n".join(textwrap.wrap(member.program, _LETTERS)[:4])
             axes.set_title(f"{text}\n{member.train:.2f} / {member.validation:.2f}")
             lines.append(
                 f"* loop {loop}: train {member.train:.3f}, validation {member.validation:.3f}, {member.nodes:g} nodes, "

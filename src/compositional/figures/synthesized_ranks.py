@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 from compositional.figures.shared import page
@@ -117,6 +118,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if mean > 0:  # false if all of the baseline's runs diverged
             axes.axhline(mean, color="#009E73", linestyle="--", linewidth=1, label=f"baseline, mean ({mean:.3f})")
         axes.set(title=f"generation {generation}" if generation else "baseline", xlabel="rank by training accuracy")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     grid[0, 0].set_ylabel("accuracy")
     grid[0, 0].plot([], [], ".-", color="0.4", linewidth=0.7, markersize=3, label="a loop")
     page.legend(figure, grid.flat, options)
