@@ -149,8 +149,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
-    there = sorted(set(table.task))
-    tasks = [task for task in there if task not in {options["ceilings"].get(other) for other in there}]
+    there = set(table.task)
+    tasks = sorted(there - {options["ceilings"].get(task) for task in there})
     figure, grid = plt.subplots(2, len(tasks), figsize=(4.2 * len(tasks), 6.0), sharey=True, squeeze=False, layout="constrained")
     for column, task in enumerate(tasks):
         for row, split in enumerate(TITLES):

@@ -29,19 +29,20 @@ def named(arguments: list[str], option: str = "configfiles?") -> Iterator[Path]:
             yield from map(Path, [found[1]] if found[1] else takewhile(lambda own: not own.startswith("-"), behind))
 
 
-def in_profiles(arguments: list[str]) -> Iterator[tuple[Path, Path]]:
-    """The profiles of a command line, each with a --configfile that it names literally, without YTE's expressions."""
-    for profile in [*named(arguments, "profile")][:1]:
-        folder = next((own for own in (profile, Path.home() / ".config" / "snakemake" / profile) if own.is_dir()), profile)
-        for path in sorted(own for kind in ("config", "profile") for own in folder.glob(f"{kind}*.yaml")):
-            try:
-                content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError, yaml.YAMLError):  # Snakemake reports these itself
-                continue
-            found = content.get("configfile", content.get("configfiles")) if isinstance(content, dict) else None
-            for name in [found] if isinstance(found, str) else found or []:
-                if isinstance(name, str) and not name.startswith("?"):
-                    yield path, Path(name)
+def in_profile(arguments: list[str]) -> list[tuple[Path, Path]]:
+    """The file of a command line's --profile, with each --configfile that it names literally, without YTE's expressions."""
+    # Snakemake is running: it reads its profiles. Without this function, only this check is lost.
+    find = getattr(sys.modules.get("snakemake.cli"), "get_profile_dir", None)
+    profile = next(named(arguments, "profile"), None)
+    if not (found := find(str(profile)) if find and profile else None):
+        return []
+    try:
+        content = yaml.safe_load(found[1].read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):  # Snakemake reports these itself
+        return []
+    names = content.get("configfile", content.get("configfiles")) if isinstance(content, dict) else None
+    names = [names] if isinstance(names, str) else names or []
+    return [(found[1], Path(name)) for name in names if isinstance(name, str) and not name.startswith("?")]
 
 
 def refused(path: Path, root: Path = Path()) -> str | None:
@@ -68,6 +69,6 @@ def check(arguments: list[str], root: Path = Path()) -> None:
     """End this process with a message if a file of a command line or of its profile is wrong. root: the repository's folder."""
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
-    asked = asked or [(f"{profile}: ", path) for profile, path in in_profiles(arguments)]
+    asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]
     if wrong := [f"{place}--configfile {why}" for place, path in asked if (why := refused(path, root))]:
         sys.exit("\n".join(wrong))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import snakemake.cli  # noqa: F401  its function says which file a profile is
 
 from compositional.terminal.overlays import check, named, refused
 
@@ -81,3 +82,12 @@ def test_a_profile_names_files_that_exist(line, said, tmp_path, monkeypatch):
             check(command)
         assert stop.value.code == said
         check([*command, "--configfile", "mine.yaml"])
+
+
+def test_only_the_file_of_a_profile_that_snakemake_reads_counts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("own").mkdir()
+    Path("own/config.yaml").write_text("configfile: q.json")
+    Path("own/config.v9+.yaml").write_text("cores: 1")
+    check(["snakemake", "--profile=own", "all"])
+    check(["snakemake", "--profile", "missing", "all"])  # Snakemake reports it
