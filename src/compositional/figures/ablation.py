@@ -69,7 +69,8 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     threshold = style.lambda_axis(axes, rows["lambda"])
     models = sorted(set(rows.model))
     lines = sorted(set(zip(rows.model, rows.regularizer, strict=True)), key=lambda pair: (pair[0], pair[1]))
-    lines = [pair for pair in lines if pair[1] != "none"] or lines
+    regularized = {model for model, name in lines if name != "none"}
+    lines = [(model, name) for model, name in lines if name != "none" or model not in regularized]
     shades = style.distinct_colors(table.regularizer)
     for index, (model, name) in enumerate(lines):
         own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]

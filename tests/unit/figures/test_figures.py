@@ -91,6 +91,16 @@ def test_a_task_that_is_the_ceiling_of_no_other_has_panels(table):
     assert "* digits_b, cnn" in caption
 
 
+def test_a_model_that_has_only_plain_runs_is_drawn(table):
+    rows = pd.read_csv(table)
+    longer = rows[(rows.task == "scan_jump") & (rows.regularizer == "none")].assign(model="lstm_attention_annealed_longer")
+    figure, caption = ablation.draw(pd.concat([rows, longer]), OPTIONS)
+    scan = next(axes for axes in figure.axes if axes.get_title() == "SCAN: add jump")
+    assert "plain (LSTM, three times the steps)" in scan.get_legend_handles_labels()[1]
+    assert "plain (LSTM with attention)" not in scan.get_legend_handles_labels()[1]  # every line begins with these runs
+    assert "* scan_jump, lstm_attention_annealed_longer" in caption
+
+
 def test_the_figure_states_that_training_examples_are_shown_if_nothing_is_held_out(table):
     rows = pd.read_csv(table)
     figure, caption = ablation.draw(rows, OPTIONS)

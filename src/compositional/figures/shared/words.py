@@ -56,6 +56,7 @@ WORDS = {
     "cnn": "CNN",
     "lstm_attention": "LSTM with attention",
     "lstm_attention_annealed": "LSTM with attention, annealed",
+    "lstm_attention_annealed_longer": "LSTM, three times the steps",
     "lstm_attention_copying": "LSTM that copies",
     "lstm_attention_copying_fast": "small LSTM that copies",
     "lstm_attention_translation": "LSTM with attention, for translation",
