@@ -102,7 +102,7 @@ test-slurm: $(VENV)/.development
 	$(RUN) python -m pytest -s tests/workflow/test_slurm.py
 
 test-gpu: $(VENV)/.development
-	$(RUN) python -m pytest tests/gpu
+	$(RUN) python -m pytest tests/gpu -n 4
 
 # OPTIONS: the overlays that the figures are built with, such as "--configfile config/paper.yaml".
 calibrate: env

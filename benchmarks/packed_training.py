@@ -198,13 +198,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
+    parser.add_argument("--ways", nargs="+", default=["plain", "packed", "compiled"], choices=["plain", "packed", "compiled"])
     parser.add_argument("--steps", type=int, default=40, help="timed steps")
     parser.add_argument("--rounds", type=int, default=1, help="how often all ways are measured")
     parser.add_argument(
         "--batch-size", type=int, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
     )
     parser.add_argument("--minutes", type=float, help="leave out what is not measured after this time")
-    parser.add_argument("--work", choices=["plain", "compiled", "packed"], help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=["plain", "packed", "compiled"], help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
@@ -217,8 +218,11 @@ def main() -> None:
     for problem in options.problem:
         ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one per core", "plain", 1, cores, 1)]
         if options.device == "cuda":
-            ways = [("plain", "plain", 1, 1, 1), ("plain, torch.compile", "compiled", 1, 1, 1)]
+            ways = [("plain", "plain", 1, 1, 1)]
         ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
+        if options.device == "cuda":  # last, because compiling takes minutes if lengths vary
+            ways += [("plain, torch.compile", "compiled", 1, 1, 1)]
+        ways = [way for way in ways if way[1] in options.ways]
         results = []  # per round, the result of each way
         for number in range(options.rounds):
             print(f"{problem}: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)

@@ -29,5 +29,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def device() -> str:
-    """The device, set up like in a job."""
-    return devices.resolve(WANTED)
+    """The device, set up like in a job. The processes of `pytest -n` share it."""
+    return devices.resolve(WANTED, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

@@ -28,11 +28,13 @@ BATCH = 16
 _SETTINGS = {"steps": 6, "record_every": 3, "curve_examples": 16, "batch_size": BATCH}
 # Small sizes for networks whose defaults are too large for a test, and options that modules need for these problems.
 _BATCHNORM = {"channels": [4, 4, 8, 8], "kernel": 3, "padding": 1, "dense_widths": [16, 16]}
+_PATCHES = {"patch": 8, "width": 8, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "batchnorm_cnn": _BATCHNORM,
     "batchnorm_cnn_torch": _BATCHNORM,
     "causal_tagger": {"layers": 2, "width": 16, "heads": 2, "feedforward_width": 24, "operators": ["twice", "thrice"]},
     "dense_network": {"width": 48},
+    "graph_structured": _PATCHES | {"features": 24, "layers": 2},
     "hierarchical_tensor_factorization": {"widths": [16, 16], "deviation": 0.3},
     "homomorphism": {"conjunctions": ["word0", "word1"], "modifiers": ["word2", "word3"]},
     "kernel_machine": {"grid": 2},
@@ -40,7 +42,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "lstm_input_feeding": {"embedding_width": 16, "width": 32},
     "meta_sequence_to_sequence": {"width": 32},
     "pairwise_transformer": {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "dropout": 0.2},
-    "pixel_shuffle_transformer": {"patch": 8, "width": 8, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8},
+    "pixel_shuffle_transformer": _PATCHES,
     "resnet18": {"widths": [8, 16], "blocks": [1, 1], "stem": "small"},
     "syntactic_attention": {"semantic_width": 24, "width": 16},
     "t5": {"layers": 1, "width": 16, "heads": 2, "head_width": 8, "feedforward_width": 24},
@@ -220,8 +222,8 @@ _FIRST = {(kind_of(model), regularizer): model for model, regularizer in reverse
 EACH = [pair for pair in TRAINED if pair[1] is None or _FIRST.get((kind_of(pair[0]), pair[1]), pair[0]) == pair[0]]
 
 
-def problem(model: str, regularizer: str | None, device: str, **settings: Any) -> Problem:
-    """A small problem on a device.
+def problem(model: str, regularizer: str | None, device: str, options: dict[str, Any] | None = None, **settings: Any) -> Problem:
+    """A small problem on a device. options: replace the model's own.
 
     The test is skipped if a package is missing that only this model needs.
 
@@ -237,7 +239,7 @@ def problem(model: str, regularizer: str | None, device: str, **settings: Any) -
         splits=splits,
         model_name=model,
         model=load(Model, f"models.{model}"),
-        model_parameters=defaults(f"models.{model}") | _OPTIONS.get(model, {}),
+        model_parameters=defaults(f"models.{model}") | _OPTIONS.get(model, {}) | (options or {}),
         regularizer=load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
         regularizer_parameters=defaults(f"regularizers.{regularizer}") | _OPTIONS.get(regularizer, {}) if regularizer else {},
         settings=defaults("training.settings") | _SETTINGS | {"loss": loss} | settings,

@@ -161,6 +161,17 @@ def mean_state(shown: Representation) -> Tensor:
     return (shown.values * valid).sum(2) / valid.sum(2)
 
 
+def _inverse(matrices: Tensor) -> Tensor:
+    """The inverses of positive definite matrices (R, B, B)."""
+    factor = torch.linalg.cholesky_ex(matrices)[0]
+    if not matrices.is_cuda:
+        return torch.cholesky_inverse(factor)
+    # On CUDA, `cholesky_inverse` waits for the device and cannot be part of a graph.
+    identity = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
+    half = torch.linalg.solve_triangular(factor, identity.expand_as(matrices), upper=False)
+    return half.transpose(1, 2) @ half
+
+
 def left_out(inputs: Tensor, targets: Tensor, member: Tensor) -> Tensor:
     """Leave-one-out errors of ridge regression with an intercept on the members of a batch: each is predicted from the others.
 
@@ -179,7 +190,7 @@ def left_out(inputs: Tensor, targets: Tensor, member: Tensor) -> Tensor:
     ridge = _RIDGE * trace / count
     ridge = torch.where(ridge > 0, ridge, 1.0)[:, None, None]
     identity = torch.eye(inputs.shape[1], dtype=inputs.dtype, device=inputs.device)
-    rest = ridge * torch.cholesky_inverse(torch.linalg.cholesky_ex(products + ridge * identity)[0])
+    rest = ridge * _inverse(products + ridge * identity)
     free = rest.diagonal(dim1=1, dim2=2) - 1 / count.unsqueeze(-1)
     return rest @ targets / free.clamp(min=_LEAST).unsqueeze(-1)
 

@@ -8,7 +8,9 @@ makes a run's numbers independent of its neighbors and of the number of cores; s
 
 from __future__ import annotations
 
+import gc
 import time
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,12 @@ from compositional.training.noise import Noise
 from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State
 from compositional.training.step import Tap
+
+
+@cache
+def _side_stream() -> torch.cuda.Stream:
+    """The stream on which steps are recorded. All packs use the same, because cuBLAS keeps 64 MiB for each stream it has used."""
+    return torch.cuda.Stream()
 
 
 class Pack:
@@ -127,14 +135,15 @@ class Pack:
             # Warm-up and capture run the step, so what it changes is restored afterwards.
             kept = (self.flat, self.first, self.second, self.totals, self.diverged_at)
             before = [tensor.clone() for tensor in kept]
-            side = torch.cuda.Stream()
+            side = _side_stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(3):
                     self._step()
             torch.cuda.current_stream().wait_stream(side)
             self.graph = torch.cuda.CUDAGraph()  # used for every step from now on
-            with torch.cuda.graph(self.graph):
+            gc.collect()  # an earlier pack's graph that is freed during the recording would end it with an error
+            with torch.cuda.graph(self.graph, stream=side):
                 self._step()
             for tensor, value in zip(kept, before, strict=True):
                 tensor.copy_(value)

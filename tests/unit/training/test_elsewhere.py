@@ -5,11 +5,17 @@ No GPU is needed (support/elsewhere.py). These tests do not cover CUDA's kernels
 
 from __future__ import annotations
 
+import weakref
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from unittest.mock import Mock
+
 import pytest
 import torch
 from support import elsewhere
 
 from compositional.evaluation import decoding, metrics
+from compositional.training.pack import Pack
 from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
 
@@ -55,6 +61,32 @@ def test_nothing_comes_from_the_host_from_step_to_step(problem, device, weights_
             weights_of(case)
         counts.append(len(elsewhere.crossings))
     assert counts[0] == counts[1] > 0
+
+
+def test_no_earlier_graph_is_freed_while_a_step_is_recorded(problem, monkeypatch):
+    """CUDA refuses that. Packs are in reference cycles, so Python could free them at any later moment."""
+    graphs, alive = [], []
+
+    class Graph:
+        def replay(self):
+            """A stand-in, which records nothing."""
+
+    @contextmanager
+    def recording(graph, stream):
+        alive.append([one() is not None for one in graphs])
+        graphs.append(weakref.ref(graph))
+        yield
+
+    stand_ins = {"CUDAGraph": Graph, "graph": recording, "current_stream": Mock(), "stream": lambda _: nullcontext()}
+    for name, value in stand_ins.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr("compositional.training.pack._side_stream", Mock())
+    case = problem("cnn", "entropy")
+    for seed in range(3):
+        pack = Pack(case, [fresh_state(case, seed, 0.1)], None)
+        pack.problem = replace(case, device="cuda")
+        pack._run_step()
+    assert alive == [[], [False], [False, False]]
 
 
 @pytest.mark.parametrize(("model", "beam"), [("lstm_attention", 2), ("transformer", 1), ("cnn", None)])
