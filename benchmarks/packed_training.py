@@ -198,14 +198,15 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
-    parser.add_argument("--ways", nargs="+", default=["plain", "packed", "compiled"], choices=["plain", "packed", "compiled"])
+    ways = ["plain", "packed", "compiled"]
+    parser.add_argument("--ways", nargs="+", default=ways, choices=ways, help="what to measure; compiled is on CUDA only")
     parser.add_argument("--steps", type=int, default=40, help="timed steps")
     parser.add_argument("--rounds", type=int, default=1, help="how often all ways are measured")
     parser.add_argument(
         "--batch-size", type=int, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
     )
     parser.add_argument("--minutes", type=float, help="leave out what is not measured after this time")
-    parser.add_argument("--work", choices=["plain", "packed", "compiled"], help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=ways, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
