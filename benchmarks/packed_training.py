@@ -30,6 +30,7 @@ from pathlib import Path
 BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+WAYS = ["plain", "packed", "compiled"]
 STEPS = {"scan": 2000, "mnist": 200, "cogs": 50000}  # steps of a full run
 # Columns of the table, which are medians over rounds, and their names in `measure`.
 COLUMNS = {
@@ -198,15 +199,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
-    ways = ["plain", "packed", "compiled"]
-    parser.add_argument("--ways", nargs="+", default=ways, choices=ways, help="what to measure; compiled is on CUDA only")
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS, help="what to measure; compiled is on CUDA only")
     parser.add_argument("--steps", type=int, default=40, help="timed steps")
     parser.add_argument("--rounds", type=int, default=1, help="how often all ways are measured")
     parser.add_argument(
         "--batch-size", type=int, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
     )
     parser.add_argument("--minutes", type=float, help="leave out what is not measured after this time")
-    parser.add_argument("--work", choices=ways, help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
@@ -217,12 +217,11 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
     rows = []
     for problem in options.problem:
-        ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one per core", "plain", 1, cores, 1)]
-        if options.device == "cuda":
-            ways = [("plain", "plain", 1, 1, 1)]
-        ways += [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
-        if options.device == "cuda":  # last, because compiling takes minutes if lengths vary
-            ways += [("plain, torch.compile", "compiled", 1, 1, 1)]
+        packed = [(f"packed, {runs} a process", "packed", runs, cores, 1) for runs in options.runs]
+        if options.device == "cuda":  # compiled last, because compiling takes minutes if lengths vary
+            ways = [("plain", "plain", 1, 1, 1), *packed, ("plain, torch.compile", "compiled", 1, 1, 1)]
+        else:
+            ways = [("plain, one after another", "plain", 1, 1, cores), ("plain, one per core", "plain", 1, cores, 1), *packed]
         ways = [way for way in ways if way[1] in options.ways]
         results = []  # per round, the result of each way
         for number in range(options.rounds):

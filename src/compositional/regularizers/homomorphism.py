@@ -166,7 +166,7 @@ def _inverse(matrices: Tensor) -> Tensor:
     factor = torch.linalg.cholesky_ex(matrices)[0]
     if not matrices.is_cuda:
         return torch.cholesky_inverse(factor)
-    # On CUDA, `cholesky_inverse` waits for the device and cannot be part of a graph.
+    # On CUDA, `cholesky_inverse` cannot be recorded as part of a graph (seen with PyTorch 2.11).
     identity = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
     half = torch.linalg.solve_triangular(factor, identity.expand_as(matrices), upper=False)
     return half.transpose(1, 2) @ half
