@@ -19,7 +19,7 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds import Batch
-from compositional.regularizers import Representation, Step
+from compositional.regularizers import Regularizer, Representation, Step
 from compositional.training import optimizers
 from compositional.training.noise import Noise
 from compositional.training.problem import Problem, buffers, weight_layout
@@ -71,30 +71,33 @@ class Pack:
         """The key of one of a run's streams of random numbers."""
         return randomness.derive(self.problem.seeded_as, self.problem.model_name, state.seed, stream)
 
+    def _step_of(self, batch: Batch) -> Step:
+        """What a regularizer is given for a forward pass. It refers to this pack, which must not refer to it: memory, on CUDA a
+        recorded graph too, is then free as soon as nobody uses the pack."""
+        problem = self.problem
+        given = (problem.regularizer_parameters, batch, self.active, self.noise, self._again, self.prepared)
+        return Step(*given, strength=self.strength, weights=self.weights, loss=problem.settings["loss"])
+
+    def _outputs(self, batch: Batch, step: Step, regularizer: Regularizer | None) -> Tensor:
+        """The model's outputs; representations are recorded in the step, and perturbed by a regularizer."""
+        tap = Tap(step, regularizer, self.dropout)
+        return self.problem.model.forward(self.problem.model_parameters, self.tensors, batch, tap)
+
+    def _again(self, batch: Batch) -> tuple[Tensor, list[Representation]]:
+        """Outputs and representations of another forward pass, which is not perturbed."""
+        step = self._step_of(batch)
+        return self._outputs(batch, step, None), step.representations
+
     def _objective(self) -> tuple[Tensor, Tensor]:
         """Task loss and penalty of the current rows, each (R,)."""
-        problem = self.problem
+        problem, regularizer = self.problem, self.problem.regularizer
         self.noise.used = self.dropout.used = 0
         batch = self.batch_of(self.rows)
-        batch = problem.regularizer.watch(batch) if problem.regularizer else batch
-
-        def step_of(other: Batch) -> Step:
-            options, loss = problem.regularizer_parameters, problem.settings["loss"]
-            given = (options, other, self.active, self.noise, again, self.prepared)
-            return Step(*given, strength=self.strength, weights=self.weights, loss=loss)
-
-        def again(other: Batch) -> tuple[Tensor, list[Representation]]:
-            step = step_of(other)
-            tap = Tap(step, None, self.dropout)
-            return problem.model.forward(problem.model_parameters, self.tensors, other, tap), step.representations
-
-        step = step_of(batch)
-        tap = Tap(step, problem.regularizer, self.dropout)
-        step.outputs = problem.model.forward(problem.model_parameters, self.tensors, batch, tap)
+        batch = regularizer.watch(batch) if regularizer else batch
+        step = self._step_of(batch)
+        step.outputs = self._outputs(batch, step, regularizer)
         task_loss = batch.losses(step.outputs, problem.settings["loss"]).sum(1) / problem.settings["batch_size"]
-        if problem.regularizer is None:
-            return task_loss, torch.zeros_like(task_loss)
-        return task_loss, problem.regularizer.penalty(step)
+        return task_loss, regularizer.penalty(step) if regularizer else torch.zeros_like(task_loss)
 
     def gradient(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Task loss, penalty, gradient (R, P) and its norm for the current rows, and which runs are healthy.
@@ -142,7 +145,7 @@ class Pack:
                     self._step()
             torch.cuda.current_stream().wait_stream(side)
             self.graph = torch.cuda.CUDAGraph()  # used for every step from now on
-            gc.collect()  # an earlier pack's graph that is freed during the recording would end it with an error
+            gc.collect()  # the graph of an earlier pack in a reference cycle, freed during the recording, would end it with an error
             with torch.cuda.graph(self.graph, stream=side):
                 self._step()
             for tensor, value in zip(kept, before, strict=True):

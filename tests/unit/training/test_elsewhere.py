@@ -64,7 +64,7 @@ def test_nothing_comes_from_the_host_from_step_to_step(problem, device, weights_
 
 
 def test_no_earlier_graph_is_freed_while_a_step_is_recorded(problem, monkeypatch):
-    """CUDA refuses that. Packs are in reference cycles, so Python could free them at any later moment."""
+    """CUDA refuses that. A plug-in can put a pack into a reference cycle, which Python frees at any later moment."""
     graphs, alive = [], []
 
     class Graph:
@@ -84,7 +84,7 @@ def test_no_earlier_graph_is_freed_while_a_step_is_recorded(problem, monkeypatch
     case = problem("cnn", "entropy")
     for seed in range(3):
         pack = Pack(case, [fresh_state(case, seed, 0.1)], None)
-        pack.problem = replace(case, device="cuda")
+        pack.problem, pack.cycle = replace(case, device="cuda"), pack
         pack._run_step()
     assert alive == [[], [False], [False, False]]
 

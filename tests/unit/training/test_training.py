@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import shutil
+import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -23,7 +25,7 @@ from compositional.runs import Run
 from compositional.stages import train as stage
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
-from compositional.training.problem import WIDTH, buffers, initial_weights, weight_layout
+from compositional.training.problem import WIDTH, buffers, initial_weights, prepare, weight_layout
 from compositional.training.state import fresh_state
 
 
@@ -358,6 +360,20 @@ def test_adam_with_decay_and_clipping_equals_pytorch(problem):
     ours = layout.views(state.tensors["weights"][None])
     for name, tensor in parameters.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=2e-6, rtol=2e-4)
+
+
+@pytest.mark.parametrize("regularizer", [None, "recombination", "entropy"])
+def test_a_packs_memory_is_free_as_soon_as_nobody_uses_it(problem, regularizer):
+    case = problem("lstm_attention", regularizer)
+    pack = Pack(case, [fresh_state(case, 0, 0.1)], prepare(case))
+    pack.advance(1)
+    still = weakref.ref(pack)
+    gc.disable()  # it would free reference cycles, too, but at any later moment
+    try:
+        del pack
+        assert still() is None
+    finally:
+        gc.enable()
 
 
 def test_curves_are_recorded_at_the_configured_steps(problem):
