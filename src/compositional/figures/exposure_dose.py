@@ -78,8 +78,9 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
         "commands and initialization; within a draw, each number takes the first commands of one fixed order. Lines are means "
         "with 95 % intervals (Student's t over draws, from three on, drawn only as far as 0 and 1). Jump alone and the shown "
         "commands are equally frequent and together a tenth of the training rows for every number, as in the published files; "
-        "the draws are ours. Right: the same runs of plain networks against the entropy of the verb in composed training "
-        "commands, which is at most 2 bits. Lambda is that of the study's other figures; no checkpoint is chosen.",
+        "the draws are ours. Right: the same runs of plain networks, with a marker for each model, against the entropy of the "
+        "verb in composed training commands, which is at most 2 bits. Lambda is that of the study's other figures; no checkpoint "
+        "is chosen.",
         "",
     ]
     for label, rows in methods.items():
@@ -120,18 +121,19 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     shades = style.distinct_colors(rows.regularizer.iloc[0] for rows in methods.values())
     for place, (label, rows) in enumerate(methods.items()):
         label = words.of_label(label, rows, options)
-        shade, line = shades[rows.regularizer.iloc[0]], style.line_of(models.index(rows.model.iloc[0]))
+        shade, model = shades[rows.regularizer.iloc[0]], models.index(rows.model.iloc[0])
+        line, marker = style.line_of(model), style.marker_of(model)
         _line(left, rows, place, label, shade, line)
         if rows.regularizer.iloc[0] == "none":
             means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
-            right.scatter(rows[_BITS], rows.value, s=12, color=shade, alpha=0.45, linewidths=0)
-            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2)
+            right.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=marker)
+            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=marker, markersize=4)
     counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
     left.set_xscale("function", functions=(np.log1p, np.expm1))
     left.set_xticks(counts, [str(count) for count in counts])
     left.xaxis.minorticks_off()
     left.set(xlabel="composed commands of jump in training", ylabel="accuracy, other composed commands", ylim=(-0.03, 1.04))
-    right.set(xlabel="entropy of the verb in training, bits (plain networks)")
+    right.set(xlabel="plain networks: entropy of the verb, bits")
     for axes in (left, right):
         axes.grid(color="0.93")
         axes.set_axisbelow(True)

@@ -25,8 +25,8 @@ PAGE = """\
 
 Every figure at laptop scale. `make figures` gives the same list for your machine, and shows which figures are built. To build
 one: `snakemake results/figures/<name>.pdf`. Times are rough estimates for two cores (an Intel Xeon that had other work, too),
-with nothing built before: steps times the cost of a step, measured with this model or with another one of the same module. *Not
-timed* means that no cost was measured for one of the models. Runs on your machine make the estimates better. At paper scale
+with nothing built before: steps times the cost of a step with this model. *Not timed* means that no step of one of the models
+was measured. Runs on your machine make the estimates better. At paper scale
 (`config/paper.yaml`): `make figures OPTIONS="--configfile config/paper.yaml"`.
 """
 
@@ -37,7 +37,7 @@ class Described:
 
     Args:
         data: the datasets of its tasks. runs: how many it needs; ready: how many of them exist and are up to date.
-        seconds: estimated time until it is built; None if no run of one of its models, or of their modules, was ever timed.
+        seconds: estimated time until it is built; None if no run of one of its models was ever timed.
         state: "built", "out of date" or "not built".
     """
 
@@ -62,15 +62,6 @@ def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
     return [f"{name} (download)" if declarations(f"datasets.{name}")["FILES"] else name for name in names]
 
 
-def _timed_as(run: Run, configuration: Configuration, costs: Costs) -> str:
-    """The name of a run's family; if its model was never timed, with another model of the same module that was."""
-    task, model, regularizer = run.family
-    module = configuration.module("models", model)
-    alike = [other for other in configuration.names("models") if configuration.module("models", other) == module]
-    timed = next((other for other in (model, *alike) if costs.timed(other)), model)
-    return f"{task}/{timed}/{regularizer}"
-
-
 def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozenset[str]]) -> tuple[list[Task], int]:
     """The jobs that are left until a figure is built, and the number of its runs that exist."""
     configuration, ready = recipes.configuration, 0
@@ -81,7 +72,7 @@ def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozens
         ready += len(needed) - len(missing) if stage == "train" else 0
         for members in packs.cut(missing, recipes.pack_sizes.of):
             steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
-            tasks.append(Task(stage, _timed_as(members[0], configuration, costs), steps * len(members)))
+            tasks.append(Task(stage, "/".join(members[0].family), steps * len(members)))
     names = {run.task for run in wanted} | {grid["task"] for grid in recipes.figures[figure]["grids"]}
     tasks += [Task("split", name) for name in sorted(names) if _is_to_do(recipes, record_of("splits", name))]
     return [*tasks, Task("aggregate", ""), Task("plot", "")], ready

@@ -145,7 +145,7 @@ class Pack:
                     self._step()
             torch.cuda.current_stream().wait_stream(side)
             self.graph = torch.cuda.CUDAGraph()  # used for every step from now on
-            gc.collect()  # the graph of an earlier pack in a reference cycle, freed during the recording, would end it with an error
+            gc.collect()  # an earlier graph in a reference cycle, freed during the recording, would end it with an error
             with torch.cuda.graph(self.graph, stream=side):
                 self._step()
             for tensor, value in zip(kept, before, strict=True):

@@ -41,3 +41,9 @@ def test_a_listing_states_what_remains_to_be_made():
         "",
         "Build one: snakemake results/figures/<name>.pdf",
     ]
+
+
+def test_no_time_is_derived_from_another_model_of_the_same_module():
+    """A large model is estimated from its own steps or not at all: transformer_cogs is 512 wide, transformer_small_long 64."""
+    paper = described(Recipes(configuration(DOCS.parent / "config" / "paper" / "language.yaml"), Path("nowhere")), 2)
+    assert {figure.name: figure.seconds for figure in paper}["per_category_slog"] is None
