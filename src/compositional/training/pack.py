@@ -73,7 +73,7 @@ class Pack:
 
     def _step_of(self, batch: Batch) -> Step:
         """What a regularizer is given for a forward pass. It refers to this pack, which must not refer to it: memory, on CUDA a
-        recorded graph too, is then free as soon as nobody uses the pack."""
+        recorded graph too, is then free when the pack is no longer used."""
         problem = self.problem
         given = (problem.regularizer_parameters, batch, self.active, self.noise, self._again, self.prepared)
         return Step(*given, strength=self.strength, weights=self.weights, loss=problem.settings["loss"])

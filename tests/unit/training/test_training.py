@@ -363,7 +363,7 @@ def test_adam_with_decay_and_clipping_equals_pytorch(problem):
 
 
 @pytest.mark.parametrize("regularizer", [None, "recombination", "entropy"])
-def test_a_packs_memory_is_free_as_soon_as_nobody_uses_it(problem, regularizer):
+def test_a_packs_memory_is_free_once_the_pack_is_no_longer_used(problem, regularizer):
     case = problem("lstm_attention", regularizer)
     pack = Pack(case, [fresh_state(case, 0, 0.1)], prepare(case))
     pack.advance(1)
