@@ -1,6 +1,4 @@
-"""Compare families that figures train with a plain loop in PyTorch (kernels: scikit-learn; factorizations: dense), in one call.
-
-All but the pairwise transformer.
+"""Compare all families that figures train with a plain PyTorch loop (kernels: scikit-learn; factorizations: dense), in one call.
 
     python benchmarks/families.py                                # about ten minutes on two cores
     python benchmarks/families.py --family "COGS, transformer"   # some of them (--rounds 9 --seconds 2: longer)

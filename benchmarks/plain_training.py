@@ -24,7 +24,7 @@ from plain_sequences import (
     PrimitiveAttention,
     SyntacticAttention,
 )
-from plain_transformer import Transformer
+from plain_transformer import PairwiseTransformer, Transformer
 from sklearn.svm import SVC
 from torch import Tensor, nn
 from torch.nn import functional
@@ -46,6 +46,7 @@ NETWORKS: dict[str, Callable[[Problem, dict[str, Tensor]], nn.Module]] = {
     "lstm_regressor": Regressor,
     "meta_sequence_to_sequence": MetaSequenceToSequence,
     "multilayer_perceptron": rectified,
+    "pairwise_transformer": PairwiseTransformer,
     "pixel_shuffle_transformer": PixelShuffle,
     "primitive_attention": PrimitiveAttention,
     "resnet18": ResNet,

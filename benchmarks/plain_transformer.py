@@ -1,4 +1,5 @@
-"""The transformer as a careful user writes it: models.transformer in PyTorch's own layers, one run, padded batches.
+"""Transformers as a careful user writes them, in PyTorch's own layers, one run, padded batches: models.transformer and
+models.pairwise_transformer.
 
 As benchmarks/plain_sequences.py. `nn.Transformer` has no relative positions; what it takes, with absolute ones in their place, is
 measured by benchmarks/packed_training.py.
@@ -7,12 +8,14 @@ measured by benchmarks/packed_training.py.
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import torch
 from plain_sequences import Weights, dense, known, table
 from torch import Tensor, nn
 from torch.nn import functional
 
+from compositional.models import pairwise_transformer
 from compositional.training.problem import Problem
 
 
@@ -98,15 +101,41 @@ class Transformer(nn.Module):
             for side in blocks
         )
 
-    def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> Tensor:
-        """As in benchmarks/plain_sequences.py."""
+    def encode(self, inputs: Tensor, filled: Tensor) -> tuple[Tensor, Tensor]:
+        """States (B, 1 + S, D), that of the start word first, and their mask, from words and their mask (B, S)."""
         words = torch.cat([self.start.expand(len(inputs), 1, -1), self.words(inputs)], 1)
-        seen = functional.pad(known(inputs, lengths), (1, 0), value=True)[:, None, None]
+        seen = functional.pad(filled, (1, 0), value=True)
         for layer in self.encoder:
-            words = layer(words, seen)
+            words = layer(words, seen[:, None, None])
+        return words, seen
+
+    def decode(self, words: Tensor, seen: Tensor, previous: Tensor) -> Tensor:
+        """Logits (B, T, symbols) from encoded words (B, S, D) with their mask (B, S)."""
         steps = previous.shape[1]
-        past = torch.ones(1, 1, steps, steps, dtype=torch.bool, device=inputs.device).tril()
+        past = torch.ones(1, 1, steps, steps, dtype=torch.bool, device=previous.device).tril()
         states = self.symbols(previous)
         for layer in self.decoder:
-            states = layer(states, past, words, seen)
+            states = layer(states, past, words, seen[:, None, None])
         return functional.linear(states, self.symbols.weight, self.bias)
+
+    def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> Tensor:
+        """As in benchmarks/plain_sequences.py."""
+        return self.decode(*self.encode(inputs, known(inputs, lengths)), previous)
+
+
+class PairwiseTransformer(Transformer):
+    """models.pairwise_transformer, which also says where a query and its pairs are."""
+
+    def __init__(self, case: Problem, weights: Weights) -> None:
+        super().__init__(case, weights)
+        self.pair = nn.Parameter(weights["pair_embedding"].clone())
+        self.where = pairwise_transformer.buffers(case.model_parameters, case.about, 0)
+
+    def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> Tensor:
+        """As in benchmarks/plain_sequences.py."""
+        one = SimpleNamespace(inputs=inputs.unsqueeze(0), input_lengths=lengths.unsqueeze(0))
+        where = (values.unsqueeze(0) for values in self.where.values())
+        tokens, filled = (values[0] for values in pairwise_transformer.parted(one, *where, len(self.pair)))
+        words, seen = self.encode(tokens.flatten(0, 1), filled.flatten(0, 1))
+        words = words.unflatten(0, (len(inputs), -1)) + self.pair[:, None]
+        return self.decode(words.flatten(1, 2), seen.view(len(inputs), -1), previous)

@@ -97,6 +97,7 @@ FAMILIES = {
     "SCAN, CGPS": Family("scan_jump", "cgps", (1, 4, 8), "entropy"),
     "SCAN, syntactic attention": Family("scan_jump", "syntactic_attention_small", (1, 4, 8)),
     "SCAN episodes, meta seq2seq": Family("scan_jump_episodes", "meta_sequence_to_sequence_small", (1, 2, 5)),
+    "SCAN episodes, pairwise transformer": Family("scan_jump_mlc", "pairwise_transformer_small", (1, 2)),
     "GeoQuery, input feeding": Family("geoquery_query", "lstm_input_feeding_small", (1, 2, 5), data=_geoquery),
     "COGS, transformer": Family("cogs", "transformer_small", (1, 2, 3), data=_cogs),
     "digits, CNN": Family("digits_concat", "cnn", (1, 8, 30), "entropy"),

@@ -33,7 +33,6 @@ ADAPTED = {
     "t5",
     "transformer_torch",
 }  # plain PyTorch already: benchmarks/networks.py
-UNMEASURED = {"pairwise_transformer"}  # which has no plain form here yet
 FACTORIZATIONS = {"cp_factorization", "hierarchical_tensor_factorization", "matrix_factorization"}
 
 
@@ -124,7 +123,7 @@ def test_measurements_that_take_too_long_or_fail_are_ended_and_reported(monkeypa
     assert "does not work here; the error is above" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted({*available("models")} - {"kernel_machine", *ADAPTED, *FACTORIZATIONS, *UNMEASURED}))
+@pytest.mark.parametrize("name", sorted({*available("models")} - {"kernel_machine", *ADAPTED, *FACTORIZATIONS}))
 def test_the_plain_network_of_every_model_computes_the_same_loss(name):
     """From the same weights, on the same examples, without dropout, and without a regularizer, whose noise differs."""
     case = small.problem(name)
@@ -169,7 +168,7 @@ def test_every_model_that_is_written_here_is_measured():
     known = problems.configuration()
     modules = {known.module("models", own.model) for own in problems.FAMILIES.values() if not own.overlay}
     modules |= {"compositional.models.vision_transformer"}
-    assert {name.rpartition(".")[2] for name in modules} == {*available("models")} - ADAPTED - UNMEASURED
+    assert {name.rpartition(".")[2] for name in modules} == {*available("models")} - ADAPTED
 
 
 @pytest.mark.parametrize(("way", "runs"), [("plain", 1), ("packed", 2)])
