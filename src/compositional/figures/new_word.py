@@ -14,11 +14,10 @@ from compositional.figures.shared import named_runs, page, style, words
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
     "published": {
-        "type": ["number", "null"],
-        "minimum": 0,
-        "maximum": 1,
-        "default": None,
-        "description": "share of the sentences that a published network gets right, drawn as a line; null: none",
+        "type": "object",
+        "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+        "default": {},
+        "description": "the share of the sentences that published networks get right, by name; each is drawn as a line",
     },
 }
 _CONTEXT = "accuracy of context/"
@@ -34,7 +33,7 @@ def _ordinary(own: pd.DataFrame, metric: str) -> pd.Series:
     return own[(own.split == "in_distribution") & (own.metric == metric)].value
 
 
-def _caption(methods: dict[str, pd.DataFrame], published: float | None) -> str:
+def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> str:
     """Numbers, all from the table."""
     everything = pd.concat(methods.values())
     lines = [
@@ -59,7 +58,7 @@ def _caption(methods: dict[str, pd.DataFrame], published: float | None) -> str:
             f"exact match {exact}"
         )
         lines.append(f"  - by the words before it: {each}")
-    return "\n".join(lines + ([f"* published: {published:.3f}"] if published is not None else []))
+    return "\n".join(lines + [f"* published, {name}: {share:.3f}" for name, share in published.items()])
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -71,7 +70,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for place, own in enumerate(methods.values()):
         shade = shades[own.regularizer.iloc[0]]
         shares = own[(own.split == "test") & (own.metric == "accuracy")].value.dropna()
-        left.scatter(shares, [place] * len(shares), s=12, color=shade, alpha=0.4, linewidths=0)
+        left.scatter(shares, place + style.spread(len(shares)), s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
         hits, asked = _counts(own)
         if asked:
             low, high = binomtest(hits, asked).proportion_ci(method="wilson")
@@ -79,8 +78,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             spread = [[mean - low], [high - mean]]
             left.errorbar([mean], [place], xerr=spread, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2)
         style.seeds_and_mean(right, _ordinary(own, "bleu").to_numpy(), place, shade, largest=100)
-    if options["published"] is not None:
-        left.axvline(options["published"], color="0.45", linestyle=":", linewidth=1, label="published")
+    for index, (name, share) in enumerate(options["published"].items()):
+        left.axvline(share, color="0.45", linestyle=style.line_of(index + 1), linewidth=1, label=f"published: {name}")
     left.set_yticks(range(len(methods)), [words.of_label(label, own, options) for label, own in methods.items()])
     left.set(xlabel="sentences with the new word, share right", xlim=(-0.03, 1.03), ylim=(len(methods) - 0.5, -0.5))
     right.set(xlabel="BLEU, ordinary sentences", xlim=(0, None))

@@ -61,11 +61,11 @@ def test_the_caption_counts_answers():
         rows += [(*run, "test", "accuracy", sum(answers) / 2), (*run, "test", "accuracy of context", sum(answers) / 2)]
         rows += [(*run, "in_distribution", "bleu", 30.0), (*run, "in_distribution", "accuracy", 0.25)]
     table = pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
-    figure, text = new_word.draw(table, {"methods": {}, "published": 0.125})
+    figure, text = new_word.draw(table, {"methods": {}, "published": {"LSTM": 0.125}})
     plt.close(figure)
     # Wilson: (3 + 1.92) / (6 + 3.84) = .5 in the middle.
     assert (
         "* lstm: 3 of 6 right, 0.500 [0.188, 0.812]; ordinary sentences: BLEU 30.000 ± 0.000, exact match 0.250 ± 0.000" in text
     )
     assert "by the words before it: he is 0.67, i am very 0.33" in text
-    assert "* published: 0.125" in text
+    assert "* published, LSTM: 0.125" in text

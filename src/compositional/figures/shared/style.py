@@ -256,6 +256,11 @@ def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[A
     return [found[name] for name in names], names
 
 
+def spread(count: int, height: float = 0.12) -> np.ndarray:
+    """Distances from the line of a chart for so many dots on it, so that equal values stay visible: (count,)."""
+    return np.linspace(-height, height, count) if count > 1 else np.zeros(count)
+
+
 def seeds_and_mean(
     axes: Axes,
     values: np.ndarray,
@@ -272,8 +277,7 @@ def seeds_and_mean(
     largest: upper limit of the interval, 1 for shares. size: of the mean's bar, in points.
     """
     known = values[np.isfinite(values)]
-    spread = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))
-    axes.scatter(known, place + spread, s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    axes.scatter(known, place + spread(len(known), height), s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
     lost = len(values) - len(known)
     axes.scatter(
         np.zeros(lost),
