@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, page, paired, style, words
+from compositional.figures.shared import intervals, named_runs, page, paired, style, words
 from compositional.figures.shared import rows as charts
 from compositional.measures.statistics import bootstrapped, interquartile_mean, probability_of_improvement
 
@@ -153,7 +153,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for place, method in enumerate(ours):
             own = rows[(rows.task == task) & (rows.method == method)]
             if len(own):
-                style.seeds_and_mean(
+                intervals.seeds_and_mean(
                     axes,
                     own.value.to_numpy(),
                     place,

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from compositional.figures.shared import named_runs, page, style, words
+from compositional.figures.shared import intervals, named_runs, page, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -70,14 +70,14 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for place, own in enumerate(methods.values()):
         shade = shades[own.regularizer.iloc[0]]
         shares = own[(own.split == "test") & (own.metric == "accuracy")].value.dropna()
-        left.scatter(shares, place + style.spread(len(shares)), s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+        left.scatter(shares, place + intervals.spread(len(shares)), s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
         hits, asked = _counts(own)
         if asked:
             low, high = binomtest(hits, asked).proportion_ci(method="wilson")
             mean = hits / asked
             spread = [[mean - low], [high - mean]]
             left.errorbar([mean], [place], xerr=spread, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2)
-        style.seeds_and_mean(right, _ordinary(own, "bleu").to_numpy(), place, shade, largest=100)
+        intervals.seeds_and_mean(right, _ordinary(own, "bleu").to_numpy(), place, shade, largest=100)
     for index, (name, share) in enumerate(options["published"].items()):
         left.axvline(share, color="0.45", linestyle=style.line_of(index + 1), linewidth=1, label=f"published: {name}")
     left.set_yticks(range(len(methods)), [words.of_label(label, own, options) for label, own in methods.items()])

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, page, style, words
+from compositional.figures.shared import intervals, named_runs, page, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -112,7 +112,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             for place, category in enumerate(names):
                 values = own[own.category == category].value.to_numpy()
                 if len(values):
-                    style.seeds_and_mean(axes, values, place + offset, shades[method], height=0.1 / len(parts), name=name, size=7)
+                    intervals.seeds_and_mean(
+                        axes, values, place + offset, shades[method], height=0.1 / len(parts), name=name, size=7
+                    )
                     name = None  # one entry of the legend
             means = own.groupby("category").value.mean().reindex(names).dropna()
             if len(own):

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, page, paired, style, words
+from compositional.figures.shared import intervals, named_runs, page, paired, style, words
 from compositional.figures.shared import rows as charts
 
 SOURCE = "metrics.csv"
@@ -75,7 +75,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 if len(values):
                     at = place + 0.24 * (index - 1)
                     label = _READINGS[name] if place == 0 else None
-                    style.seeds_and_mean(axes, values, at, _SHADES[name], height=0.06, size=7, name=label)
+                    intervals.seeds_and_mean(axes, values, at, _SHADES[name], height=0.06, size=7, name=label)
         for place, name in enumerate(systems, len(methods)):
             if name in options["published"].get(task, {}):
                 axes.plot(

@@ -1,4 +1,4 @@
-"""Means of runs with 95 % intervals as a line, and crosses for diverged runs."""
+"""Means of runs with 95 % intervals, as a line or a row of a chart, the runs as dots, and crosses for diverged runs."""
 
 from __future__ import annotations
 
@@ -43,3 +43,51 @@ def crosses(axes: Axes, at: pd.Series, shade: str, size: float, **look: Any) -> 
     axes.scatter(
         at, np.zeros(len(at)), marker="x", s=size, color=shade, clip_on=False, zorder=5, **style.named_diverged(at), **look
     )
+
+
+def spread(count: int, height: float = 0.12) -> np.ndarray:
+    """Distances from the line of a chart for so many dots on it, so that equal values stay visible: (count,)."""
+    return np.linspace(-height, height, count) if count > 1 else np.zeros(count)
+
+
+def seeds_and_mean(
+    axes: Axes,
+    values: np.ndarray,
+    place: float,
+    shade: str,
+    *,
+    height: float = 0.12,
+    name: str | None = None,
+    largest: float = 1.0,
+    size: float = 11,
+) -> None:
+    """Draw one line of a chart: seeds as dots, the mean as a bar with its 95 % interval, diverged seeds as crosses at 0.
+
+    largest: upper limit of the interval, 1 for shares. size: of the mean's bar, in points.
+    """
+    known = values[np.isfinite(values)]
+    axes.scatter(known, place + spread(len(known), height), s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    lost = len(values) - len(known)
+    axes.scatter(
+        np.zeros(lost),
+        np.full(lost, place),
+        marker="x",
+        s=25,
+        color=shade,
+        clip_on=False,
+        zorder=4,
+        **style.named_diverged(values[len(known) :]),
+    )
+    if len(known):
+        error = style.inside(known.mean(), style.drawn_interval(known), largest)
+        axes.errorbar(
+            [known.mean()],
+            [place],
+            xerr=error,
+            color=shade,
+            marker="|",
+            markersize=size,
+            markeredgewidth=2,
+            capsize=2,
+            label=name,
+        )
