@@ -124,7 +124,7 @@ class Transformer(nn.Module):
 
 
 class PairwiseTransformer(Transformer):
-    """models.pairwise_transformer, which also says where a query and its pairs are."""
+    """models.pairwise_transformer, whose function also finds the query and its pairs in an input."""
 
     def __init__(self, case: Problem, weights: Weights) -> None:
         super().__init__(case, weights)

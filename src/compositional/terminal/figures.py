@@ -24,10 +24,10 @@ PAGE = """\
 <!-- Written by `make docs` from the configuration: edit that instead. -->
 
 Every figure at laptop scale. `make figures` gives the same list for your machine, and shows which figures are built. To build
-one: `snakemake results/figures/<name>.pdf`. Times are rough estimates for two cores (an Intel Xeon that had other work, too),
-with nothing built before: steps times the cost of a step with this model. *Not timed* means that no step of one of the models
-was measured. Runs on your machine make the estimates better. At paper scale
-(`config/paper.yaml`): `make figures OPTIONS="--configfile config/paper.yaml"`.
+one: `snakemake results/figures/<name>.pdf`. Times are rough estimates for two cores (of an Intel Xeon or an AMD EPYC, some of
+which had other work), with nothing built before: steps times the cost of a step with this model. *Not timed* means that no step
+of one of the models was measured. Runs on your machine make the estimates better. At paper scale (`config/paper.yaml`):
+`make figures OPTIONS="--configfile config/paper.yaml"`.
 """
 
 
