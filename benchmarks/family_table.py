@@ -50,7 +50,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         peak = f"{alone['share_of_peak']:.0%}, {best['share_of_peak']:.0%}" if best["share_of_peak"] else ""
         cells = [
             family,
-            f"{plain['milliseconds']:.3g}",
+            f"{float(format(plain['milliseconds'], '.3g')):g}",  # 1770, not 1.77e+03
             f"**{alone['ratio']:.1f}** ({alone['least']:.1f} to {alone['greatest']:.1f})",
         ]
         products = best["share_of_peak"] > 0.01

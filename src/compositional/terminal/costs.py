@@ -1,6 +1,7 @@
 """How long jobs take: estimated from earlier runs in the results folder, else from a table that is part of the project.
 
-The table is written by `python -m compositional.terminal.costs results >> costs.csv`, from the records of a build.
+The table is written by `python -m compositional.terminal.costs results >> costs.csv`, from the records of a build. For models
+whose runs take hours, it has the time of a step that `make calibrate` measures.
 """
 
 from __future__ import annotations
