@@ -159,11 +159,12 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
 
 
 def prune(arguments: argparse.Namespace, known: Configuration) -> str:
-    """Remove entries that no configured run uses, at laptop scale, at paper scale, or with the given overlays."""
+    """Remove entries that no configured run uses, at laptop scale, on a GPU, at paper scale, or with the given overlays."""
     if not arguments.store.is_dir():
         raise ArchiveError(f"{arguments.store}: there is no such folder; --store names the folder that has entries/")
     paper = [ROOT / "config" / "paper.yaml", *sorted((ROOT / "config" / "paper").glob("*.yaml"))]
-    used = runs_of(known, []) | runs_of(configuration(), []) | runs_of(configuration(*paper), [])
+    shipped = [configuration(), configuration(ROOT / "config" / "gpu.yaml"), configuration(*paper)]
+    used = set().union(*(runs_of(one, []) for one in [known, *shipped]))
     every = {path: identity_of(path) for path in entries([arguments.store])}
     used_by = {path for path, identity in every.items() if identity and path.parent.name in used}
     held = {path: {path, tensors_of(path)} for path in every}

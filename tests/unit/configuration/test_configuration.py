@@ -16,7 +16,7 @@ from compositional.configuration.configuration import Configuration, Configurati
 from compositional.runs import Run, figure_runs
 
 
-@pytest.mark.parametrize("overlay", [[], *([name] for name in PAPER)])
+@pytest.mark.parametrize("overlay", [[], ["gpu.yaml"], *([name] for name in PAPER)])
 def test_shipped_configurations_are_valid(overlay):
     figures = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA).figures
     assert all(figure_runs(figure) or figure["sources"] == ["split"] for figure in figures.values())
@@ -35,6 +35,16 @@ def test_a_studys_overlay_has_the_same_figures_alone_and_with_all_other_overlays
     assert alone.config["device"] == "cuda"
     sizes = [{task: one.config["pack_size"].get(task) for task, *_ in families} for one in (alone, together)]
     assert sizes[0] == sizes[1]
+
+
+def test_the_overlay_for_a_gpu_changes_where_runs_train_and_how_many_together_and_nothing_else():
+    here, there = (Configuration(read("config.yaml", *STUDIES, *names), SCHEMA) for names in ([], ["gpu.yaml"]))
+    assert here.figures == there.figures
+    for family in {run.family for figure in here.figures.values() for run in figure_runs(figure)}:
+        on_cpu, on_gpu = here.family_parameters(family), there.family_parameters(family)
+        on_gpu["settings"] |= {"cuda_width": on_cpu["settings"]["cuda_width"]}
+        assert on_cpu == on_gpu
+    assert there.config["device"] == "cuda"
 
 
 @pytest.mark.parametrize("profile", ["slurm", "local-gpu"])
