@@ -59,6 +59,14 @@ def job(environment, tmp_path):
     return call
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_the_process_that_is_forked_has_one_thread(environment):
+    """A fork would have only one of several, and Python 3.12 and newer warn about it."""
+    tasks = Path(f"/proc/{forks._STARTED[-1].pid}/task")
+    names = [(task / "comm").read_text().strip() for task in tasks.iterdir()]
+    assert len(names) == 1, names
+
+
 def test_a_job_is_a_fork_with_its_own_arguments_folder_environment_and_streams(job, tmp_path):
     output, errors = job("one", "two words", COMPOSITIONAL_OWN="mine").communicate()
     told = json.loads(output)

@@ -104,6 +104,8 @@ class _Forks:
 def _prepare() -> None:
     """Import what jobs need, once for all forks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for jobs; this process ends when the build does
+    # Otherwise pyarrow's allocator starts a thread, and newer versions of Python warn when a process with threads is forked.
+    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.collect()
