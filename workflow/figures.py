@@ -33,4 +33,4 @@ if __name__ == "__main__":
             text = figures.page(figures.described(Recipes(known, NOWHERE), CORES), arguments.page.parent)
             temporary.write_text(text, encoding="utf-8")
     else:
-        print(figures.listing(figures.described(Recipes(known), surroundings.cores())))
+        print(figures.listing(figures.described(Recipes(known), surroundings.cores()), known.config["device"]))

@@ -105,8 +105,8 @@ def _time(figure: Described) -> str:
     return "not timed" if figure.seconds is None else f"about {words(figure.seconds)}"
 
 
-def listing(figures: list[Described]) -> str:
-    """The list for a terminal: three lines per figure."""
+def listing(figures: list[Described], device: str) -> str:
+    """The list for a terminal: three lines per figure; device: the configured one."""
     lines = []
     for study, members in groupby(figures, key=lambda figure: figure.study):
         lines += [study, ""]
@@ -116,6 +116,8 @@ def listing(figures: list[Described]) -> str:
             lines.append(f"  {figure.name}: {figure.state}{left}; runs: {figure.runs}{there}; data: {', '.join(figure.data)}")
             lines += textwrap.wrap(figure.shows, 100, initial_indent="    ", subsequent_indent="    ")
         lines.append("")
+    if device == "cuda":
+        lines.append("Where no run of a model was timed on this machine, times are those of a CPU (GPUs: docs/gpu.md)")
     return "\n".join([*lines, "Build one: snakemake results/figures/<name>.pdf"])
 
 

@@ -33,7 +33,8 @@ def test_every_figure_is_on_the_page_once_with_its_requirements(figures):
 
 def test_a_listing_states_what_remains_to_be_made():
     one = Described("a", "study", "What a shows.", ["scan"], 4, 2, 600.0, "not built")
-    assert listing([one]).splitlines() == [
+    lines = listing([one], "auto").splitlines()
+    assert lines == [
         "study",
         "",
         "  a: not built, about 10 min; runs: 4, 2 of them there; data: scan",
@@ -41,6 +42,8 @@ def test_a_listing_states_what_remains_to_be_made():
         "",
         "Build one: snakemake results/figures/<name>.pdf",
     ]
+    (added,) = set(listing([one], "cuda").splitlines()).difference(lines)
+    assert "times are those of a CPU" in added
 
 
 def test_no_time_is_derived_from_another_model_of_the_same_module():
