@@ -46,7 +46,8 @@ TERMS = {
     "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
 }
 MARKS = {"oracle": "*", "configured": "°"}  # behind a lambda that was not chosen without the test set
-VARIANTS = {"smoothness_embeddings": "smoothness"}  # entries of the configuration that are shown under another name
+# Entries of the configuration that are shown under another name.
+VARIANTS = {"smoothness_embeddings": "smoothness", "recombination_of_both": "recombination_terms"}
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ ROWS = (
         Row(f"GeoQuery, {part} split, LSTM", FORMS, _GEOQUERY, (f"geoquery_{part}",), "lstm_input_feeding_small")
         for part in ("query", "question")
     ),
+    Row("GeoQuery in FunQL, query split, LSTM", FORMS, ("readings_funql",), ("geoquery_funql",), "lstm_input_feeding_small"),
     *(
         Row(f"arithmetic, {part}, LSTM", EXPRESSIONS, ("arithmetic_terms",), (f"arithmetic_{task}",), "lstm_regressor")
         for task, part in {"pairs": "held-out pairs", "unordered": "in both orders", "length": "longer chains"}.items()
