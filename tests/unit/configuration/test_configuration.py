@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,16 @@ def test_the_overlay_for_a_gpu_changes_where_runs_train_and_how_many_together_an
         on_gpu["settings"] |= {"cuda_width": on_cpu["settings"]["cuda_width"]}
         assert on_cpu == on_gpu
     assert there.config["device"] == "cuda"
+
+
+def test_the_overlay_for_a_gpu_computes_as_many_runs_together_as_figures_have_seeds():
+    configuration = Configuration(read("config.yaml", *STUDIES, "gpu.yaml"), SCHEMA)
+    seeds: dict[str, int] = {}
+    for figure in configuration.figures.values():
+        for (family, _), count in Counter((run.family, run.strength) for run in figure_runs(figure)).items():
+            seeds[family[1]] = max(count, seeds.get(family[1], 0))
+    widths = {name: options["training"]["cuda_width"] for name, options in read("gpu.yaml")["models"].items()}
+    assert widths == {name: seeds[name] for name in widths}
 
 
 @pytest.mark.parametrize("profile", ["slurm", "local-gpu"])
