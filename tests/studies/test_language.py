@@ -23,7 +23,7 @@ from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.layers import attention
 from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
-from compositional.layers.ragged import Layout
+from compositional.layers.ragged import Chunks, Layout
 from compositional.layers.tap import dropout, silent_tap
 from compositional.models import Model, meta_sequence_to_sequence
 from compositional.plugins import declarations, defaults
@@ -394,8 +394,12 @@ def test_attention_without_positions_equals_pytorch():
     weights = attention.initialize_attention(np.random.default_rng(0), width, heads, "a", relative=True)
     weights |= attention_weights(reference) | {"a.position": torch.zeros(width, width)}
     stacked = {name: tensor[None] for name, tensor in weights.items()}
-    found = attention.attend_inputs(stacked, "a", states[None], mask[None], heads)
-    torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-5)
+    # Two chunks: the third row has its first four positions only.
+    read = attention.Encoded.of(states[None], mask[None], Chunks((2, 1), (5, 4)))
+    found = attention.attend_inputs(stacked, "a", read.states, read.masks, read.chunks, heads)
+    rows = read.chunks.rectangle(found, 5)[0]
+    torch.testing.assert_close(rows[:2], expected[:2], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(rows[2, :4], expected[2, :4], atol=1e-5, rtol=1e-5)
 
 
 def test_attention_to_the_input_equals_pytorch(problem):
@@ -407,7 +411,8 @@ def test_attention_to_the_input_equals_pytorch(problem):
     weights = {name: tensor[None] for name, tensor in attention_weights(reference).items()}
     layout, mask = batch.layout, batch.input_mask
     states, encoded = torch.randn(1, len(layout.positions), width), torch.randn(*mask.shape, width)
-    found = attention.attend_across(weights, "a", states, encoded, mask, layout, heads)
+    read = attention.Encoded.of(encoded, mask, layout.input_chunks(0))
+    found = attention.attend_across(weights, "a", states, read, layout, heads)
     parts = (layout.chunks(found), layout.chunks(states), layout.rows(encoded), layout.rows(mask))
     for own, queries, attended, valid in zip(*parts, strict=True):
         expected, _ = reference(queries[0], attended[0], attended[0], key_padding_mask=~valid[0])

@@ -70,7 +70,7 @@ class Batch:
     def single(self) -> Single:
         """The batch of a single run without the run axis, and with targets in rows instead of chunk order."""
         row, step = self.layout.positions.unbind(1)
-        previous = self.previous.new_full((self.inputs.shape[1], max(self.layout.lengths)), PAD)
+        previous = self.previous.new_full((self.inputs.shape[1], max(self.layout.target_chunks.lengths)), PAD)
         previous[row, step] = self.previous[0]
         return Single(self.inputs[0], self.input_mask[0], self.input_lengths[0], previous)
 

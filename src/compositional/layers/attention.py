@@ -9,6 +9,8 @@ Without W, attention is the ordinary one, which knows only the positions that th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,7 +21,21 @@ from torch.nn import functional
 from compositional import randomness
 from compositional.layers import Weights
 from compositional.layers.functional import linear, padding_bias
-from compositional.layers.ragged import Layout
+from compositional.layers.ragged import Chunks, Layout
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An encoder's states (R, N, D) in chunk order, and which positions are real: masks (R, rows, length), one per chunk."""
+
+    states: Tensor
+    masks: list[Tensor]
+    chunks: Chunks
+
+    @classmethod
+    def of(cls, states: Tensor, mask: Tensor, chunks: Chunks) -> Encoded:
+        """From states (R, B, S, D) and their mask (R, B, S)."""
+        return cls(chunks.packed(states), chunks.cut(chunks.packed(mask)), chunks)
 
 
 def glorot(source: np.random.Generator, inputs: int, outputs: int, gain: float = 1.0) -> Tensor:
@@ -165,7 +181,7 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
     return mixed.unflatten(0, queries.shape[:3]).transpose(2, 3).flatten(-2)
 
 
-def _self_attend(weights: Weights, name: str, parts: tuple[Tensor, Tensor, Tensor], heads: int, mask: Tensor | None) -> Tensor:
+def _self_attend(weights: Weights, name: str, parts: Sequence[Tensor], heads: int, mask: Tensor | None) -> Tensor:
     """Self-attention before the output map, with relative positions if they have weights: parts (R, B, L, D) -> (R, B, L, D).
 
     mask: (R, B, L), the positions that every position attends to; None: each attends to itself and to earlier positions.
@@ -205,10 +221,11 @@ def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tu
     )
 
 
-def attend_inputs(weights: Weights, name: str, states: Tensor, mask: Tensor, heads: int) -> Tensor:
-    """Input positions attend to input positions: states (R, B, S, D), mask (R, B, S) -> (R, B, S, D)."""
-    mixed = _self_attend(weights, name, _parts(weights, name, states, states), heads, mask)
-    return project(weights, f"{name}.output", mixed)
+def attend_inputs(weights: Weights, name: str, states: Tensor, masks: list[Tensor], chunks: Chunks, heads: int) -> Tensor:
+    """Input positions attend to those of their row: (R, N, D) in chunk order, masks (R, rows, length) of chunks -> (R, N, D)."""
+    parts = zip(masks, *(chunks.cut(part) for part in _parts(weights, name, states, states)), strict=True)
+    outputs = [_self_attend(weights, name, own, heads, mask).flatten(1, 2) for mask, *own in parts]
+    return project(weights, f"{name}.output", torch.cat(outputs, 1))
 
 
 def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, heads: int) -> Tensor:
@@ -218,16 +235,14 @@ def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, hea
     return project(weights, f"{name}.output", torch.cat(outputs, 1))
 
 
-def attend_across(
-    weights: Weights, name: str, states: Tensor, encoded: Tensor, mask: Tensor, layout: Layout, heads: int
-) -> Tensor:
-    """Target positions (R, N, D) in chunk order attend to input positions (R, B, S, D), mask (R, B, S) -> (R, N, D)."""
-    queries, keys, values = _parts(weights, name, states, encoded)
+def attend_across(weights: Weights, name: str, states: Tensor, read: Encoded, layout: Layout, heads: int) -> Tensor:
+    """Target positions (R, N, D) in chunk order attend to the input positions of their row -> (R, N, D)."""
+    queries, keys, values = _parts(weights, name, states, read.states)
     queries = queries / math.sqrt(queries.shape[-1] // heads)
-    bias = padding_bias(mask, queries.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
-    parts = zip(layout.chunks(queries), *(layout.rows(part) for part in (keys, values, bias)), strict=True)
-    outputs = [
-        _mix(_heads(query, heads), _heads(key, heads), _heads(value, heads), own).flatten(1, 2)
-        for query, key, value, own in parts
-    ]
+    attended = (read.chunks.cut(keys), read.chunks.cut(values), read.masks)
+    parts = zip(layout.chunks(queries), *(read.chunks.within(part, layout.target_chunks.rows) for part in attended), strict=True)
+    outputs = []
+    for query, key, value, mask in parts:
+        bias = padding_bias(mask, query.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
+        outputs.append(_mix(_heads(query, heads), _heads(key, heads), _heads(value, heads), bias).flatten(1, 2))
     return project(weights, f"{name}.output", torch.cat(outputs, 1))

@@ -17,8 +17,9 @@ from torch import Tensor
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
 from compositional.layers import Weights
-from compositional.layers.attention import glorot
+from compositional.layers.attention import Encoded, glorot
 from compositional.layers.functional import embedding
+from compositional.layers.ragged import Chunks
 from compositional.models import transformer
 
 KIND = "sequence"
@@ -72,8 +73,9 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     tokens, filled = parted(batch, weights["separator"], weights["places"], pairs)
     words = tap("word_embedding", embedding(tokens.flatten(2), weights["input_embedding"]), filled.flatten(2))
     apart = words.reshape(runs, rows * pairs, -1, width)
-    states, mask = transformer.encode(parameters, weights, apart, filled.flatten(1, 2), tap)
-    states = states.view(runs, rows, pairs, -1, width) + weights["pair_embedding"][:, None, :, None, :]
-    mask = mask.view(runs, rows, -1)
-    encoded = tap("command_states", states.flatten(2, 3), mask)
-    return transformer.decode(parameters, weights, encoded, mask, batch, tap)
+    chunks = Chunks((rows * pairs,), (apart.shape[2] + 1,))
+    encoded = transformer.encode(parameters, weights, apart, filled.flatten(1, 2), chunks, tap)
+    states = encoded.states.view(runs, rows, pairs, -1, width) + weights["pair_embedding"][:, None, :, None, :]
+    mask = encoded.masks[0].view(runs, rows, -1)
+    shown = tap("command_states", states.flatten(2, 3), mask)
+    return transformer.decode(parameters, weights, Encoded.of(shown, mask, Chunks((rows,), (mask.shape[2],))), batch, tap)

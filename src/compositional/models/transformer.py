@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from compositional.kinds.sequence import Batch
 from compositional.layers import Weights, attention
 from compositional.layers.attention import normalize, project
 from compositional.layers.functional import embedding, linear
+from compositional.layers.ragged import Chunks
 from compositional.layers.tap import dropout
 
 KIND = "sequence"
@@ -95,13 +97,17 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
     words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
-    states, mask = encode(parameters, weights, words, batch.input_mask, tap)
-    encoded = torch.cat([states[:, :, :1], tap("encoder_states", states[:, :, 1:], batch.input_mask)], 2)
-    return decode(parameters, weights, encoded, mask, batch, tap)
+    encoded = encode(parameters, weights, words, batch.input_mask, batch.layout.input_chunks(1), tap)
+    states = encoded.chunks.rectangle(encoded.states, words.shape[2] + 1)
+    shown = states[:, :, 1:]
+    if (changed := tap("encoder_states", shown, batch.input_mask)) is not shown:
+        states = torch.cat([states[:, :, :1], changed], 2)
+        encoded = replace(encoded, states=encoded.chunks.packed(states))
+    return decode(parameters, weights, encoded, batch, tap)
 
 
 def _placed(parameters: dict, states: Tensor, places: Tensor, tap: Callable) -> Tensor:
-    """Embeddings (R, ..., n, D) plus their absolute positions (n,) if these are configured."""
+    """Embeddings (R, n, D) plus their absolute positions (n,) if these are configured."""
     if parameters["positions"] == "relative":
         return states
     width = states.shape[-1]
@@ -122,21 +128,26 @@ def _blocks(parameters: dict, weights: Weights, tap: Callable) -> tuple[Callable
     return add, feed_forward
 
 
-def encode(parameters: dict, weights: Weights, words: Tensor, mask: Tensor, tap: Callable) -> tuple[Tensor, Tensor]:
-    """States (R, B, 1 + S, D), that of the start word first, and their mask, from words (R, B, S, D) and their mask (R, B, S)."""
+def encode(parameters: dict, weights: Weights, words: Tensor, mask: Tensor, chunks: Chunks, tap: Callable) -> attention.Encoded:
+    """Encode a start word and words (R, B, S, D) with their mask (R, B, S), row by row, in the given chunks of 1 + S positions.
+
+    Chunks that are shorter than 1 + S leave out padding.
+    """
     add, feed_forward = _blocks(parameters, weights, tap)
     start = weights["start"][:, None, None, :].expand(-1, words.shape[1], -1, -1)
     states, mask = torch.cat([start, words], 2), functional.pad(mask, (1, 0), value=True)
-    states = _placed(parameters, states, torch.arange(states.shape[2], device=states.device, dtype=states.dtype), tap)
+    places = torch.arange(states.shape[2], device=states.device, dtype=states.dtype).expand(1, states.shape[1], -1)
+    read = attention.Encoded.of(states, mask, chunks)
+    states = _placed(parameters, read.states, chunks.packed(places).squeeze(0), tap)
     for layer in range(parameters["encoder_layers"]):
         name = f"encoder.{layer}.inputs"
-        states = add(name, states, attention.attend_inputs(weights, name, states, mask, parameters["heads"]))
-        states = feed_forward(f"encoder.{layer}.feedforward", states)
-    return states, mask
+        change = attention.attend_inputs(weights, name, states, read.masks, chunks, parameters["heads"])
+        states = feed_forward(f"encoder.{layer}.feedforward", add(name, states, change))
+    return replace(read, states=states)
 
 
-def decode(parameters: dict, weights: Weights, encoded: Tensor, mask: Tensor, batch: Batch, tap: Callable) -> Tensor:
-    """Logits (R, N, symbols) in chunk order from encoded states (R, B, S, D) with their mask (R, B, S)."""
+def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch: Batch, tap: Callable) -> Tensor:
+    """Logits (R, N, symbols) in chunk order."""
     add, feed_forward = _blocks(parameters, weights, tap)
     heads, layout = parameters["heads"], batch.layout
     states = embedding(batch.previous, weights["output_embedding"])
@@ -145,6 +156,6 @@ def decode(parameters: dict, weights: Weights, encoded: Tensor, mask: Tensor, ba
         name = f"decoder.{layer}.past"
         states = add(name, states, attention.attend_past(weights, name, states, layout, heads))
         name = f"decoder.{layer}.across"
-        states = add(name, states, attention.attend_across(weights, name, states, encoded, mask, layout, heads))
+        states = add(name, states, attention.attend_across(weights, name, states, encoded, layout, heads))
         states = feed_forward(f"decoder.{layer}.feedforward", states)
     return linear(states, weights["output_embedding"].transpose(1, 2), weights["output.bias"])

@@ -13,7 +13,7 @@ from torch import nn
 from compositional.evaluation import decoding, metrics
 from compositional.language.vocabulary import END, PAD, START
 from compositional.layers import recurrent
-from compositional.layers.ragged import Layout
+from compositional.layers.ragged import Chunks, Layout
 from compositional.training.loop import train_runs
 from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
@@ -22,7 +22,7 @@ from compositional.training.state import fresh_state
 def test_layout_orders_are_inverse_permutations_and_count_running_rows():
     layout = Layout([30] * 4 + [20] * 12 + [1] * 16, [5] * 32)
     # Three chunks cost 4 * 32 + 12 * 20 + 16 positions plus their calls; the first is padded to a multiple of 16 positions.
-    assert (layout.chunk_rows, layout.lengths) == ((4, 12, 16), (32, 20, 1))
+    assert layout.target_chunks == Chunks((4, 12, 16), (32, 20, 1))
     assert len(layout.positions) == 128 + 240 + 16
     assert layout.writing.sizes == (32, *[16] * 19, *[4] * 10)
     assert torch.equal(layout.to_chunks[layout.to_steps], torch.arange(32 + 19 * 16 + 10 * 4))
@@ -30,6 +30,25 @@ def test_layout_orders_are_inverse_permutations_and_count_running_rows():
     assert layout.positions[layout.to_steps[32]].tolist() == [0, 1]
     assert layout.positions[31].tolist() == [0, 31]
     assert layout.writing.positions[layout.to_chunks[31]].tolist() == [0, 29]
+
+
+def test_chunks_of_inputs_consist_of_chunks_of_targets_and_have_their_longest_input():
+    layout = Layout([30] * 4 + [20] * 12 + [1] * 16, [9, 1, 1, 1, *[5] * 12, *[2] * 16])
+    # Apart, the first two chunks would have 4 * 12 + 12 * 8 positions and one call more: 176 instead of 160.
+    chunks = layout.input_chunks(1)
+    assert chunks == Chunks((16, 16), (10, 3))
+    values = torch.randn(2, 32, 8, 3)
+    packed = chunks.packed(values)
+    assert packed.shape == (2, 16 * 10 + 16 * 3, 3)
+    first, second, third = chunks.within(chunks.cut(packed), layout.target_chunks.rows)
+    assert torch.equal(first[:, :, :8], values[:, :4])
+    assert torch.equal(second[:, :, :8], values[:, 4:16])
+    assert not second[:, :, 8:].any()
+    assert torch.equal(third, values[:, 16:, :3])
+    back = chunks.rectangle(packed, 8)
+    assert torch.equal(back[:, :16], values[:, :16])
+    assert torch.equal(back[:, 16:, :3], values[:, 16:, :3])
+    assert not back[:, 16:, 3:].any()
 
 
 def test_inputs_are_read_longest_first_by_groups_of_rows():

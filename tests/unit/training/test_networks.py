@@ -325,7 +325,7 @@ def test_t5_computes_the_same_loss_as_the_library(problem):
     network = case.model.Network(case.model_parameters, case.about).eval()
     network.load_state_dict({name: values[0] for name, values in weights.items()}, strict=False)
     row, step = batch.layout.positions.unbind(1)
-    labels = torch.full((16, max(batch.layout.lengths)), -100)
+    labels = torch.full((16, max(batch.layout.target_chunks.lengths)), -100)
     labels[row, step] = torch.where(batch.target_mask[0], batch.targets[0] + network.offset, -100)
     begin = network.offset + 1  # START; the library would start with its own symbol
     previous = torch.cat([torch.full((16, 1), begin), labels[:, :-1].clamp(min=network.offset)], 1)
