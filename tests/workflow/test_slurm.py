@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -215,6 +216,32 @@ def test_the_test_cluster_leaves_no_process_behind(tmp_path: Path) -> None:
         for process in (left, other):
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_only_a_killed_test_s_cluster_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alive: bool) -> None:
+    folder, link = tmp_path / "slurm-test-1", tmp_path / "slurm.conf"
+    folder.mkdir()
+    link.symlink_to(folder / "slurm.conf")
+    monkeypatch.setattr(cluster, "CONFIGURATION", link)
+    daemon = subprocess.Popen(["sleep", "100"], env=os.environ | {"SLURM_CONF": f"{folder}/slurm.conf"})
+    with (folder / "lock").open("w") as lock:
+        if alive:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            cluster.remove_leftovers()
+            assert (link.is_symlink(), folder.exists(), daemon.poll() is None) == (alive, alive, alive)
+        finally:
+            daemon.kill()
+            daemon.wait()
+
+
+def test_another_s_cluster_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = tmp_path / "slurm.conf"
+    link.symlink_to(tmp_path / "elsewhere" / "slurm.conf")
+    monkeypatch.setattr(cluster, "CONFIGURATION", link)
+    cluster.remove_leftovers()
+    assert link.is_symlink()
 
 
 @pytest.mark.slurm

@@ -10,6 +10,7 @@ plugin removes it. There is no isolation by cgroups: a job could use memory and 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
+PREFIX = "slurm-test-"  # of the names of clusters' folders
 POLICY = Path("/usr/sbin/policy-rc.d")
 NODES = ("node1", "node2", "node3")
 CPUS, MEMORY_MB, GPUS = 2, 20000, 2  # per node, whatever this machine has
@@ -261,19 +263,43 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        # Without cgroups Slurm loses track of a process whose parent ended before it, such as a waiting Snakemake. The search is
-        # made twice, because a process that has just been started cannot be recognized for a moment.
-        for pause in (0.5, 0):
-            for path in Path("/proc").glob("[0-9]*/environ"):
-                with suppress(OSError):  # it has ended, or belongs to another user
-                    if f"{self.folder}/".encode() in path.read_bytes():
-                        os.kill(int(path.parent.name), signal.SIGKILL)
-            time.sleep(pause)
+        _end_processes(self.folder)
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink() == self.folder / "slurm.conf":
             CONFIGURATION.unlink()
         os.environ.pop("SLURM_CONF", None)
         if self.configured_before is not None:
             os.environ["SLURM_CONF"] = self.configured_before
+
+
+def _end_processes(folder: Path) -> None:
+    """Kill what still uses a cluster's folder.
+
+    Without cgroups Slurm loses track of a process whose parent ended before it, such as a waiting Snakemake. The search is made
+    twice, because a process that has just been started cannot be recognized for a moment.
+    """
+    for pause in (0.5, 0):
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):  # it has ended, or belongs to another user
+                if f"{folder}/".encode() in path.read_bytes():
+                    os.kill(int(path.parent.name), signal.SIGKILL)
+        time.sleep(pause)
+
+
+def remove_leftovers() -> None:
+    """Remove the cluster of a test that was killed: its processes, its folder and the link.
+
+    Otherwise, later tests would take it for a cluster that is in use, and calls of Snakemake would wait for it.
+    """
+    if not CONFIGURATION.is_symlink() or not (folder := CONFIGURATION.readlink().parent).name.startswith(PREFIX):
+        return
+    with suppress(FileNotFoundError), (folder / "lock").open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another test is using it
+    _end_processes(folder)
+    CONFIGURATION.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -283,12 +309,14 @@ def running(accounting: bool = False) -> Iterator[Cluster]:
     Raises:
         UnavailableError: the cluster cannot be started; the message states why.
     """
-    # This check comes first: nothing here may ever reach a cluster that is in use.
+    remove_leftovers()
+    # This check comes next: nothing here may ever reach a cluster that is in use.
     if CONFIGURATION.exists():
         raise UnavailableError(f"{CONFIGURATION} is there: this machine belongs to a cluster")
     install(accounting)
     # The folder must not be deep, because paths of sockets must be short.
-    with tempfile.TemporaryDirectory(prefix="slurm-test-") as name:
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, Path(name, "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it ends with this process, even if that is killed
         folder = Path(name)
         folder.chmod(0o755)
         cluster = Cluster(folder, accounting)
