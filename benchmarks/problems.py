@@ -57,6 +57,15 @@ def _cogs() -> Data:
     return _sentences(lengths, (22, 153), 24155, 743, 683, 0)
 
 
+def _multi30k() -> Data:
+    """Captions of Multi30k, English to German, in subwords."""
+    lengths = (
+        "8-7 10-8 10-9 10-10 13-10 11-11 13-11 11-12 13-12 11-13 13-13 19-13 13-14 16-14 13-15 16-15 13-16 16-16 13-17 17-17 "
+        "14-18 18-18 16-19 22-19 19-20 19-21 19-22 20-23 24-24 24-26 21-29 27-34"
+    )
+    return _sentences(lengths, (56, 61), 29000, 2427, 2932, 1404)
+
+
 def _geoquery() -> Data:
     """GeoQuery's training and validation pairs, as the task geoquery writes them."""
     return _sentences("6-22 3-24 4-27 7-27 9-29 7-32 8-33 9-36 8-41 15-49", (22, 101), 691, 279, 165, 114)
@@ -100,6 +109,7 @@ FAMILIES = {
     "SCAN episodes, pairwise transformer": Family("scan_jump_mlc", "pairwise_transformer_small", (1, 2)),
     "GeoQuery, input feeding": Family("geoquery_query", "lstm_input_feeding_small", (1, 2, 5), data=_geoquery),
     "COGS, transformer": Family("cogs", "transformer_small", (1, 2, 3), data=_cogs),
+    "Multi30k, transformer": Family("multi30k", "transformer_translation", (1, 2), data=_multi30k),
     "digits, CNN": Family("digits_concat", "cnn", (1, 8, 30), "entropy"),
     "MNIST, CNN": Family("mnist_concat", "cnn", (1, 2, 5), "entropy", "paper.yaml", _mnist),
     "digits, batch-normalized CNN": Family("digits_extrapolation_0", "small_batchnorm_cnn", (1, 4, 8)),
