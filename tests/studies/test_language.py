@@ -396,7 +396,7 @@ def test_attention_without_positions_equals_pytorch():
     stacked = {name: tensor[None] for name, tensor in weights.items()}
     # Two chunks: the third row has its first four positions only.
     read = attention.Encoded.of(states[None], mask[None], Chunks((2, 1), (5, 4)))
-    found = attention.attend_inputs(stacked, "a", read.states, read.masks, read.chunks, heads)
+    found = attention.attend_own(stacked, "a", read.states, read.chunks, read.masks, heads)
     rows = read.chunks.rectangle(found, 5)[0]
     torch.testing.assert_close(rows[:2], expected[:2], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(rows[2, :4], expected[2, :4], atol=1e-5, rtol=1e-5)

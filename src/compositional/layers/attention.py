@@ -221,17 +221,15 @@ def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tu
     )
 
 
-def attend_inputs(weights: Weights, name: str, states: Tensor, masks: list[Tensor], chunks: Chunks, heads: int) -> Tensor:
-    """Input positions attend to those of their row: (R, N, D) in chunk order, masks (R, rows, length) of chunks -> (R, N, D)."""
-    parts = zip(masks, *(chunks.cut(part) for part in _parts(weights, name, states, states)), strict=True)
+def attend_own(weights: Weights, name: str, states: Tensor, chunks: Chunks, masks: list[Tensor] | None, heads: int) -> Tensor:
+    """Positions (R, N, D) in chunk order attend to those of their row -> (R, N, D).
+
+    masks: (R, rows, length) of every chunk, the positions that all others attend to; None: each attends to itself and to earlier
+    positions.
+    """
+    own_masks: Sequence[Tensor | None] = masks or [None] * len(chunks.rows)
+    parts = zip(own_masks, *(chunks.cut(part) for part in _parts(weights, name, states, states)), strict=True)
     outputs = [_self_attend(weights, name, own, heads, mask).flatten(1, 2) for mask, *own in parts]
-    return project(weights, f"{name}.output", torch.cat(outputs, 1))
-
-
-def attend_past(weights: Weights, name: str, states: Tensor, layout: Layout, heads: int) -> Tensor:
-    """Target positions attend to themselves and to earlier ones: (R, N, D) in chunk order -> (R, N, D)."""
-    chunks = zip(*(layout.chunks(part) for part in _parts(weights, name, states, states)), strict=True)
-    outputs = [_self_attend(weights, name, parts, heads, None).flatten(1, 2) for parts in chunks]
     return project(weights, f"{name}.output", torch.cat(outputs, 1))
 
 

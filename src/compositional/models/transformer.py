@@ -141,7 +141,7 @@ def encode(parameters: dict, weights: Weights, words: Tensor, mask: Tensor, chun
     states = _placed(parameters, read.states, chunks.packed(places).squeeze(0), tap)
     for layer in range(parameters["encoder_layers"]):
         name = f"encoder.{layer}.inputs"
-        change = attention.attend_inputs(weights, name, states, read.masks, chunks, parameters["heads"])
+        change = attention.attend_own(weights, name, states, chunks, read.masks, parameters["heads"])
         states = feed_forward(f"encoder.{layer}.feedforward", add(name, states, change))
     return replace(read, states=states)
 
@@ -154,7 +154,7 @@ def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch
     states = _placed(parameters, states, layout.positions[:, 1].to(states.dtype), tap)
     for layer in range(parameters["decoder_layers"]):
         name = f"decoder.{layer}.past"
-        states = add(name, states, attention.attend_past(weights, name, states, layout, heads))
+        states = add(name, states, attention.attend_own(weights, name, states, layout.target_chunks, None, heads))
         name = f"decoder.{layer}.across"
         states = add(name, states, attention.attend_across(weights, name, states, encoded, layout, heads))
         states = feed_forward(f"decoder.{layer}.feedforward", states)
