@@ -31,7 +31,7 @@ RUN := . $(VENV)/bin/activate &&
 # Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
 
-.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu new check format docs thumbnails verdict lock
+.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu calibrate new check format docs thumbnails verdict lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf

@@ -26,6 +26,7 @@ from compositional.planning import literals
 from compositional.planning import packs
 from compositional.planning.plan import Plan
 from compositional.planning.recipes import content_of
+from compositional.planning.targets import targets
 from compositional.records import links
 from compositional.records import surroundings
 from compositional.runs import NAME
@@ -47,6 +48,10 @@ if settings.cores is None and settings.nodes is None:
     of_snakemake("register_resource")("_cores", settings.cores)
 
 MAIN = of_snakemake("is_main_process")
+DRY = getattr(of_snakemake("output_settings"), "dryrun", False)
+if MAIN and settings.nodes is None and not DRY and any(target.startswith("results/figures/") for target in targets(sys.argv)):
+    # The libraries of drawing are imported while the plan is made.
+    forks.start(os.environ, forks.OF_DRAWING)
 # A module gets its configuration from the workflow that imports it. The --configfile belongs to that workflow.
 AS_MODULE = Path(workflow.basedir).resolve() not in (ROOT.resolve(), ROOT.resolve() / "workflow")
 SHOWS = MAIN and not AS_MODULE  # an importing workflow controls its own output

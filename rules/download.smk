@@ -1,5 +1,5 @@
 # A mirror in the environment has priority over the configuration. These are not parameters: a file's source does not change it.
-os.environ.setdefault("COMPOSITIONAL_MIRROR", config["mirror"] or "")
+os.environ[surroundings.MIRROR] = surroundings.mirror(os.environ, config["mirror"])
 os.environ.update(COMPOSITIONAL_SOURCES=" ".join(config["sources"]))
 
 

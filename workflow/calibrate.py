@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import multiprocessing
-import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -23,6 +22,7 @@ from compositional.configuration.messages import ConfigurationError
 from compositional.notebook.training import configuration, split
 from compositional.planning import pack_sizes
 from compositional.planning.targets import wanted_runs
+from compositional.records import surroundings
 from compositional.stages.shared.pack_times import pack_times
 from compositional.stages.shared.trained_runs import read_problem
 
@@ -51,7 +51,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     # A process per family, so that each measures its own memory.
-    spawn, cores = multiprocessing.get_context("spawn"), len(os.sched_getaffinity(0))
+    spawn, cores = multiprocessing.get_context("spawn"), surroundings.cores()
     with ProcessPoolExecutor(cores, mp_context=spawn, max_tasks_per_child=1) as pool:
         waiting = {}
         for key, family in sorted(families.items()):

@@ -24,9 +24,6 @@ sys.path.insert(0, str(SOURCES))
 from compositional.archive import bundle, unpacking
 from compositional.records import surroundings
 
-MIRROR = "COMPOSITIONAL_MIRROR"
-
-
 CONFIGURATION = f"{bundle.FOLDER}/config.json"
 
 
@@ -34,8 +31,7 @@ def surrounding(folder: Path, python: Path) -> dict[str, str]:
     """The environment of programs in the unpacked archive: with its sources and raw data, and its own store."""
     environment = dict(os.environ)
     data = folder / bundle.FOLDER / "data"
-    if data.is_dir() and MIRROR not in environment:
-        environment[MIRROR] = str(data)
+    environment[surroundings.MIRROR] = surroundings.mirror(environment, str(data) if data.is_dir() else None)
     environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', '')}"
     environment.pop("PYTHONPATH", None)  # use the archive's sources, not ours
     environment["COMPOSITIONAL_STORE"] = ""  # and no runs of this machine's stores

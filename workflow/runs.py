@@ -31,6 +31,7 @@ from compositional.configuration.messages import ConfigurationError
 from compositional.notebook.training import configuration
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
+from compositional.records import surroundings
 from compositional.records.entries import entries, plan_of, stores
 from compositional.records.store import read, tensors_of
 from compositional.runs import Run
@@ -115,7 +116,7 @@ def same_numbers(one: Path, other: Path) -> bool:
     return len(found) == 2 and found[0] == found[1]
 
 
-def retrain(runs: list[Run], overlays: list[Path], folder: Path) -> None:
+def retrain(runs: list[Run], overlays: list[Path], folder: Path, mirror: str) -> None:
     """Train runs in an empty folder from raw data, with an empty store.
 
     Raises:
@@ -124,7 +125,7 @@ def retrain(runs: list[Run], overlays: list[Path], folder: Path) -> None:
     (folder / "results").mkdir()
     if (raw := Path("results/raw").resolve()).is_dir():
         (folder / "results" / "raw").symlink_to(raw)
-    environment = os.environ | {"COMPOSITIONAL_STORE": str(folder / OWN)}
+    environment = os.environ | {"COMPOSITIONAL_STORE": str(folder / OWN), surroundings.MIRROR: mirror}
     targets = [f"results/runs/{run.path}/run.json" for run in runs]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *targets]
     command += ["--configfile", *map(str, overlays)] if overlays else []
@@ -146,7 +147,8 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
     print(f"Training {len(chosen)} of {len(there)} runs again, in a temporary folder", flush=True)
     wrong = 0
     folder = Path(tempfile.mkdtemp(prefix="retrained-"))
-    retrain([wanted[plan] for plan in chosen], [path.resolve() for path in arguments.configfile], folder)
+    mirror = surroundings.mirror(os.environ, known.config["mirror"])
+    retrain([wanted[plan] for plan in chosen], [path.resolve() for path in arguments.configfile], folder, mirror)
     for plan in chosen:
         again = folder / OWN / "entries" / plan / there[plan].name
         equal = again.exists() and same_numbers(there[plan], again)

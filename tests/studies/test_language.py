@@ -27,8 +27,8 @@ from compositional.layers.ragged import Chunks, Layout
 from compositional.layers.tap import dropout, silent_tap
 from compositional.models import Model, meta_sequence_to_sequence
 from compositional.plugins import declarations, defaults
+from compositional.records.surroundings import MIRROR, DownloadError, fetch
 from compositional.regularizers import Representation, Step, consistency
-from compositional.stages.download import MIRROR_VARIABLE, DownloadError, fetch
 from compositional.stages.split import audit, make_split
 from compositional.tasks import cogs, iwslt
 from compositional.training.loop import train_runs
@@ -134,7 +134,7 @@ def test_a_file_known_by_its_git_identity_is_checked(tmp_path, monkeypatch):
 
     # `git hash-object` of a file that contains "hello\n".
     monkeypatch.setitem(dataset.FILES["train_100.tsv"], "git_blob", "ce013625030ba8dba906f756967f9e9ca394464a")
-    monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(MIRROR, raising=False)
     (tmp_path / "cogs").mkdir()
     (tmp_path / "cogs" / "train_100.tsv").write_text("hello\n")
     fetch("cogs", "train_100.tsv", tmp_path / "here", ["mirror"], str(tmp_path))

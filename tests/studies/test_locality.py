@@ -483,7 +483,7 @@ def test_a_contact_sheet_is_drawn_from_a_table_of_examples(digits_apart, tmp_pat
     stored = split.images[int(table.example.iloc[0]), 0].numpy()
     assert (picture[:, :8] == stored[:, :8]).all()
     assert (picture[:, 16:] == stored[:, 8:]).all()
-    options = defaults("figures.contact_sheet") | {"titles": {"same_digit": "digits"}, "labels": {"0": "no", "1": "yes"}}
+    options = defaults("figures.contact_sheet") | {"titles": {"same_digit": "digits"}, "classes": {"0": "no", "1": "yes"}}
     figure, caption = contact_sheet.draw(table, options)
     assert len(figure.axes) == 12
     assert "300 train" in caption

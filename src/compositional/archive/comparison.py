@@ -289,7 +289,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         found = [tables(arguments.archived, arguments.rebuilt)] if arguments.rebuilt else compare(arguments.archived)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, OSError) as error:
         print(f"{arguments.archived} cannot be compared ({type(error).__name__}: {error})", file=sys.stderr)
         return 2
     print(report(found))

@@ -143,8 +143,8 @@ def unpack(archive: Path, folder: Path) -> None:
         ArchiveError: the file is not one of our archives, does not match its own manifest, or the folder is not empty. Nothing is
             left behind.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise ArchiveError(f"{folder} is not empty")
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ArchiveError(f"{folder} is not an empty folder")
     try:
         with zipfile.ZipFile(archive) as stored:
             members = members_of(stored, archive.stat().st_size)

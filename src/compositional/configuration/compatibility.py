@@ -11,9 +11,10 @@ from compositional.configuration.entries import Entries
 from compositional.configuration.messages import options_for
 from compositional.configuration.schema import declared_by, several
 from compositional.plugins import is_network, kinds_that
+from compositional.records.provenance import RUN_RECORDS
 
 # The files that the stage represent computes from a run's weights.
-REPRESENTED = {"representations.csv", "activations.safetensors", "vectors.csv"}
+REPRESENTED = set(RUN_RECORDS["representation.json"])
 
 
 def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[str]:

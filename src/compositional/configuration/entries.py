@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
-from compositional.configuration.schema import check, declared_by, options_schema, typed
+from compositional.configuration.schema import check, declared_by, merged, options_schema, typed
 from compositional.plugins import available, defaults, is_network
 from compositional.runs import Run
 
@@ -39,11 +39,10 @@ class Entries:
         if module not in available(section):
             known = available(section)
             return [f"{section}.{name}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}"]
-        properties = dict(declared_by(f"{section}.{module}")["PARAMETERS"])
-        properties["module"] = {"type": "string"}
+        shared = {"module": {"type": "string"}}
         if section != "regularizers":
-            properties["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])
-        return check(entry, options_schema(properties), f"{section}.{name}")
+            shared["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])
+        return check(entry, options_schema(merged(f"{section}.{module}", shared)), f"{section}.{name}")
 
     def parameters(self, section: str, name: str) -> dict[str, Any]:
         """An entry's options with defaults filled in, without its training settings."""

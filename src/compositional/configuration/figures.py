@@ -8,7 +8,7 @@ from typing import Any
 from compositional.configuration.compatibility import REPRESENTED, impossible, unrepresented, wrong_strengths
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import SECTIONS, options_for
-from compositional.configuration.schema import check, declared_by, options_schema, several
+from compositional.configuration.schema import check, declared_by, merged, options_schema, several
 from compositional.plugins import available, declarations, defaults, kinds_that
 from compositional.runs import Run, expand, format_lambda
 
@@ -22,7 +22,7 @@ def shared_options() -> dict[str, dict[str, Any]]:
 
 def options_of(module: str) -> dict[str, dict[str, Any]]:
     """The options of a figure module by name."""
-    return shared_options() | declared_by(f"figures.{module}")["PARAMETERS"]
+    return merged(f"figures.{module}", shared_options())
 
 
 def options_given(module: str, figure: dict[str, Any], of_all: dict[str, Any]) -> dict[str, Any]:

@@ -85,6 +85,18 @@ _PARAMETERS = {
 }
 
 
+def merged(module: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """A module's options together with those that are not its own.
+
+    Raises:
+        ConfigurationError: the module declares one of the latter, too.
+    """
+    own = declared_by(module)["PARAMETERS"]
+    if taken := sorted(own.keys() & shared.keys()):
+        raise ConfigurationError(f"{module_path(module)}: PARAMETERS: {', '.join(taken)} has another meaning here; rename it")
+    return own | shared
+
+
 def several(value: str | tuple[str, ...]) -> list[str]:
     """One name or several as a list."""
     return [value] if isinstance(value, str) else list(value)

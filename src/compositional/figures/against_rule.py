@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -70,11 +69,6 @@ def _names(table: pd.DataFrame) -> list[str]:
     return sorted(set(table.regularizer) - {"none"})
 
 
-def _at(rows: pd.DataFrame, strength: float) -> pd.DataFrame:
-    """Runs with this lambda; one read from a table can differ in the last bit."""
-    return rows[np.isclose(rows["lambda"], strength, rtol=1e-9, atol=0)]
-
-
 def _against_lambda(axes: Axes, table: pd.DataFrame, task: str, options: dict[str, Any]) -> None:
     rows = style.accuracies(table[table.task == task], "test")
     threshold, shades, names = style.lambda_axis(axes, rows["lambda"]), style.distinct_colors(table.regularizer), _names(table)
@@ -120,7 +114,7 @@ def _along_categories(axes: Axes, table: pd.DataFrame, task: str, options: dict[
         means, line = [], _LINES[(index - 1) % len(_LINES)] if index else "-"
         for category in found:
             own = _by_category(table, task, category)
-            chosen = _at(own, 0.0 if name == "none" else options["strength"])
+            chosen = style.at_lambda(own, 0.0 if name == "none" else options["strength"])
             means.append(chosen[chosen.regularizer == name].value.mean())
         axes.plot(range(len(found)), means, color=shades[name], linestyle=line, marker="o", markersize=3, linewidth=1.2)
     rule = [rule_of(table, task, f"{options['rule']} of {category}") for category in found]
@@ -142,20 +136,20 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
     for task in tasks:
         rows, trained = (style.accuracies(table[table.task == task], split) for split in ("test", "train"))
         plain, rule = rows[rows.regularizer == "none"], rule_of(table, task, options["rule"])
-        means = rows.groupby(["regularizer", "lambda"]).value.mean()
-        best = means.idxmax()
+        means = rows.groupby(["regularizer", "lambda"]).value.mean().dropna()
+        best = means.idxmax() if len(means) else ("all diverged", float("nan"))
         above = int((rows.value > rule).sum())
         lines += [
             f"* {task}: {options['rule']} {rule:.3f}; plain {style.summary(plain.value)} ({style.seeds(plain.value)}), "
             f"training examples {style.mean(trained[trained.regularizer == 'none'].value)}",
             "",
-            f"  - no mean is above the rule: {style.verdict(not (means > rule).any())}. The largest is {means[best]:.3f} "
+            f"  - no mean is above the rule: {style.verdict(not (means > rule).any())}. The largest is {means.max():.3f} "
             f"({best[0]}, lambda {best[1]:g}); {above} of {len(rows)} runs are above the rule",
         ]
         for name in _names(rows):
-            own = _at(rows[rows.regularizer == name], strength)
+            own = style.at_lambda(rows[rows.regularizer == name], strength)
             if len(own):
-                learned = style.mean(_at(trained[trained.regularizer == name], strength).value)
+                learned = style.mean(style.at_lambda(trained[trained.regularizer == name], strength).value)
                 gain = style.summary(style.gains(own, plain), "+")
                 lines.append(
                     f"  - {name} at lambda {strength:g}: {style.mean(own.value)}, gain {gain}, training examples {learned}"

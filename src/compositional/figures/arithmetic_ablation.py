@@ -66,7 +66,7 @@ def _panel(axes: Axes, groups: dict[str, pd.DataFrame], published: dict[float, f
     width = 0.8 / (len(groups) + 1)
     for place, strength in enumerate(strengths):
         values = {bars.PUBLISHED: pd.Series([published[strength]] if strength in published else [], dtype=float)}
-        values |= {name: rows[np.isclose(rows["lambda"], strength)].value for name, rows in groups.items()}
+        values |= {name: style.at_lambda(rows, strength).value for name, rows in groups.items()}
         for number, (name, own) in enumerate(values.items()):
             bars.bar(axes, place + (number - len(groups) / 2) * width, own, name, width=width, upright=True, largest=largest)
     axes.set_xticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
@@ -101,7 +101,7 @@ def _claims_of(term: str, tables: dict[str, pd.DataFrame], representation: str) 
     """What the paper states about a term, and the effect of the term on expressions held out of training."""
     leak, held_out = (paired.gains(tables[name], "test") for name in ("leak", "held_out"))
     lines = []
-    small = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].groupby("lambda").gain.mean().abs()
+    small = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].groupby("lambda").gain.mean().abs().dropna()
     if len(small):
         lines.append(
             f"  - recorded: no lambda up to {LARGEST:g} changes accuracy by more than {CLOSE:g}. Measured in the same way: at "

@@ -20,7 +20,7 @@ PARAMETERS = {
         "default": {},
         "description": "the tasks to show, in order, each with its title",
     },
-    "labels": {
+    "classes": {
         "type": "object",
         "additionalProperties": {"type": "string"},
         "default": {},
@@ -33,7 +33,7 @@ PARAMETERS = {
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the table of examples (compositional.tables.examples). It shows training examples."""
-    labels = {int(number): name for number, name in options["labels"].items()}
+    labels = {int(number): name for number, name in options["classes"].items()}
     blocks = [(task, label) for task in options["titles"] for label in sorted(labels, reverse=True)]
     first = examples.decode(table.image.iloc[0])
     shape = options["width"] * first.shape[0] / first.shape[1]

@@ -46,6 +46,8 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
         lines.append(f"* {task}")
         for label, all_rows in methods.items():
             own = all_rows[all_rows.task == task]
+            if own.empty:
+                continue
             found = {name: own[own.reading == name] for name in _READINGS}
             shown = "; ".join(f"{_READINGS[name]} {style.summary(part.value)}" for name, part in found.items() if len(part))
             lines.append(f"  - {label} ({style.seeds(found[_LAST].value)}): {shown}")

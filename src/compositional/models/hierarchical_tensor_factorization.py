@@ -60,12 +60,14 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     """Weights of one run, for tensors of task["shape"].
 
     Raises:
-        ValueError: the number of widths does not fit the order.
+        ValueError: the number of widths does not fit the order, or there are not so many modes.
     """
     shape, widths = task["shape"], parameters["widths"]
     levels = math.ceil(math.log2(len(shape)))
     if len(widths) != levels:
         raise ValueError(f"hierarchical_tensor_factorization of order {len(shape)} needs {levels} widths, not {widths}")
+    if beyond := [modes for modes in parameters["matricizations"] if max(modes) > len(shape)]:
+        raise ValueError(f"matricizations {beyond} name modes beyond {len(shape)}, the order of the task's tensor")
     weights = {}
     for level, nodes in enumerate(_levels(len(shape))[:-1]):
         for node, modes in enumerate(nodes):

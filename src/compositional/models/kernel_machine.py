@@ -8,6 +8,7 @@ evaluation treats it like any model. The outputs have one column per machine. No
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
@@ -111,6 +112,8 @@ def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
         shares = parameters["shares"] or [1 / components] * components
         if len(shares) != components:
             raise ValueError(f"shares {shares} must be {components} numbers for a task of {components} components")
+        if not math.isclose(sum(shares), 1):
+            raise ValueError(f"shares {shares} must sum to 1; their sum is {sum(shares):g}")
         layers = kernels.network_kernels(shares, parameters["activation"], parameters["layers"])
         found |= {f"layer {layer}": similarity for layer, similarity in enumerate(layers)}
     if not found:

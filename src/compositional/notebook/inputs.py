@@ -105,11 +105,11 @@ def split_of(problem: Problem, given: Any) -> Any:
 
     Raises:
         ValueError: there are no inputs, or they have words, symbols, items or a shape that the task does not know.
-        NotImplementedError: models of this kind of task take no inputs.
+        NotImplementedError: models of this kind of task take no inputs, or none in this form.
     """
     train = problem.splits["train"]
     if type(train) not in _SPLITS:
-        raise NotImplementedError(f'a model of task {problem.task!r} takes no inputs: ask for its .outputs("test")')
+        raise NotImplementedError(f'inputs for task {problem.task!r} cannot be given here: ask for its .outputs("test")')
     if len(given) == 0:
         raise ValueError("there are no inputs")
     return _SPLITS[type(train)](problem, given, train)

@@ -1,4 +1,4 @@
-"""Which parts of the user's environment reach a build. Only this module sets the environment of jobs and of calls of git.
+"""Which parts of the user's environment reach a build and calls of git.
 
 Anything that could change a result's bytes is removed. This module imports no package, because checking an archive uses it, too.
 """
@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 # Variables whose names start like this are removed from the environment of jobs: they choose instructions, algorithms or
@@ -30,6 +30,7 @@ SET = {
 }
 PATHS = "COMPOSITIONAL_PYTHONPATH"  # folders that jobs' Python searches in addition, if a cluster needs some
 DEVICES = "CUDA_VISIBLE_DEVICES"
+MIRROR = "COMPOSITIONAL_MIRROR"
 # Settings of git that change its answers. What git ignores stays ignored: archives must not contain it.
 _GIT = (
     "log.showSignature=false",
@@ -58,6 +59,12 @@ def settle(environment: MutableMapping[str, str], root: Path) -> None:
     # Schedulers have words for "no device", such as NoDevFiles, which libraries do not understand.
     if not re.match(r"-?\d|GPU-|MIG-|$", environment.get(DEVICES, "")):
         environment[DEVICES] = ""
+
+
+def mirror(environment: Mapping[str, str], configured: str | None = None) -> str:
+    """The absolute path of the mirror folder, which the environment names before the configuration; empty if neither does."""
+    named = environment.get(MIRROR) or configured
+    return str(Path(named).expanduser().absolute()) if named else ""
 
 
 def git(folder: Path, *words: str) -> str:

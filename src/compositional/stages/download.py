@@ -23,8 +23,8 @@ from typing import Any
 
 from compositional import files, plugins
 from compositional.datasets import Dataset
+from compositional.records import surroundings
 
-MIRROR_VARIABLE = "COMPOSITIONAL_MIRROR"
 TIMEOUT_SECONDS = 60  # without receiving a byte
 LONGEST_SECONDS = 6 * 3600  # for one file
 LARGEST_BYTES = 4 * 2**30  # for an archive, and for a file of undeclared size; the largest file here is smaller than 1 GiB
@@ -65,10 +65,10 @@ def _check_size(size: int, largest: int) -> None:
         raise ValueError(f"too large: more than {largest} bytes")
 
 
-def _from_mirror(entry: dict, mirror: str | None) -> bytes:
+def _from_mirror(entry: dict, mirror: str) -> bytes:
     if not mirror:
-        raise LookupError(f"no mirror folder configured (key mirror, or environment variable {MIRROR_VARIABLE})")
-    path = Path(mirror).expanduser().absolute() / entry["mirror"]
+        raise LookupError(f"no mirror folder configured (key mirror, or environment variable {surroundings.MIRROR})")
+    path = Path(mirror) / entry["mirror"]
     _check_size(path.stat().st_size, _largest(entry, path.name))
     return _unpack(path.read_bytes(), path.name, _largest(entry))
 
@@ -190,7 +190,7 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
         DownloadError: every source failed. Nothing is left at `destination`.
     """
     entry = _described(dataset).FILES[name]
-    mirror = os.environ.get(MIRROR_VARIABLE) or mirror
+    mirror = surroundings.mirror(os.environ, mirror)
     ways: dict[str, Callable[[], bytes]] = {
         "mirror": lambda: _from_mirror(entry, mirror),
         "hub": lambda: _from_hub(dataset, name),
@@ -217,7 +217,7 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
                 f"{dataset}/{name} was unavailable:",
                 *failures,
                 f"Without network: put the file at <folder>/{entry['mirror']} and set mirror: <folder> in the configuration,",
-                f"or {MIRROR_VARIABLE}=<folder> in the environment.",
+                f"or {surroundings.MIRROR}=<folder> in the environment.",
             ]
         )
     )

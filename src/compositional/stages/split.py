@@ -76,6 +76,8 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         raise ValueError(
             f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
         )
+    if empty := [name for name, member in members.items() if not len(member)]:
+        raise ValueError(f"task {task!r}: no examples are left for {', '.join(empty)}: change its options")
     own = next(name for name in IN_DISTRIBUTION if name in members)
     if (said := about.get("in_distribution")) != own:
         first = ", ".join(IN_DISTRIBUTION)

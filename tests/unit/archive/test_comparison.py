@@ -90,6 +90,10 @@ def test_records_that_cannot_be_compared_end_with_a_message(tmp_path, monkeypatc
         (tmp_path / "archived/manifest.json").write_text(manifest)
         assert comparison.main() == 2
         assert "cannot be compared" in capsys.readouterr().err
+    for missing in (["folder"], ["a.csv", "b.csv"]):
+        monkeypatch.setattr("sys.argv", ["comparison", *(str(tmp_path / name) for name in missing)])
+        assert comparison.main() == 2
+        assert "cannot be compared (FileNotFoundError" in capsys.readouterr().err
 
 
 def test_tables_with_several_columns_of_numbers():

@@ -143,6 +143,8 @@ def test_damaged_zip_files_and_zip_bombs_are_refused_with_a_message(tmp_path):
     for number in range(4):
         assert_refused(tmp_path / f"{number}.zip", "can't be unpacked: |is not to be trusted: ")
     assert_refused(tmp_path / "not_there.zip", "can't be unpacked")
+    with pytest.raises(bundle.ArchiveError, match="is not an empty folder"):
+        unpacking.unpack(tmp_path / "0.zip", tmp_path / "1.zip")
     bomb = {"Snakefile": bytes(10_000_000)}
     assert_refused(write(tmp_path / "bomb.zip", bomb, compress_type=zipfile.ZIP_DEFLATED), "'Snakefile' is compressed")
     assert_refused(write(tmp_path / "link.zip", members(), external_attr=0o120777 << 16), "'Snakefile' is a link")

@@ -8,7 +8,7 @@ import pytest
 
 from compositional import plugins
 from compositional.configuration.messages import ConfigurationError
-from compositional.configuration.schema import declared_by
+from compositional.configuration.schema import declared_by, merged
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,13 @@ def test_names_in_declarations_of_modules_must_exist(package, name, declared, me
     package(name, f"{declared}\n")
     with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
         declared_by(name)
+
+
+def test_options_of_a_module_do_not_hide_those_of_its_entries(package):
+    package("models.cnn", 'PARAMETERS = {"training": {"type": "number", "default": 1.0, "description": ""}}\n')
+    with pytest.raises(ConfigurationError, match=r"models/cnn.py: PARAMETERS: training has another meaning here; rename it"):
+        merged("models.cnn", {"module": {}, "training": {}})
+    assert list(merged("models.cnn", {"module": {}})) == ["training", "module"]
 
 
 def test_every_module_declares_valid_options():

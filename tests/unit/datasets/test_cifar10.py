@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from compositional.datasets import cifar10
+from compositional.records.surroundings import MIRROR, DownloadError, fetch
 from compositional.stages import download
-from compositional.stages.download import MIRROR_VARIABLE, DownloadError, fetch
 
 RECORDS = np.random.default_rng(0).integers(256, size=(1200, 3073), dtype=np.uint8) % np.array([10] + [256] * 3072)
 RECORDS = RECORDS.astype(np.uint8)
@@ -20,7 +20,7 @@ RECORDS = RECORDS.astype(np.uint8)
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     """Replaces the published digests by those of small files with the same format."""
-    monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(MIRROR, raising=False)
     for name, entry in cifar10.FILES.items():
         content = RECORDS[:1000] if name.startswith("test") else RECORDS
         monkeypatch.setitem(cifar10.FILES, name, entry | {"sha256": hashlib.sha256(content.tobytes()).hexdigest()})

@@ -46,10 +46,11 @@ def test_partial_correlation_equals_the_hand_computed_value():
 
 
 @pytest.mark.parametrize(("sign", "said"), [(-1, "1 of 1: holds"), (1, "0 of 1: DOES NOT HOLD")])
-def test_the_claim_holds_if_the_interval_is_on_its_side_of_zero(sign, said):
+def test_the_claim_holds_if_every_seed_is_on_its_side_of_zero(sign, said):
     figure, caption = measure_against_accuracy.draw(table(sign), OPTIONS)
     plt.close(figure)
-    assert f"(9 runs, 3 seeds): rho {sign:+.2f} ({sign:+.2f} to {sign:+.2f}), partial {sign:+.2f}; error in states" in caption
+    seeds = ", ".join(3 * [f"{sign:+.2f}"])
+    assert f"(9 runs, 3 seeds): rho {sign:+.2f} (by seed: {seeds}), partial {sign:+.2f}; error in states" in caption
     assert said in caption
     assert f"plain: {1 + sign * 0.11:.3f}, accuracy 0.110; shuffled 5.000" in caption
 

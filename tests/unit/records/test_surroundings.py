@@ -139,6 +139,13 @@ def test_a_container_s_quota_counts_as_cores(tmp_path, monkeypatch, group, writt
     assert surroundings.cores(tmp_path) == cores
 
 
+def test_the_mirror_is_an_absolute_path_and_empty_is_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert surroundings.mirror({surroundings.MIRROR: "data"}, "/configured") == str(tmp_path / "data")
+    assert surroundings.mirror({surroundings.MIRROR: ""}, "configured") == str(tmp_path / "configured")
+    assert surroundings.mirror({}) == ""
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A clean repository instead of the project, with the project's .gitignore, and a home folder."""

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from compositional.datasets import mnist
+from compositional.records import surroundings
 from compositional.stages import download
 
 NAME = "t10k-labels-idx1-ubyte"
@@ -22,7 +23,7 @@ PAYLOAD = struct.pack(">II", 0x801, 5) + bytes([1, 2, 3, 4, 5])
 
 @pytest.fixture(autouse=True)
 def no_mirror(monkeypatch):
-    monkeypatch.delenv(download.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(surroundings.MIRROR, raising=False)
     monkeypatch.setattr(download, "PAUSE_SECONDS", 0)
 
 
@@ -69,7 +70,7 @@ def test_the_mirror_folder_can_be_set_by_key_and_by_environment(tmp_path, entry,
     mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
     assert fetch(tmp_path, ["mirror"], mirror) == "mirror"
     assert (tmp_path / "raw" / NAME).read_bytes() == PAYLOAD
-    monkeypatch.setenv(download.MIRROR_VARIABLE, mirror)
+    monkeypatch.setenv(surroundings.MIRROR, mirror)
     for key in (None, str(tmp_path / "nowhere")):  # the environment has priority
         (tmp_path / "raw" / NAME).unlink()
         assert fetch(tmp_path, ["mirror"], key) == "mirror"

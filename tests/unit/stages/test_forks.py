@@ -123,3 +123,29 @@ def test_a_job_of_another_copy_of_the_project_runs_that_copys_code(job, tmp_path
     (tmp_path / "job.py").write_text("import sys, compositional\nprint('torch' in sys.modules, compositional.__file__)")
     output, errors = job(PYTHONPATH=str(tmp_path / "copy")).communicate()
     assert output == f"True {tmp_path}/copy/compositional/__init__.py\n", errors
+
+
+def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_replaces_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(forks, "_STARTED", [])
+    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
+    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+    (tmp_path / "job.py").write_text("import sys; print([name in sys.modules for name in ('pandas', 'scipy.stats', 'torch')])")
+    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
+    for libraries, there in ((["pandas"], [True, False, False]), (["no_such_library", "scipy.stats"], [False, True, False])):
+        forks.start(found, libraries)
+        while not Path(found[forks.SOCKET]).exists():  # it exists before anything is imported
+            time.sleep(0.01)
+        done = subprocess.run(words, env=found | forks.ONE_THREAD, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == (f"{there}\n", "")
+    first, second = forks._STARTED
+    assert first.wait(20) == 0
+    second.stdin.close()
+    assert second.wait(20) == 0
+
+
+def test_a_folder_for_temporary_files_with_a_long_path_gives_no_forks(tmp_path, monkeypatch):
+    (long := tmp_path / ("x" * 80)).mkdir()
+    monkeypatch.setattr(forks.tempfile, "tempdir", str(long))
+    forks.start(found := {})
+    assert not found
+    assert not list(long.iterdir())

@@ -16,6 +16,7 @@ from compositional.datasets import digits, scan
 from compositional.language import lexicon
 from compositional.plugins import defaults
 from compositional.records import integrity, provenance
+from compositional.stages import split
 from compositional.stages.split import OverlapError, audit, make_split
 from compositional.tasks import digits_concat, scan_jump
 from compositional.tasks.shared import side_by_side
@@ -205,3 +206,11 @@ def test_raw_files_are_checked_before_a_task_is_built_from_them(tmp_path):
     with pytest.raises(ValueError, match=r"train\.tsv was altered or damaged after it was fetched"):
         make_split("mine", "tasks.cogs", defaults("tasks.cogs"), tmp_path, tmp_path / "mine", raw_files=["train.tsv"])
     assert not (tmp_path / "mine").exists()
+
+
+def test_an_evaluation_member_without_examples_is_refused_by_name():
+    with pytest.raises(ValueError, match="no pairs are left for in_distribution: change the task's options"):
+        scan_jump.build(None, defaults("tasks.scan_jump") | {"held_out": 0.00001})
+    members = DatasetDict({name: Dataset.from_dict({"input": words}) for name, words in {"train": ["a"], "test": []}.items()})
+    with pytest.raises(ValueError, match="task 'toy': no examples are left for test"):
+        split._check("toy", "sequence", members, {})

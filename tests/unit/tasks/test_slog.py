@@ -11,11 +11,11 @@ from support import small
 
 from compositional.datasets import slog as dataset
 from compositional.language import lexicon
-from compositional.stages.download import MIRROR_VARIABLE
+from compositional.records.surroundings import MIRROR
 from compositional.stages.split import audit
 from compositional.tasks import slog
 
-PUBLISHED = Path(os.environ.get(MIRROR_VARIABLE, "")) / "slog"
+PUBLISHED = Path(os.environ.get(MIRROR, "")) / "slog"
 
 
 def test_the_test_set_comes_from_the_archive_with_its_groups():
@@ -40,7 +40,7 @@ def test_there_are_seventeen_categories_in_four_groups():
     assert len({category for own in slog.GROUPS.values() for category in own}) == 17
 
 
-@pytest.mark.skipif(not (PUBLISHED / "train.tsv").is_file(), reason=f"needs the published files: {MIRROR_VARIABLE}")
+@pytest.mark.skipif(not (PUBLISHED / "train.tsv").is_file(), reason=f"needs the published files: {MIRROR}")
 def test_the_published_files_have_the_documented_counts():
     types = Counter(category for _, _, category in dataset.load(PUBLISHED / "train.tsv"))
     assert sum(count for name, count in types.items() if name.startswith("exposure_example")) == 12

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from compositional.tasks import IN_DISTRIBUTION
@@ -73,7 +74,7 @@ def _within_one_point(means: pd.DataFrame) -> Setting:
 
 def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice]:
     """The choice of every protocol among the plain model and some regularizers. Lambdas of several regularizers cannot be
-    compared, so "within one point" then makes no choice.
+    compared, so "within one point" then makes no choice; nor does it if a plain run diverged.
 
     Args:
         runs: as returned by `runs_of`.
@@ -88,7 +89,7 @@ def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice
     if len(seeds) > 1:
         left = {seed: best(means_of(runs.drop(seed, level="seed")), COMPOSITIONAL) for seed in seeds}
         found["leave one seed out"] = Choice({seed: setting for seed, (setting, _) in left.items()}, (), float("nan"))
-    if len(names) == 2:
+    if len(names) == 2 and not np.isnan(means.in_distribution[PLAIN]):
         setting = _within_one_point(means)
         found["within one point"] = Choice(dict.fromkeys(seeds, setting), (setting,), float(means.in_distribution[setting]))
     return {protocol: found[protocol] for protocol in PROTOCOLS if protocol in found}

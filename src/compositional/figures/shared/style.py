@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from compositional.runs import Run
+from compositional.runs import Run, format_lambda
 from compositional.tasks import IN_DISTRIBUTION
 
 # Sizes of text in the modules are relative to font.size.
@@ -195,15 +195,18 @@ def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.
         if path is None:
             continue
         run = Run.parse(f"task/{path}/seed=0")
-        # Lambdas read from a table can differ in the last bit, and a lambda can be arbitrarily small.
-        strength = np.isclose(table["lambda"], run.strength, rtol=1e-9, atol=0)
-        found[name] = table[(table.model == run.model) & (table.regularizer == run.regularizer) & strength]
+        found[name] = at_lambda(table[(table.model == run.model) & (table.regularizer == run.regularizer)], run.strength)
     return found
+
+
+def at_lambda(rows: pd.DataFrame, strength: float) -> pd.DataFrame:
+    """Rows with this lambda, which may have more digits than those of a table."""
+    return rows[np.isclose(rows["lambda"], strength, rtol=1e-9, atol=0)]  # a lambda can be arbitrarily small
 
 
 def label(run: Run) -> str:
     """The name of a method that has no other name."""
-    return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {run.strength:g}"
+    return run.model if run.regularizer == "none" else f"{run.model} + {run.regularizer} {format_lambda(run.strength)}"
 
 
 def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6, ticks: int | None = None) -> float:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from compositional.runs import format_lambda
+
 # Every figure has this option (see configuration/figures.py); it can also be set for all figures together.
 PARAMETERS = {
     "labels": {
@@ -116,9 +118,9 @@ def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
     if rows.empty:
         return label
     model, name, strength = rows[["model", "regularizer", "lambda"]].iloc[0]
-    if label not in (model, f"{model} + {name} {strength:g}"):
+    if label not in (model, f"{model} + {name} {format_lambda(strength)}"):
         return label
-    return of(model, options) + ("" if name == "none" else f" + {of(name, options)} {strength:g}")
+    return of(model, options) + ("" if name == "none" else f" + {of(name, options)} {format_lambda(strength)}")
 
 
 def of_method(name: str, model: str, models: list[str], options: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Run jobs on this machine as forks of one process that has imported the libraries, because importing takes longer than many
 jobs.
 
-    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...     run a job's script, in a fork if possible
-    python -P -m compositional.stages.shared.forks --serve SOCKET          be that process, until standard input ends
+    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...           run a job's script, in a fork if possible
+    python -P -m compositional.stages.shared.forks --serve SOCKET LIBRARIES...   be that process, until standard input ends
 
 The process imports libraries but nothing of this project, so each job runs the code that is in the files when it starts. If there
 is no such process, or if the environments differ, a job runs in its own process.
@@ -23,12 +23,13 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 SOCKET = "COMPOSITIONAL_FORKS"  # in the environment of jobs
+OF_DRAWING = ("pandas", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "fontTools.subset")
 LIBRARIES = ("torch", "datasets", "numba", "pandas", "safetensors.torch", "scipy.stats", "matplotlib.pyplot")
 # Snakemake tells each job how many threads it may use. For almost all jobs it is one; the others run in their own process.
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")} | {
@@ -39,14 +40,20 @@ _OWN = ("COMPOSITIONAL_", "PYTEST_")
 _OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR")
 _STARTED: list[subprocess.Popen[bytes]] = []  # keeps their standard inputs open
 _LARGEST = 2**18  # bytes of a job's request
+_LONGEST = 75  # bytes of the path of temporary files: a socket's path has at most 107
 
 
-def start(environment: MutableMapping[str, str]) -> None:
-    """Start the process that jobs with this environment are forked from, and put its address there. It ends with this process."""
-    if SOCKET in environment or not hasattr(os, "pidfd_open"):
+def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBRARIES) -> None:
+    """Start the process that jobs with this environment are forked from, and put its address there. It ends with this process, or
+    when another one is started."""
+    too_long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
+    if (SOCKET in environment and not _STARTED) or too_long or not hasattr(os, "pidfd_open"):
         return
+    for earlier in _STARTED:
+        if earlier.stdin:
+            earlier.stdin.close()
     environment[SOCKET] = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
-    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", environment[SOCKET]]
+    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", environment[SOCKET], *libraries]
     _STARTED.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={**environment, **ONE_THREAD}))
 
 
@@ -101,30 +108,32 @@ class _Forks:
         signal.pidfd_send_signal(ended, signal.SIGKILL)
 
 
-def _prepare() -> None:
+def _prepare(libraries: Iterable[str]) -> None:
     """Import what jobs need, once for all forks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for jobs; this process ends when the build does
     # Otherwise pyarrow's allocator starts a thread, and newer versions of Python warn when a process with threads is forked.
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
-    for name in LIBRARIES:
-        importlib.import_module(name)
+    for name in libraries:
+        with suppress(ImportError):  # jobs that need it say so
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
 
 
-def serve(address: str) -> list[str]:
-    """Fork for every job that asks, and tell it how its fork ended, until standard input ends.
+def serve(address: str, libraries: Iterable[str]) -> list[str]:
+    """Import libraries, fork for every job that asks, and tell it how its fork ended, until standard input ends. Jobs that ask
+    before the libraries are imported wait.
 
     Returns:
         In a fork the words of the job's command; in the serving process an empty list.
     """
     own = _in_common([sys.prefix, sys.version], os.environ)  # before libraries add to the environment
-    _prepare()
     ending = False
     with selectors.DefaultSelector() as waiting, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         forks = _Forks(waiting, own)
         listener.bind(address)
         listener.listen(128)
+        _prepare(libraries)
         waiting.register(listener, selectors.EVENT_READ)
         waiting.register(0, selectors.EVENT_READ)
         while forks.asking or not ending:
@@ -197,7 +206,7 @@ def _run(words: list[str]) -> int:
 def main() -> None:
     """The command line; see the docstring of this module."""
     if sys.argv[1] == "--serve":
-        if words := serve(sys.argv[2]):
+        if words := serve(sys.argv[2], sys.argv[3:]):
             ended = _run(words)
             sys.stdout.flush()
             sys.stderr.flush()

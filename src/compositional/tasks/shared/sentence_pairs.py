@@ -32,7 +32,12 @@ def task(
         categorize: returns the category of a pair of the test set, if rows have none.
         about: further entries of task.json. "virtual_words" are added to the vocabularies of both sides. By default no input of
             the test set may occur in training; `disjoint` overrides this.
+
+    Raises:
+        ValueError: a member has no rows.
     """
+    if empty := [name for name, rows in members.items() if not rows]:
+        raise ValueError(f"no pairs are left for {', '.join(empty)}: change the task's options")
     if categorize is not None:
         members = {**members, "test": [(*row, categorize(*row)) for row in members["test"]]}
     found = {name: Dataset.from_dict(dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))) for name, rows in members.items()}

@@ -1,0 +1,77 @@
+"""Every configured figure can be drawn from the table that its runs would give: also where a method has no run on a task, or one
+seed, or runs that diverged. Values are random; metrics are those of a table in reference/ by the same module."""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compositional.notebook.training import ROOT, configuration
+from compositional.planning.recipes import Recipes
+from compositional.runs import figure_runs
+from compositional.stages import plot
+from compositional.tables.shared.reading import RUN, read_table
+
+REFERENCE = ROOT / "reference"
+PAPER = sorted((ROOT / "config" / "paper").glob("*.yaml"))
+
+
+@cache
+def figures(paper: bool) -> dict[str, dict]:
+    return Recipes(configuration(ROOT / "config" / "paper.yaml", *PAPER) if paper else configuration()).figures
+
+
+LIKE = {figures(False)[path.stem]["module"]: path for path in sorted(REFERENCE.glob("*.csv")) if path.stem in figures(False)}
+ONE_EACH = {figure["module"]: name for name, figure in figures(False).items() if figure["module"] in LIKE}.values()
+CASES = [
+    *((False, name, "all") for name, figure in figures(False).items() if figure["module"] in LIKE),
+    *((True, name, "all") for name, own in figures(True).items() if own["module"] in LIKE and own != figures(False).get(name)),
+    *((False, name, case) for name in ONE_EACH for case in ("one seed", "a plain run diverged", "all diverged")),
+]
+
+
+def rows_by_task(like: Path) -> dict[str, pd.DataFrame]:
+    """Rows of one run of every task of a table, without the run."""
+    table = read_table(like)
+    found = {}
+    for task, own in table.groupby("task"):
+        run = own[own.seed == own.seed.min()].groupby(["model", "regularizer", "lambda"], sort=False).get_group
+        first = own[["model", "regularizer", "lambda"]].iloc[0]
+        found[task] = run(tuple(first)).drop(columns=list(RUN))
+    return found
+
+
+def table_of(figure: dict, case: str, seed: int) -> pd.DataFrame:
+    """A table of a figure's runs. case: "all" (seeds, none diverged), "one seed", "a plain run diverged", or "all diverged"."""
+    like, parts = rows_by_task(LIKE[figure["module"]]), []
+    source, widest = np.random.default_rng(seed), max(like.values(), key=len)
+    for run in figure_runs(figure):
+        if case == "one seed" and run.seed:
+            continue
+        own = like.get(run.task, widest).copy()
+        if (asked := figure["options"].get("metric")) and asked not in set(own.metric):
+            own.loc[len(own)] = {"split": "test", "metric": asked}
+        measured = ~own.metric.isin(["diverged"]) & (own.split != "reference")
+        own.loc[measured, "value"] = source.uniform(0.1, 0.9, measured.sum())
+        if case == "all diverged" or (case == "a plain run diverged" and run.regularizer == "none" and run.seed == 0):
+            own.loc[measured, "value"] = np.nan
+            own.loc[own.metric == "diverged", "value"] = 1
+        given = dict(zip(RUN, (run.task, run.model, run.regularizer, run.strength, run.seed), strict=True))
+        parts.append(own.assign(**given))
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.parametrize(("paper", "name", "case"), CASES)
+def test_a_configured_figure_can_be_drawn(paper, name, case):
+    figure = figures(paper)[name]
+    table = table_of(figure, case, zlib.crc32(name.encode()))
+    refused = case == "all diverged" and figure["module"] == "selection"
+    expected = pytest.raises(ValueError, match="nothing can be chosen") if refused else nullcontext()
+    with expected, plot.drawn(figure["module"], table, figure["options"]) as (_, caption):
+        assert caption.strip()
