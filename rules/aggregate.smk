@@ -2,8 +2,8 @@ rule aggregate:
     input:
         made_from(lambda wildcards: PLAN.recipes.table(wildcards.figure)),
     output:
-        "results/tables/{figure}.csv",
-        "results/tables/{figure}.provenance.json",
+        update("results/tables/{figure}.csv"),
+        update("results/tables/{figure}.provenance.json"),
     log:
         "results/logs/aggregate/{figure}.log",
     localrule: True

@@ -5,7 +5,7 @@ rule manifest:
     input:
         made_from(lambda wildcards: PLAN.archived.manifest()),
     output:
-        "results/manifest.json",
+        update("results/manifest.json"),
     log:
         "results/logs/manifest.log",
     localrule: True
@@ -24,7 +24,7 @@ rule archive:
     input:
         made_from(lambda wildcards: PLAN.archived.archive()),
     output:
-        "results/archive.zip",
+        update("results/archive.zip"),
     log:
         "results/logs/archive.log",
     localrule: True
@@ -43,7 +43,7 @@ rule report:
     input:
         made_from(lambda wildcards: PLAN.archived.report(OPTIONS)),
     output:
-        "results/report.html",
+        update("results/report.html"),
     log:
         "results/logs/report.log",
     localrule: True

@@ -19,6 +19,7 @@ if set(str(ROOT)) & set("{}"):
 sys.path.insert(0, str(ROOT / "src"))
 
 from snakemake import persistence
+from snakemake.settings.types import RerunTrigger
 
 from compositional.configuration import files as config_files
 from compositional.configuration.configuration import Configuration
@@ -39,7 +40,7 @@ surroundings.settle(os.environ, ROOT)
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
 of_snakemake = partial(refusals.inside, workflow)
 with refusals.in_a_sentence():
-    links.part_before_restoring(persistence)
+    links.keep_backups_apart(persistence)
 
 # Without --cores, use all cores of this machine. Executors that submit jobs elsewhere use --jobs instead.
 settings = of_snakemake("resource_settings")
@@ -91,6 +92,9 @@ def made_from(job):
         # would then not notice what is missing below them.
         of_snakemake("dag.ignore_incomplete")
         workflow.dag.ignore_incomplete = True
+        if not AS_MODULE:
+            # Nor does it matter what Snakemake remembers of earlier calls, which may be about other results.
+            of_snakemake("dag_settings").rerun_triggers = frozenset({RerunTrigger.MTIME})
         of_snakemake("dag.forcefiles").update(forced)
         # Below a job that it runs, also by `-R`, Snakemake passes only through plain inputs.
         return one.inputs if plain else [ancient(path) for path in one.inputs]

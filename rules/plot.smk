@@ -2,10 +2,10 @@ rule plot:
     input:
         made_from(lambda wildcards: PLAN.recipes.figure(wildcards.figure)),
     output:
-        pdf="results/figures/{figure}.pdf",
-        png=report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures"),
-        caption="results/figures/{figure}.rst",
-        provenance="results/figures/{figure}.provenance.json",
+        pdf=update("results/figures/{figure}.pdf"),
+        png=update(report("results/figures/{figure}.png", caption="../workflow/report/figure.rst", category="Figures")),
+        caption=update("results/figures/{figure}.rst"),
+        provenance=update("results/figures/{figure}.provenance.json"),
     log:
         "results/logs/plot/{figure}.log",
     localrule: True

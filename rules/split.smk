@@ -2,8 +2,8 @@ rule split:
     input:
         made_from(lambda wildcards: PLAN.recipes.split(wildcards.task)),
     output:
-        directory("results/splits/{task}"),
-        "results/splits/{task}.provenance.json",
+        update(directory("results/splits/{task}")),
+        update("results/splits/{task}.provenance.json"),
     log:
         "results/logs/split/{task}.log",
     # Splits come before any training, because the longest training may wait for the last split.

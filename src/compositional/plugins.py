@@ -201,7 +201,7 @@ def declarations(name: str) -> dict[str, Any]:
     if own in available(kind) and (promised := contract(kind)):
         _check(name, tree, found, promised)
         found = copy.deepcopy(promised.defaults) | found
-    for listed in ("REPRESENTATIONS", "APPLIES_TO"):
+    for listed in ("REPRESENTATIONS", "APPLIES_TO", "PACKAGES"):
         if isinstance(text := found.get(listed), str):
             raise ValueError(f"{module_path(name)}: {listed} = {text!r} is text; write ({text!r},) with its comma")
     return found
@@ -210,7 +210,9 @@ def declarations(name: str) -> dict[str, Any]:
 @cache
 def is_network(model: str) -> bool:
     """Whether a model, such as "models.gru_attention", is an ordinary `torch.nn.Module` (`training.networks`)."""
-    return any(isinstance(node, ast.ClassDef) and node.name == "Network" for node in parsed(module_path(model)).body)
+    body = parsed(module_path(model)).body
+    imported = [alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return "Network" in [*imported, *(name for node in body for name in _bound(node))]
 
 
 def defaults(module: str) -> dict[str, Any]:

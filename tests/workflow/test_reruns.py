@@ -663,6 +663,38 @@ def test_a_failed_job_removes_no_file_of_another_call(built):
     assert path.read_bytes() == kept
 
 
+def test_a_job_that_fails_leaves_the_version_of_before(built):
+    """The split, table and figure stay, and count as out of date until the fault is gone."""
+
+    def kept() -> dict[str, tuple]:
+        stages = ("results/splits", "results/tables", "results/figures")
+        return {name: found for name, found in built.tree(times=False).items() if name.startswith(stages)}
+
+    before = kept()
+    for module, definition, target in (
+        ("tasks/shared/side_by_side.py", "def build(", "splits/digits_concat"),
+        ("stages/aggregate.py", "def perform(", SMALL.removeprefix("results/")),
+        ("figures/ablation.py", "def draw(", SMALL.removeprefix("results/")),
+    ):
+        path = f"src/compositional/{module}"
+        edit(built, path, definition, f"boom = 1 / 0\n\n\n{definition}")
+        assert "ZeroDivisionError" in built.told(f"results/{target}", succeeds=False)
+        assert kept() == before
+        edit(built, path, f"boom = 1 / 0\n\n\n{definition}", definition)
+    assert built.exactly() == ({}, set())
+
+
+def test_what_snakemake_remembers_of_other_results_does_not_matter(built):
+    """Results that are put back after another configuration was built are up to date."""
+    shutil.copytree(built.folder / "results", built.folder / "kept", symlinks=True)
+    built.configure(learning_rate=0.004)
+    built.told(SMALL)
+    shutil.rmtree(built.folder / "results")
+    (built.folder / "kept").rename(built.folder / "results")
+    built.configure()
+    assert built.exactly() == ({}, set())
+
+
 def test_predictions_can_be_requested_like_any_other_result(built):
     (built.folder / SCAN / "predictions.csv").unlink()
     assert built.exactly() == ({}, set())

@@ -75,8 +75,15 @@ class Batch:
         return Single(self.inputs[0], self.input_mask[0], self.input_lengths[0], previous)
 
     def packed(self, outputs: Tensor) -> Tensor:
-        """A single run's outputs in chunk order: (B, T, symbols) -> (1, N, symbols)."""
+        """A single run's outputs in chunk order: (B, T, symbols) -> (1, N, symbols).
+
+        Raises:
+            ValueError: the outputs have another number of rows or steps.
+        """
         row, step = self.layout.positions.unbind(1)
+        expected = self.inputs.shape[1], max(self.layout.target_chunks.lengths)
+        if outputs.shape[:2] != expected:
+            raise ValueError(f"outputs of a Network must be (B, T, symbols), B, T = {expected}; they are {tuple(outputs.shape)}")
         return outputs.flatten(0, 1).index_select(0, row * outputs.shape[1] + step).unsqueeze(0)
 
     def losses(self, logits: Tensor, loss: str) -> Tensor:

@@ -50,9 +50,12 @@ def is_linked(path: Path) -> bool:
     return path.is_file() and path.stat().st_nlink > 1
 
 
-def part_before_restoring(persistence: ModuleType) -> None:
-    """Change Snakemake's module `persistence`: when a job fails that was to update a file, Snakemake writes the old bytes back
-    into it, and through a hard link into the store. Such a file now becomes a file of its own first.
+def keep_backups_apart(persistence: ModuleType) -> None:
+    """Change how Snakemake's module `persistence` keeps the old version of what a job updates.
+
+    If the job fails, Snakemake writes the old bytes back into the file, and through a hard link into the store. Such a file now
+    becomes a file of its own first. And a folder's copy that a killed call left is removed before a new copy is made, which fails
+    otherwise.
 
     Raises:
         ValueError: this version of Snakemake has no restore_output.
@@ -66,6 +69,18 @@ def part_before_restoring(persistence: ModuleType) -> None:
     for keeper in keepers:
         if not hasattr(keeper.restore_output, "__wrapped__"):  # another call in this process may have done it
             keeper.restore_output = _parting(keeper.restore_output)
+            keeper.backup_output = _anew(keeper.backup_output)
+
+
+def _anew(backup: Callable[[Any, Path], None]) -> Callable[[Any, Path], None]:
+    """The method `backup`, which copies a file or folder, for one that was copied before."""
+
+    @wraps(backup)
+    def backup_output(self: Any, path: Path) -> None:
+        self.cleanup_backup(path)
+        backup(self, path)
+
+    return backup_output
 
 
 def _parting(restore: Callable[[Any, Path], bool]) -> Callable[[Any, Path], bool]:

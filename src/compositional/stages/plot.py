@@ -59,7 +59,11 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
     with plt.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc and styles
         plt.rcParams.update(page.rc(options.get("style", {})))
-        figure, text = plugins.load(Figure, f"figures.{module}").draw(table, options)
+        made = plugins.load(Figure, f"figures.{module}").draw(table, options)
+        if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Drawing) and isinstance(made[1], str)):
+            kinds = f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__
+            raise TypeError(f"{plugins.module_path(f'figures.{module}')}: draw must return (Figure, str), it returns {kinds}")
+        figure, text = made
         page.fit(figure, options.get("style", {}))
         yield figure, text
         plt.close(figure)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files, plugins
@@ -29,11 +30,19 @@ class OverlapError(ValueError):
     """A test set contains training examples."""
 
 
+def _text(value: Any) -> str:
+    """A value as text, the same for numbers that are equal in single precision, in which kinds read them."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    exact = isinstance(value, int) and abs(value) >= 2**24
+    return str(float(np.float32(value))) if isinstance(value, int | float) and not exact else str(value)
+
+
 def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
     """One digest per row over the given columns."""
     values = [member.with_format("numpy" if column == "image" else None)[column][:] for column in columns]
     return [
-        hashlib.sha256(b"\x1f".join(v.tobytes() if hasattr(v, "tobytes") else str(v).encode() for v in row)).digest()
+        hashlib.sha256(b"\x1f".join(v.tobytes() if hasattr(v, "tobytes") else _text(v).encode() for v in row)).digest()
         for row in zip(*values, strict=True)
     ]
 
@@ -87,7 +96,7 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         return (
             isinstance(rule, dict)
             and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
-            and all(isinstance(rule[key], list) for key in ("columns", "members"))
+            and all(isinstance(rule[key], list) and rule[key] for key in ("columns", "members"))
             and all(name in list(members) for name in rule["members"])
             and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
         )
@@ -97,6 +106,11 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         raise ValueError(
             f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
             f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
+        )
+    if "test" in members and not any("test" in rule["members"] for rule in rules):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r} and does not name 'test'. State the columns in which no test example may "
+            "equal a training example, with 'by_design': <why> if they may"
         )
     declared = plugins.declarations(f"kinds.{kind}")
     if missing := [key for key in declared["SAID"] if key not in about]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,8 @@ def error_in(log: Path, since: float = 0.0) -> str:
         return "it ended before it wrote a log; Snakemake's log is the latest file in .snakemake/log"
     _, found, trace = text.rpartition(TRACEBACK)
     lines = [line for line in (trace if found else text).splitlines() if line.strip()]
-    # A traceback's own lines are indented; what follows them is the error.
-    message = [line for line in lines if not line.startswith(" ")]
+    # A traceback's own lines are indented. From the first line on that is not, it is the error.
+    message = list(dropwhile(lambda line: line.startswith(" "), lines))
     if found and message:
         return "\n".join(message)
     last = f"; its last line is: {lines[-1].strip()}" if lines else ""

@@ -12,10 +12,9 @@ fingerprints that identify runs: editing it retrains nothing.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,31 +24,14 @@ from compositional.kinds import Batch
 from compositional.layers.tap import silent_tap
 from compositional.models import Model
 from compositional.regularizers import Regularizer, Representation, Step
+from compositional.training.model_guards import EXAMPLES, check_network, check_order
 from compositional.training.pack import Pack
+from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
 from compositional.training.problem import Problem, weight_layout, width_of
 from compositional.training.state import State
 
-EXAMPLES = 64  # training examples on which evaluation is tried
 # Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
 _MOVE = 0.03
-_ROUNDING = 1e-4  # smaller relative differences are rounding errors
-_CAUSES = {
-    "mixes": "Runs mix: lambda and seeds would mean nothing. Usual cause: a sum, mean, softmax or norm over all axes, or over "
-    "axis 0, which is the run's; reduce over axes 1 and up, as in values.sum((1, 2))",
-    "rounds": "Only the last bits differ. Usual cause: a product with a width that is no multiple of 16 "
-    "(layers.functional.padded_linear), or one sum over the numbers of several runs",
-    "changes": "Usual cause: something that is kept from one pass to the next (a counter, a running average), or random numbers "
-    "that are not the run's own (step.normal, tap.noise; in a Network torch's, not NumPy's)",
-    "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",
-    "device": "Usual cause: a tensor that is made without device=",
-    "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
-    "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
-    "finite": "Usual cause: the logarithm, root or quotient of a 0, or padding that is not masked",
-}
-
-
-class PluginError(ValueError):
-    """A plug-in is wrong. The message names its file and line, what was expected, and the usual cause."""
 
 
 class _Value(NamedTuple):
@@ -60,11 +42,6 @@ class _Value(NamedTuple):
     value: Tensor
 
 
-def _refuse(function: Callable, problem: str, cause: str) -> NoReturn:
-    code = inspect.unwrap(function).__code__
-    raise PluginError(f"{code.co_filename}, line {code.co_firstlineno}, {code.co_name}: {problem}. {_CAUSES[cause]}")
-
-
 def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, ...], device: torch.device, finite: bool) -> None:
     """Raise an error unless `value`, returned by `function`, is a tensor of this shape (None: any size) on this device.
 
@@ -72,28 +49,32 @@ def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, .
     """
     wanted = f"({', '.join('any' if size is None else str(size) for size in shape)}{',' * (len(shape) == 1)})"
     if not isinstance(value, Tensor):
-        _refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
+        refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
     if value.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, value.shape, strict=True)):
-        _refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
+        refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
     if value.device != device:
-        _refuse(function, f"{what} must be on {device}, it is on {value.device}", "device")
+        refuse(function, f"{what} must be on {device}, it is on {value.device}", "device")
     if finite and not value[-1].isfinite().all():
-        _refuse(function, f"{what} has numbers that are not finite, before the first step", "finite")
+        refuse(function, f"{what} has numbers that are not finite, before the first step", "finite")
 
 
-def _forward_of(model: Model) -> Callable:
-    """The forward pass that a model's author wrote."""
-    return model.Network.forward if model.Network else model.forward
+def _tensors(batch: Batch) -> dict[str, Tensor]:
+    """The tensors of a batch by name."""
+    return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
 
 
 def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> Model:
     """The model, changed so that its outputs are checked and appended to `seen` with their batch."""
-    model, written = problem.model, _forward_of(problem.model)
+    model, written = problem.model, forward_of(problem.model)
 
     def forward(parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
-        like = next(iter(weights.values()))
+        like, given = next(iter(weights.values())), {name: own.clone() for name, own in _tensors(batch).items()}
         outputs = model.forward(parameters, weights, batch, tap)
+        if changed := [name for name, own in _tensors(batch).items() if not torch.equal(own, given[name])]:
+            refuse(written, f"it changes {', '.join(changed)} of its batch", "in place")
         _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
+        if torch.is_grad_enabled() and like.requires_grad and not outputs.requires_grad:
+            refuse(written, "its result has no gradient", "gradient")
         seen.append((batch, outputs))
         return outputs
 
@@ -102,7 +83,7 @@ def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: boo
 
 def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Regularizer | None:
     """The regularizer, changed so that its results are checked; perturbed representations are appended to `seen`."""
-    regularizer, written = problem.regularizer, _forward_of(problem.model)
+    regularizer, written = problem.regularizer, forward_of(problem.model)
     if regularizer is None:
         return None
 
@@ -113,9 +94,11 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Re
             shape = (*leading, *[None] * (shown.values.ndim - len(leading)))
             _check(written, f"the representation {shown.name!r}", shown.values, shape, device, finite)
         if missing := sorted({*problem.model.REPRESENTATIONS} - {shown.name for shown in step.representations}):
-            _refuse(written, f"it does not show {', '.join(missing)} of its REPRESENTATIONS", "shown")
+            refuse(written, f"it does not show {', '.join(missing)} of its REPRESENTATIONS", "shown")
         value = regularizer.penalty(step)
         _check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
+        if regularizer.perturb is None and not value.requires_grad:
+            refuse(regularizer.penalty, "its result has no gradient", "gradient")
         return value
 
     if (own := regularizer.perturb) is None:
@@ -136,9 +119,9 @@ def _check_draw(problem: Problem, key: int) -> None:
     train, size = problem.splits["train"], problem.settings["batch_size"]
     written, rows = type(train).draw, train.draw(key, range(3), size)
     if rows.dtype.kind != "i" or rows.shape not in ((3, size), (3, 1)) or rows.min() < 0:
-        _refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape}", "shape")
+        refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape}", "shape")
     if not np.array_equal(rows[2:], train.draw(key, range(2, 3), size)):
-        _refuse(written, "it draws other rows for step 2 if steps 0 and 1 are requested, too", "drawn")
+        refuse(written, "it draws other rows for step 2 if steps 0 and 1 are requested, too", "drawn")
 
 
 def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
@@ -165,9 +148,9 @@ def _in_training(problem: Problem, states: list[State], prepared: Any, twins: in
     seen.clear()  # values of the pass in which a pack counts the random numbers of a step
     fixed = {name: values.clone() for name, values in pack.tensors.items() if name not in pack.weights}
     task_loss, penalty, gradient, *_ = pack.gradient()
-    (batch, result), written = outputs[0], _forward_of(problem.model)
+    (batch, result), written = outputs[0], forward_of(problem.model)
     if changed := sorted(name for name, values in fixed.items() if not torch.equal(values, pack.tensors[name])):
-        _refuse(written, f"it changes {', '.join(changed)}, which no training step does", "changes")
+        refuse(written, f"it changes {', '.join(changed)}, which no training step does", "changes")
     losses = batch.losses(result, problem.settings["loss"])
     _check(type(batch).losses, "its result", losses, (len(states), None), result.device, finite)
     seen += [_Value("output", written, result[0]), _Value("task loss", type(batch).losses, task_loss[0])]
@@ -186,7 +169,7 @@ def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -
         if model.calibrate:
             weights = weights | model.calibrate(problem.model_parameters, weights, [batch])
         outputs = model.forward(problem.model_parameters, weights, batch, silent_tap)
-    return [_Value("output in evaluation", _forward_of(problem.model), outputs[0])]
+    return [_Value("output in evaluation", forward_of(problem.model), outputs[0])]
 
 
 def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:
@@ -206,8 +189,8 @@ def _check_alone(compute: Callable[[bool], list[_Value]]) -> None:
     again = _first_difference(alone, compute(False))
     (name, function, _), difference = again or found
     how = "when the same is computed again" if again else "when another run is computed next to it"
-    cause = "changes" if again else "mixes" if not difference < _ROUNDING else "rounds"
-    _refuse(function, f"the {name} of a run changes {how}, by {difference:.1e} of its size", cause)
+    cause = "changes" if again else "mixes" if not difference < ROUNDING else "rounds"
+    refuse(function, f"the {name} of a run changes {how}, by {difference:.1e} of its size", cause)
 
 
 def _moved(weights: Tensor) -> Tensor:
@@ -239,9 +222,12 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
         return _in_training(problem, (width or 1) * [subject], prepared, 0, False)
 
     _check_draw(problem, 0)
+    if problem.model.Network:
+        check_network(problem)
     if not twins:  # runs that are computed one after the other have no neighbors, but their results must be right, too
         _in_training(problem, [twin], prepared, 0, finite)
     _check_alone(compute)
+    check_order(problem, Pack(problem, (width or 1) * [subject], prepared).tensors)
 
 
 def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: bool) -> None:

@@ -8,18 +8,19 @@ Runs are computed one after the other (WIDTH is 1), so they cannot mix, and all 
 own torch random numbers: its key seeds the initialization, and its stream for dropout seeds every pass. Everything that draws
 from torch's generator is therefore reproducible and continues correctly after a checkpoint. Frozen parameters and buffers are
 kept with the run. Batch normalization works as in `models.batchnorm_cnn`: it uses the batch's own statistics in training, those
-of training examples in evaluation, and no running averages. A network that changes other buffers while it computes is refused
-(`training.guards`).
+of training examples in evaluation, and no running averages. A network that changes other buffers while it computes is refused,
+here or in `training.guards`.
 
 This module is imported by name, so that it is part of the fingerprints of such models only.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -30,6 +31,10 @@ from compositional import randomness
 from compositional.kinds import Batch
 from compositional.models import Model
 from compositional.training.problem import Problem, initialization_source
+
+_FIXED_STATISTICS = (
+    "Batch normalization has the batch's own statistics in training here. For fixed ones, write its scale and shift as a layer"
+)
 
 
 @contextmanager
@@ -52,7 +57,8 @@ def model_of(described: Model, problem: Problem) -> Model:
     """The model described by a module with `class Network`, completed by the functions derived from it for this problem.
 
     Raises:
-        TypeError: its REPRESENTATIONS do not name submodules.
+        TypeError: its REPRESENTATIONS are not a dictionary.
+        ValueError: they do not name submodules, or the Network cannot be trained here.
     """
     if described.Network is None or not isinstance(described.REPRESENTATIONS, dict):
         raise TypeError(f"REPRESENTATIONS of a Network must be {{name: submodule}}, {described.REPRESENTATIONS!r} is not")
@@ -75,7 +81,9 @@ class _Functions:
         # In evaluation, nn.TransformerEncoder's fast path differs from its layers in the last bits.
         torch.backends.mha.set_fastpath_enabled(False)
         self.type, self.problem = network, problem
-        self.network = self._built(np.random.default_rng(0)).to(problem.device)
+        self.network = self.built(np.random.default_rng(0))
+        self._check(shown)
+        self.network.to(problem.device)
         self.norms = {
             name: part
             for name, part in self.network.named_modules()
@@ -88,18 +96,42 @@ class _Functions:
         for name, path in shown.items():
             self.network.get_submodule(path).register_forward_hook(self._hook(name, path))
 
-    def _built(self, source: np.random.Generator) -> nn.Module:
+    def refuse(self, problem: str) -> NoReturn:
+        """Stop with a sentence that begins with the place of the Network."""
+        raise ValueError(f"{inspect.getsourcefile(self.type)}, class {self.type.__name__}: {problem}")
+
+    def _check(self, shown: dict[str, str]) -> None:
+        """Refuse a Network that cannot be trained here."""
+        named, parts = dict(self.network.named_parameters()), dict(self.network.named_modules())
+        if lazy := [name for name, weight in named.items() if isinstance(weight, nn.UninitializedParameter)]:
+            self.refuse(f"the shape of {', '.join(lazy)} is unknown until data are seen. Give its layers their input widths")
+        if not any(weight.requires_grad for weight in named.values()):
+            self.refuse("it has no parameter that can be trained")
+        for name, weight in named.items():
+            if weight.requires_grad and weight.dtype != torch.float32:
+                self.refuse(f"{name} has dtype {weight.dtype}, must be torch.float32, in which runs are computed and stored")
+        self.network.train()
+        if fixed := [
+            name for name, part in parts.items() if isinstance(part, nn.modules.batchnorm._BatchNorm) and not part.training
+        ]:
+            self.refuse(f"its train() leaves {', '.join(fixed)} in evaluation. {_FIXED_STATISTICS}")
+        if missing := [path for path in shown.values() if path not in parts]:
+            known = ", ".join(name for name in parts if name)
+            self.refuse(f"REPRESENTATIONS: there is no submodule {', '.join(map(repr, missing))}. Allowed: {known}")
+
+    def built(self, source: np.random.Generator) -> nn.Module:
+        """A network with the initial weights that are drawn from `source`."""
         with _seeded(int(source.integers(2**63)), "cpu"):
             return self.type(self.problem.model_parameters, self.problem.about)
 
     def initialize(self, parameters: dict, task: dict, source: np.random.Generator) -> dict[str, Tensor]:
         """One run's trainable weights; tied weights appear once."""
-        named = self._built(source).named_parameters()
+        named = self.built(source).named_parameters()
         return {name: weight.detach().clone() for name, weight in named if weight.requires_grad}
 
     def buffers(self, parameters: dict, task: dict, seed: int) -> dict[str, Tensor]:
         """A run's frozen parameters, and the buffers of its state dictionary except statistics of batch normalization."""
-        network = self._built(initialization_source(self.problem, seed))
+        network = self.built(initialization_source(self.problem, seed))
         frozen = {name: weight for name, weight in network.named_parameters() if not weight.requires_grad}
         kept = {name: buffer for name, buffer in network.named_buffers() if name in network.state_dict()}
         return {name: tensor.detach().clone() for name, tensor in (frozen | kept).items() if name not in self._statistics}
@@ -118,7 +150,8 @@ class _Functions:
                     f"representation {name!r}: submodule {path!r} must give {wanted}, it gives {found}. Usual causes: no "
                     "batch_first=True; a packed sequence. Any tensor can be shown by passing it through an nn.Identity()"
                 )
-            shown = tap(name, values.unsqueeze(0), mask).squeeze(0)
+            # A copy goes on: the network may change it in place, as nn.ReLU(inplace=True) does.
+            shown = tap(name, values.unsqueeze(0), mask).squeeze(0).clone()
             return (shown, *output[1:]) if isinstance(output, tuple) else shown
 
         return show
@@ -138,8 +171,16 @@ class _Functions:
 
     def _computed(self, weights: dict[str, Tensor], batch: Batch, seed: int) -> Tensor:
         own = {name: values.squeeze(0) for name, values in weights.items()}
+        given, modes = dict(own), [norm.training for norm in self.norms.values()]
         with _seeded(seed, self.problem.device):
-            return functional_call(self.network, own, (batch.single(),))
+            outputs = functional_call(self.network, own, (batch.single(),))
+        if not isinstance(outputs, Tensor):
+            self.refuse(f"forward must return one tensor, the outputs; it returns a {type(outputs).__name__}")
+        if assigned := [name for name in own if own[name] is not given[name]]:
+            self.refuse(f"forward assigns {', '.join(assigned)}, which no training step keeps")
+        if modes != [norm.training for norm in self.norms.values()]:
+            self.refuse(f"forward calls train() or eval() on batch normalization. {_FIXED_STATISTICS}")
+        return outputs
 
     def calibrate(self, parameters: dict, weights: dict[str, Tensor], batches: Iterable[Batch]) -> dict[str, Tensor]:
         """Statistics for batch normalization in evaluation: means over these batches, computed as by torch's `update_bn`."""

@@ -124,6 +124,12 @@ def test_what_snakemake_restores_is_written_under_one_name_only(tmp_path):
     """The change is made once, however often the workflow is read; without a backup the file keeps its bytes."""
 
     class Persistence:
+        def backup_output(self, path: Path) -> None:
+            shutil.copytree(path, path.with_suffix(".backup"))
+
+        def cleanup_backup(self, path: Path) -> None:
+            shutil.rmtree(path.with_suffix(".backup"), ignore_errors=True)
+
         def restore_output(self, path: Path) -> bool:
             if path.name == "restored":
                 shutil.copyfile(tmp_path / "backup", path)
@@ -132,7 +138,7 @@ def test_what_snakemake_restores_is_written_under_one_name_only(tmp_path):
     own = Persistence.restore_output
     module = SimpleNamespace(Persistence=Persistence, other=int)
     for _ in range(2):
-        links.part_before_restoring(module)
+        links.keep_backups_apart(module)
     assert Persistence.restore_output.__wrapped__ is own
     (tmp_path / "backup").write_text("old")
     for name, found in (("restored", "old"), ("kept", "new")):
@@ -140,10 +146,13 @@ def test_what_snakemake_restores_is_written_under_one_name_only(tmp_path):
         os.link(tmp_path / name, tmp_path / f"{name} in the store")
         assert Persistence().restore_output(tmp_path / name) == (name == "restored")
         assert [(tmp_path / one).read_text() for one in (name, f"{name} in the store")] == [found, "new"]
+    (tmp_path / "split").mkdir()
+    for _ in range(2):  # a killed call leaves its copy
+        Persistence().backup_output(tmp_path / "split")
 
 
 def test_a_snakemake_that_restores_in_another_way_is_refused():
     with pytest.raises(
         ValueError, match=r"This Snakemake has no persistence.restore_output; use a version from envs/requirements"
     ):
-        links.part_before_restoring(SimpleNamespace(other=int))
+        links.keep_backups_apart(SimpleNamespace(other=int))

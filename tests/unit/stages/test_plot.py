@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
@@ -9,6 +11,7 @@ from PIL import Image
 from support import small
 
 from compositional.plugins import defaults
+from compositional.stages import plot as stage
 from compositional.stages.plot import plot
 
 
@@ -65,3 +68,14 @@ def test_a_width_that_is_too_small_and_a_missing_font_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"style\.font: no font 'Serify' is installed"):
         sized(tmp_path, {"font": "Serify"})
     assert not (tmp_path / "figure.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [(plt.figure(), "Figure"), ((plt.figure(), 3), r"\(Figure, int\)"), ((plt.figure().subplots(), ""), r"\(Axes, str\)")],
+)
+def test_a_figure_module_that_returns_something_else_is_named(monkeypatch, made, said):
+    monkeypatch.setattr(stage.plugins, "load", lambda contract, name: SimpleNamespace(draw=lambda table, options: made))
+    message = rf"figures/ablation.py: draw must return \(Figure, str\), it returns {said}"
+    with pytest.raises(TypeError, match=message), stage.drawn("ablation", None, {}):
+        pass

@@ -126,6 +126,10 @@ BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
         ({"disjoint": [RULE | {"members": ["tset"]}]}, r"'tset'.*some of \['train', 'validation', 'test'\]"),
         ({"disjoint": [RULE | {"columns": ["images"]}]}, r"'images'.*some of \['image', 'label'\]"),
         ({"disjoint": [RULE | {"members": "test"}]}, "'members': 'test'"),
+        ({"disjoint": []}, r"disjoint is \[\] and does not name 'test'"),
+        ({"disjoint": [RULE | {"members": ["validation"]}]}, "does not name 'test'"),
+        ({"disjoint": [RULE | {"members": []}]}, "'members': \\[\\]"),
+        ({"disjoint": [RULE | {"columns": []}]}, "'columns': \\[\\]"),
         ({"disjoint": [RULE | {"by_desing": "why"}]}, "'by_desing'"),
         ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
         (
@@ -214,3 +218,10 @@ def test_an_evaluation_member_without_examples_is_refused_by_name():
     members = DatasetDict({name: Dataset.from_dict({"input": words}) for name, words in {"train": ["a"], "test": []}.items()})
     with pytest.raises(ValueError, match="task 'toy': no examples are left for test"):
         split._check("toy", "sequence", members, {})
+
+
+@pytest.mark.parametrize("points", [[[0, 1], [1, 0]], [[0.0, 1.0 + 1e-12]]])
+def test_the_audit_compares_numbers_as_they_are_trained_on(points):
+    members = DatasetDict({"train": Dataset.from_dict({"point": [[0.0, 1.0]]}), "test": Dataset.from_dict({"point": points})})
+    with pytest.raises(OverlapError, match=rf"1 of {len(points)} items of test"):
+        audit(members, [{"columns": ["point"], "members": ["test"]}])

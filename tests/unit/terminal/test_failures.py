@@ -31,7 +31,7 @@ call again
 def test_the_error_is_the_text_after_the_last_traceback(tmp_path):
     log = tmp_path / "job.log"
     log.write_text(LOG)
-    assert error_in(log) == "compositional.bad.WrongError: the width is 3\ncall again"
+    assert error_in(log) == "compositional.bad.WrongError: the width is 3\n    it must be 4\ncall again"
 
 
 def test_a_killed_job_has_no_error_of_its_own(tmp_path):

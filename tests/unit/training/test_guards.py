@@ -15,8 +15,9 @@ from support import elsewhere
 from compositional.evaluation import metrics
 from compositional.models import cnn, lstm_attention
 from compositional.regularizers import smoothness
-from compositional.training.guards import PluginError, check_evaluation, check_training
+from compositional.training.guards import check_evaluation, check_training
 from compositional.training.loop import train_runs
+from compositional.training.plugin_errors import PluginError
 from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -17,9 +18,9 @@ from compositional.evaluation import activations, decoding, metrics
 from compositional.kinds import combination, composite, point, puzzle, tensor
 from compositional.language.vocabulary import PAD
 from compositional.layers.tap import silent_tap
-from compositional.training.guards import PluginError
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
+from compositional.training.plugin_errors import PluginError
 from compositional.training.problem import buffers, initial_weights, weight_layout
 from compositional.training.state import fresh_state
 
@@ -244,6 +245,125 @@ def test_a_network_whose_outputs_depend_on_more_than_its_weights_is_refused(prob
     network = type("Network", (Linear,), {"forward": forward})
     with pytest.raises(PluginError, match=f"{__file__}, line {forward.__code__.co_firstlineno}, .*{complaint}"):
         train(own(problem("cnn"), network), [(0, 0.0)])
+
+
+class Plain(nn.Module):
+    """A network for images. PREPARE is called at the end of its initialization."""
+
+    def __init__(self, parameters, task):
+        super().__init__()
+        self.hidden, self.normed = nn.Linear(int(np.prod(task["image_shape"])), 16), nn.BatchNorm1d(16)
+        self.relu, self.output = nn.ReLU(inplace=True), nn.Linear(16, task["classes"])
+        self.prepare()
+
+    def prepare(self):
+        """Nothing more."""
+
+    def forward(self, images):
+        return self.output(self.relu(self.normed(self.hidden(images.flatten(1)))))
+
+
+def random_projection(self):
+    self.projection = torch.from_numpy(np.random.standard_normal((16, 16)).astype(np.float32))
+
+
+def numpy_weights(self):
+    self.output.weight.data = torch.from_numpy(np.random.standard_normal(self.output.weight.shape).astype(np.float32))
+
+
+def projection_of_the_seed(self):
+    self.register_buffer("projection", torch.randn(16, 16), persistent=False)
+
+
+def stays_in_evaluation(self):
+    self.train = lambda mode=True: (nn.Module.train(self, mode), self.normed.eval())[0]
+
+
+def assigns(self, images):
+    self.scale = self.scale * 0.9
+    return Plain.forward(self, images) * self.scale
+
+
+def freezes(self, images):
+    self.normed.eval()
+    return Plain.forward(self, images)
+
+
+@pytest.mark.parametrize(
+    ("functions", "complaint"),
+    [
+        ({"prepare": random_projection}, "projection differs when it is built twice with one seed"),
+        ({"prepare": numpy_weights}, "output.weight differs when it is built twice with one seed"),
+        ({"prepare": projection_of_the_seed}, "projection depends on the seed but is not in its state dictionary"),
+        ({"prepare": lambda self: self.double()}, "hidden.weight has dtype torch.float64, must be torch.float32"),
+        ({"prepare": lambda self: self.requires_grad_(False)}, "it has no parameter that can be trained"),
+        (
+            {"prepare": lambda self: setattr(self, "output", nn.LazyLinear(10))},
+            "the shape of output.weight, output.bias is unknown",
+        ),
+        ({"prepare": stays_in_evaluation}, r"its train\(\) leaves normed in evaluation"),
+        (
+            {"prepare": lambda self: self.register_buffer("scale", torch.ones(1)), "forward": assigns},
+            "forward assigns scale, which no training step keeps",
+        ),
+        ({"forward": freezes}, r"forward calls train\(\) or eval\(\) on batch normalization"),
+        ({"forward": lambda self, images: (Plain.forward(self, images), None)}, "it returns a tuple"),
+        ({"forward": lambda self, images: {"logits": Plain.forward(self, images)}}, "it returns a dict"),
+        ({"forward": lambda self, images: Plain.forward(self, images).detach()}, "its result has no gradient"),
+        ({"forward": lambda self, images: Plain.forward(self, images.sub_(0.5))}, "it changes images of its batch"),
+    ],
+)
+def test_an_ordinary_module_that_would_not_train_as_in_pytorch_is_refused(problem, functions, complaint):
+    network = type("Network", (Plain,), functions)
+    with pytest.raises(ValueError, match=f"{__file__}.*{complaint}"):
+        train(own(problem("cnn"), network), [(0, 0.0)])
+
+
+def test_representations_that_no_submodule_has_are_refused(problem):
+    with pytest.raises(ValueError, match=r"there is no submodule 'hiden'\. Allowed: hidden, normed, relu, output"):
+        own(problem("cnn"), Plain, {"penultimate": "hiden"})
+
+
+def test_a_representation_is_what_its_submodule_gives_even_if_it_is_changed_in_place_afterwards(problem):
+    case, shown = own(problem("cnn"), Plain, {"penultimate": "normed"}), []
+    weights = {name: value[None] for name, value in initial_weights(case, 0).items()}
+    batch = case.splits["train"].batch(torch.arange(64)[None])
+
+    def tap(name, values, mask):
+        shown.append(values)
+        return values
+
+    case.model.forward(case.model_parameters, weights, batch, tap)
+    assert (shown[0] < 0).any()
+
+
+@pytest.mark.parametrize(("padding", "refused"), [((2, 0), False), ((1, 1), True)], ids=["causal", "later symbols"])
+def test_a_decoder_that_sees_later_target_symbols_is_refused(problem, padding, refused):
+    class Network(nn.Module):
+        def __init__(self, parameters, task):
+            super().__init__()
+            symbols = len(task["target_words"])
+            self.symbols, self.mix, self.pad = nn.Embedding(symbols, 32), nn.Conv1d(32, symbols, 3), nn.ConstantPad1d(padding, 0)
+
+        def forward(self, batch):
+            return self.mix(self.pad(self.symbols(batch.previous).transpose(1, 2))).transpose(1, 2)
+
+    case = own(problem("lstm_attention", steps=1), Network)
+    with pytest.raises(PluginError, match="its output at a step changes with later target symbols") if refused else nullcontext():
+        train(case, [(0, 0.0)])
+
+
+def test_outputs_of_another_length_are_refused(problem):
+    class Network(nn.Module):
+        def __init__(self, parameters, task):
+            super().__init__()
+            self.symbols = nn.Embedding(len(task["target_words"]), len(task["target_words"]))
+
+        def forward(self, batch):
+            return self.symbols(batch.previous[:, 1:])
+
+    with pytest.raises(ValueError, match=r"outputs of a Network must be \(B, T, symbols\), B, T = "):
+        train(own(problem("lstm_attention"), Network), [(0, 0.0)])
 
 
 def test_a_submodule_whose_output_is_not_one_state_per_example_is_named(problem):

@@ -183,7 +183,6 @@ def hand_over(words: list[str]) -> int | None:
         connection.connect(address)
         socket.send_fds(connection, [json.dumps(job).encode()], [0, 1, 2])
         if connection.recv(16):
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
             return int(connection.recv(16) or 1)
     return None
 
@@ -197,6 +196,8 @@ def _run(words: list[str]) -> int:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except BaseException:
         traceback.print_exc()
         return 1
@@ -212,8 +213,10 @@ def main() -> None:
             sys.stderr.flush()
             os._exit(ended)  # skip the cleanup of the libraries, which also takes longer than many jobs
     else:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a traceback while it waits
         code = hand_over(sys.argv[1:])
         if code is None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             code = _run(sys.argv[1:])
         elif code < 0:
             os.kill(os.getpid(), -code)

@@ -1,0 +1,45 @@
+"""The error with which a plug-in is refused: its file and line, what was expected, and the usual cause. In no fingerprint."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import NoReturn
+
+from compositional.models import Model
+
+ROUNDING = 1e-4  # smaller relative differences are rounding errors
+_CAUSES = {
+    "mixes": "Runs mix: lambda and seeds would mean nothing. Usual cause: a sum, mean, softmax or norm over all axes, or over "
+    "axis 0, which is the run's; reduce over axes 1 and up, as in values.sum((1, 2))",
+    "rounds": "Only the last bits differ. Usual cause: a product with a width that is no multiple of 16 "
+    "(layers.functional.padded_linear), or one sum over the numbers of several runs",
+    "changes": "Usual cause: something that is kept from one pass to the next (a counter, a running average), or random numbers "
+    "that are not the run's own (step.normal, tap.noise; in a Network torch's, not NumPy's)",
+    "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",
+    "device": "Usual cause: a tensor that is made without device=",
+    "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
+    "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
+    "later": "It could copy the target, and its accuracy would mean nothing. Usual cause: no causal mask, a bidirectional "
+    "decoder, or a convolution that is padded on both sides",
+    "in place": "Other passes of the same step read the same batch. Usual cause: an operation whose name ends in _, or "
+    "inplace=True; write x = (x - 0.5) * 2 instead of x.sub_(0.5).mul_(2)",
+    "gradient": "It could not change any weight. Usual cause: detach, argmax, a comparison, torch.no_grad, or "
+    "a conversion to NumPy",
+    "finite": "Usual cause: the logarithm, root or quotient of a 0, or padding that is not masked",
+}
+
+
+class PluginError(ValueError):
+    """A plug-in is wrong. The message names its file and line, what was expected, and the usual cause."""
+
+
+def refuse(function: Callable, problem: str, cause: str) -> NoReturn:
+    """Raise the error. cause: a key of _CAUSES."""
+    code = inspect.unwrap(function).__code__
+    raise PluginError(f"{code.co_filename}, line {code.co_firstlineno}, {code.co_name}: {problem}. {_CAUSES[cause]}")
+
+
+def forward_of(model: Model) -> Callable:
+    """The forward pass that a model's author wrote."""
+    return model.Network.forward if model.Network else model.forward
