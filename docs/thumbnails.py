@@ -14,7 +14,7 @@ from compositional.stages import plot
 from compositional.tables.shared.reading import read_table
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDTH, COLORS = 360, 64  # pixels, and number of colors
+WIDTH, COLORS = 360, 256  # pixels, and number of colors
 
 
 def picture(recipes: Recipes, name: str) -> Image.Image | None:
@@ -37,7 +37,7 @@ def thumbnails(recipes: Recipes, folder: Path) -> None:
         if found := picture(recipes, name):
             small = found.convert("RGB").resize((WIDTH, round(found.height * WIDTH / found.width)), Image.Resampling.LANCZOS)
             with replacing(folder / f"{name}.png") as temporary:
-                small.quantize(COLORS).save(temporary, format="png", optimize=True)
+                small.quantize(COLORS, Image.Quantize.MAXCOVERAGE).save(temporary, format="png", optimize=True)
 
 
 if __name__ == "__main__":

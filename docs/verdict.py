@@ -46,8 +46,11 @@ TERMS = {
     "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
 }
 MARKS = {"oracle": "*", "configured": "°"}  # behind a lambda that was not chosen without the test set
-# Entries of the configuration that are shown under another name.
-VARIANTS = {"smoothness_embeddings": "smoothness", "recombination_of_both": "recombination_terms"}
+# Entries of the configuration that are shown under another name; of several, the best on the test set is shown, as an oracle.
+VARIANTS = {"smoothness_embeddings": "smoothness"} | {
+    f"recombination_of_{what}": "recombination_terms" for what in ("both", "kinds", "places")
+}
+FEWEST = 3  # seeds for a verdict
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Row:
 
 
 _HOMOMORPHISM = ("homomorphism_measure", "homomorphism_ablation")
+_ARITHMETIC = ("arithmetic_ablation", "arithmetic_terms")
 _GEOQUERY = ("comparison_geoquery", "comparison_geoquery_terms", "comparison_geoquery_question")
 ROWS = (
     Row(
@@ -111,7 +115,7 @@ ROWS = (
     ),
     Row("GeoQuery in FunQL, query split, LSTM", FORMS, ("readings_funql",), ("geoquery_funql",), "lstm_input_feeding_small"),
     *(
-        Row(f"arithmetic, {part}, LSTM", EXPRESSIONS, ("arithmetic_terms",), (f"arithmetic_{task}",), "lstm_regressor")
+        Row(f"arithmetic, {part}, LSTM", EXPRESSIONS, _ARITHMETIC, (f"arithmetic_{task}",), "lstm_regressor")
         for task, part in {"pairs": "held-out pairs", "unordered": "in both orders", "length": "longer chains"}.items()
     ),
     Row(
@@ -134,18 +138,21 @@ ROWS = (
 class Cell:
     """The result of a term on a task.
 
-    how: lambda is "chosen" without the test set, the "oracle" of several, or "configured", the only one that was run.
+    how: lambda is "chosen" without the test set, the "oracle" of several, or "configured", the only one in the table. task: the
+    task, with the plain model's mean accuracy on its test set.
     """
 
     gain: pd.Series
     strength: float
     how: str
     reference: bool
+    task: str
+    plain: float
 
     @property
     def helps(self) -> str:
-        """The verdict according to the interval."""
-        if not paired.differs(self.gain):
+        """The verdict according to the interval, if there are enough seeds."""
+        if len(self.gain) < FEWEST or not paired.differs(self.gain):
             return "open"
         return "helps" if self.gain.mean() > 0 else "harms"
 
@@ -154,7 +161,8 @@ def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | No
     """A figure's table from the first folder that has it, and whether that is the reference; None if no folder has it."""
     for folder, reference in folders.items():
         if (path := folder / f"{name}.csv").is_file():
-            return read_table(path).replace({"regularizer": VARIANTS}), reference
+            table = read_table(path)
+            return table.assign(variant=table.regularizer).replace({"regularizer": VARIANTS}), reference
     return None
 
 
@@ -177,15 +185,16 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
                 (table.task == task) & (table.model == row.model) & (table.split == "test") & (table.metric == row.metric)
             ]
             plain, runs = own[own.regularizer == PLAIN[0]], own[own.regularizer == term]
+            shown = reference, task, plain.value.mean()
             if wanted == 0 and len(plain):  # no lambda is better than the plain model, so no term is used
-                return Cell(pd.Series(0.0, index=plain.seed), 0.0, "chosen", reference)
-            strengths = [wanted] if wanted else sorted(set(runs["lambda"]))
-            gains = {s: style.gains(runs[runs["lambda"] == s], plain) for s in strengths if len(runs[runs["lambda"] == s])}
-            gains = {strength: gain for strength, gain in gains.items() if len(gain)}
+                return Cell(pd.Series(0.0, index=plain.seed), 0.0, "chosen", *shown)
+            runs = runs[runs["lambda"] == wanted] if wanted else runs
+            gains = {setting: style.gains(rows, plain) for setting, rows in runs.groupby(["lambda", "variant"])}
+            gains = {setting: gain for setting, gain in gains.items() if len(gain)}
             if gains:
-                best = max(gains, key=lambda strength: gains[strength].mean())
+                best = max(gains, key=lambda setting: gains[setting].mean())
                 how = "chosen" if wanted else ("oracle" if len(gains) > 1 else "configured")
-                return Cell(gains[best], best, how, reference)
+                return Cell(gains[best], best[0], how, *shown)
     return None
 
 
@@ -201,22 +210,23 @@ def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
 
 
 def text(known: Cell) -> str:
-    """The text of a cell: the gain, which the page gives with more digits, and lambda."""
+    """The text of a cell: the gain, which the page gives with more digits, lambda, and the number of seeds."""
     if not known.strength:
         return "plain chosen"
-    half = style.interval(known.gain.to_numpy())
-    return f"{known.gain.mean():+.2f} ± {half:.2f}\nλ = {known.strength:g}{'' if known.how == 'chosen' else MARKS[known.how]}"
+    mean = f"{known.gain.mean():+.2f}".replace("-0.00", "+0.00")
+    mark = "" if known.how == "chosen" else MARKS[known.how]
+    return f"{mean} ± {style.interval(known.gain.to_numpy()):.2f}\nλ = {known.strength:g}{mark}, n = {len(known.gain)}"
 
 
 def why_empty(row: Row, term: str) -> str:
     """Why a row has no result for a term."""
-    return "not run" if row.of in TERMS[term][1] else "–"
+    return "no table" if row.of in TERMS[term][1] else "–"
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     """The picture: colors by mean gain, bold if the interval excludes 0, dashed frames if the table is from reference/."""
     shades = plt.get_cmap("RdBu")
-    figure, axes = plt.subplots(figsize=(0.84 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(0.98 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
         for across, term in enumerate(TERMS):
             if row.missing:
@@ -246,8 +256,10 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set_xlabel(
         "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; bold: "
         "the interval excludes 0; dashed: from reference/.\nLambda was chosen without the test set, unless marked: * the oracle, "
-        "the best on the test set; ° configured, the only one that was run.\n"
-        "–: the term is not for examples of this kind. Passes: forward passes per step.",
+        "the best on the test set; ° configured, the only one in its table. "
+        "n: seeds; below 3 no verdict.\n"
+        "–: the term is not for examples of this kind. No table: neither built here nor in reference/. Passes: forward "
+        "passes per step.",
         fontsize=9,
     )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
@@ -272,24 +284,28 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
             "run of the same seed, with the 95 % interval of its mean (Student's t, not corrected for the number of cells). "
             "Lambda was *chosen* by compositional validation, without the test set, if the task has such a set "
             "([selection](selection.md)). Otherwise it is the *oracle*, the best of several on the test set, which flatters the "
-            "term, or *configured*, the only one that was run, taken from an earlier ablation or a paper. Cells with dashed "
-            "frames are from tables in `reference/`, which also has their commits and versions. Two streams: the model "
+            "term, or *configured*, the only one in its table, taken from an earlier ablation or a paper. Cells with dashed "
+            "frames are from tables in `reference/`, which also has their commits and versions. Cells of a row can be of "
+            "different tasks, which the table names with the plain model's accuracy: compare terms only on the same task. There "
+            "is no verdict from fewer than three seeds. Results without a table, such as those of SLOG, IsSameClass and "
+            "Pathfinder, are only in the text of their pages ([results](results.md)). Two streams: the model "
             "`primitive_attention`.",
             136,
         ),
         "",
         "![Gains by task and term](verdict.png)",
         "",
-        f"Of {possible} possible cells, {len(found)} have runs. The interval is above 0 in {counts['helps']} (helps), below 0 in",
-        f"{counts['harms']} (harms), and includes 0 in {counts['open']} (open). In {plain}, the plain model was chosen.",
+        f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), below 0",
+        f"in {counts['harms']} (harms), and includes 0 in {counts['open']} (open). In {plain}, the plain model was chosen.",
         "",
-        "| task, model | term | gain | lambda | verdict | seeds | table |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| row | term | gain | lambda | verdict | seeds | task (plain) | table |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for (label, term), known in found.items():
         verdict = known.helps if known.strength else "plain chosen"
         strength = f"{known.strength:g}, {known.how}"
         cells = (label, term, style.summary(known.gain, "+"), strength, verdict, str(len(known.gain)))
+        cells += (f"`{known.task}` ({known.plain:.3f})",)
         lines.append(f"| {' | '.join(cells)} | {'reference' if known.reference else 'results'} |")
     return "\n".join(lines) + "\n"
 

@@ -134,3 +134,9 @@ def test_a_module_with_a_syntax_error_is_named(package, tmp_path, source, messag
         plugins.declarations("models.cnn")
     with pytest.raises(ValueError, match=message):
         fingerprint(tmp_path / "models/cnn.py", root=tmp_path)
+
+
+@pytest.mark.parametrize("source", ["class Network: ...", "class My: ...\nNetwork = My", "from other import Theirs as Network"])
+def test_a_network_is_recognized_however_its_name_is_bound(package, source):
+    package("models.toy", source)
+    assert plugins.is_network("models.toy")

@@ -55,7 +55,7 @@ def test_validation_chooses_lambda_and_todays_table_has_priority(folders):
     # On look, 0.1 is chosen, although 1 is better on the test set. Its gains are 0.4 and 0.3; 12.706 * 0.05 exceeds their mean.
     assert (cell.strength, cell.how, cell.reference, cell.helps) == (0.1, "chosen", False, "open")
     assert cell.gain.tolist() == pytest.approx([0.4, 0.3])
-    assert VERDICT["text"](cell) == "+0.35 ± 0.64\nλ = 0.1"
+    assert VERDICT["text"](cell) == "+0.35 ± 0.64\nλ = 0.1, n = 2"
 
 
 def test_a_term_that_validation_does_not_choose_gains_nothing(folders):
@@ -67,8 +67,8 @@ def test_a_term_that_validation_does_not_choose_gains_nothing(folders):
 def test_an_oracle_and_a_configured_lambda_are_distinguished(folders):
     found = VERDICT["cells"](folders)
     digits, smooth = found["pairs of digits, CNN", "recombination"], found["SCAN jump, two streams", "smoothness"]
-    assert (digits.strength, digits.how, digits.reference, digits.helps) == (10, "oracle", True, "helps")
-    assert (smooth.strength, smooth.how, smooth.reference, smooth.helps) == (0.1, "configured", True, "harms")
+    assert (digits.strength, digits.how, digits.reference, digits.helps) == (10, "oracle", True, "open")
+    assert (smooth.strength, smooth.how, smooth.reference, smooth.helps) == (0.1, "configured", True, "open")
     assert set(found) == {("SCAN jump, two streams", name) for name in ("entropy", "dropout", "smoothness")} | {
         ("pairs of digits, CNN", "recombination")
     }
@@ -77,15 +77,17 @@ def test_an_oracle_and_a_configured_lambda_are_distinguished(folders):
 def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(folders):
     found = VERDICT["cells"](folders)
     page = VERDICT["page"](found)
-    assert "4 have runs. The interval is above 0 in 1 (helps), below 0 in\n1 (harms)" in page
-    assert "(harms), and includes 0 in 1 (open). In 1, the plain model was chosen." in page
-    assert "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 2 | results |" in page
+    assert "4 have a table. The interval is above 0 in 0 (helps), below 0\nin 0 (harms)" in page
+    assert "(harms), and includes 0 in 3 (open). In 1, the plain model was chosen." in page
+    assert (
+        "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 2 | `scan_jump` (0.150) | results |" in page
+    )
     figure = VERDICT["draw"](found)
     shown = [text.get_text() for text in figure.axes[0].texts]
     plt.close(figure)
     assert "–" in shown
-    assert any(text.endswith("λ = 0.1°") for text in shown)
-    assert "not run" in shown
+    assert any(text.endswith("λ = 0.1°, n = 2") for text in shown)
+    assert "no table" in shown
     never = [row.missing for row in VERDICT["ROWS"] if row.missing]
     assert set(never) < set(shown)
     assert len(shown) == (len(VERDICT["ROWS"]) - len(never)) * len(VERDICT["TERMS"]) + len(never)

@@ -46,7 +46,14 @@ PARAMETERS = {
 }
 _LINES = ("-", "-.", ":")
 _STEP = 0.08  # between two lines, as a share of a decade
-_PUBLISHED: dict[str, Any] = {"linestyle": "", "marker": "D", "markersize": 5, "markerfacecolor": "white", "elinewidth": 2.5}
+_PUBLISHED: dict[str, Any] = {
+    "linestyle": "",
+    "marker": "D",
+    "markersize": 5,
+    "markerfacecolor": "white",
+    "elinewidth": 2.5,
+    "zorder": 4,
+}
 _RULE: dict[str, Any] = {"color": "0.2", "linestyle": "--", "linewidth": 1.2}
 
 
@@ -88,10 +95,9 @@ def _against_lambda(axes: Axes, table: pd.DataFrame, task: str, options: dict[st
         if len(lost):
             axes.plot(lost, [0.01] * len(lost), "x", color=shades[name], transform=axes.get_xaxis_transform(), clip_on=False)
         for strength, mean, deviation in options["published"].get(task, {}).get(name, []):
-            shift = move(pd.Series([strength * 10**-0.1])) if strength else pd.Series([-0.3 * threshold])
-            axes.errorbar(shift, [mean], [deviation], color=shades[name] if strength else shades["none"], **_PUBLISHED)
+            axes.errorbar([strength], [mean], [deviation], color=shades[name] if strength else shades["none"], **_PUBLISHED)
     axes.axhline(rule_of(table, task, options["rule"]), label=f"rule: {options['rule']}", **_RULE)
-    axes.set_xlim(left=-0.6 * threshold)
+    axes.set_xlim(left=-0.4 * threshold)
     axes.set(title=words.of(task, options), xlabel="lambda")
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import binomtest
 
 from compositional.figures.shared import intervals, named_runs, page, style, words
 
@@ -29,6 +28,11 @@ def _counts(own: pd.DataFrame) -> tuple[int, int]:
     return round(answers.sum()), len(answers)
 
 
+def _shares(own: pd.DataFrame) -> pd.Series:
+    """The share of the sentences that each seed gets right."""
+    return own[(own.split == "test") & (own.metric == "accuracy")].value
+
+
 def _ordinary(own: pd.DataFrame, metric: str) -> pd.Series:
     return own[(own.split == "in_distribution") & (own.metric == metric)].value
 
@@ -38,8 +42,8 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
     everything = pd.concat(methods.values())
     lines = [
         "Translation with one new word, which training shows in one sentence only. Left: share of the other sentences with it "
-        "that are right, by exact match with one translation each. Dots are seeds; the bar is the share of all answers, with "
-        "Wilson's 95 % interval, which treats answers of one seed as independent. Right: BLEU on ordinary sentences (percent, "
+        "that are right, by exact match with one translation each. Dots are seeds, bars means with 95 % intervals over seeds "
+        "(Student's t, from three seeds on), for these very sentences. Right: BLEU on ordinary sentences (percent, "
         "sacrebleu, all translations of a sentence in the set as references), which shows whether the network translates at all. "
         "No checkpoint is chosen." + style.swaps_words(everything, everything),
         "",
@@ -49,14 +53,11 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
         if not asked:
             lines.append(f"* {label}: all runs diverged")
             continue
-        low, high = binomtest(right, asked).proportion_ci(method="wilson")
         contexts = own[own.metric.str.startswith(_CONTEXT)].groupby("metric", sort=False).value.mean()
         each = ", ".join(f"{name.removeprefix(_CONTEXT).replace('_', ' ')} {value:.2f}" for name, value in contexts.items())
+        share = style.summary(_shares(own))
         bleu, exact = (style.summary(_ordinary(own, metric)) for metric in ("bleu", "accuracy"))
-        lines.append(
-            f"* {label}: {right} of {asked} right, {right / asked:.3f} [{low:.3f}, {high:.3f}]; ordinary sentences: BLEU {bleu}, "
-            f"exact match {exact}"
-        )
+        lines.append(f"* {label}: {right} of {asked} right, {share}; ordinary sentences: BLEU {bleu}, exact match {exact}")
         lines.append(f"  - by the words before it: {each}")
     return "\n".join(lines + [f"* published, {name}: {share:.3f}" for name, share in published.items()])
 
@@ -69,14 +70,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     shades = style.distinct_colors(own.regularizer.iloc[0] for own in methods.values())
     for place, own in enumerate(methods.values()):
         shade = shades[own.regularizer.iloc[0]]
-        shares = own[(own.split == "test") & (own.metric == "accuracy")].value.dropna()
-        left.scatter(shares, place + intervals.spread(len(shares)), s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
-        hits, asked = _counts(own)
-        if asked:
-            low, high = binomtest(hits, asked).proportion_ci(method="wilson")
-            mean = hits / asked
-            spread = [[mean - low], [high - mean]]
-            left.errorbar([mean], [place], xerr=spread, color=shade, marker="|", markersize=11, markeredgewidth=2, capsize=2)
+        intervals.seeds_and_mean(left, _shares(own).to_numpy(), place, shade)
         intervals.seeds_and_mean(right, _ordinary(own, "bleu").to_numpy(), place, shade, largest=100)
     for index, (name, share) in enumerate(options["published"].items()):
         left.axvline(share, color="0.45", linestyle=style.line_of(index + 1), linewidth=1, label=f"published: {name}")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import intervals, named_runs, page, style, words
+from compositional.figures.shared import intervals, named_runs, page, paired, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -88,7 +88,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     parts = style.methods(rows, options["methods"])
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
-    shades = dict(zip(parts, style.shades(len(parts), 0, 0.8), strict=True))
+    shades = dict(zip(parts, style.apart(len(parts)), strict=True))
     # The panels are below each other on one page, because the names are long.
     heights = [len(names) * (0.034 * len(parts) + 0.11) + 0.7 for names, _ in placed.values()]
     figure, panels = plt.subplots(
@@ -131,5 +131,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_yticks(range(len(names)), _labels(names, [0, *begins], options))
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
-    page.legend(figure, panels[:, 0], options, style.RUN, style.INTERVAL)
+    several = rows.groupby(paired.RUN[:4]).seed.nunique().max() > 2
+    page.legend(figure, panels[:, 0], options, style.RUN, *([style.INTERVAL] if several else []))
     return figure, "\n".join(lines)

@@ -63,9 +63,7 @@ def test_the_caption_counts_answers():
     table = pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
     figure, text = new_word.draw(table, {"methods": {}, "published": {"LSTM": 0.125}})
     plt.close(figure)
-    # Wilson: (3 + 1.92) / (6 + 3.84) = .5 in the middle.
-    assert (
-        "* lstm: 3 of 6 right, 0.500 [0.188, 0.812]; ordinary sentences: BLEU 30.000 ± 0.000, exact match 0.250 ± 0.000" in text
-    )
+    # The seeds' shares are 0.5, 1 and 0: 4.303 * 0.5 / sqrt 3.
+    assert "* lstm: 3 of 6 right, 0.500 ± 1.242; ordinary sentences: BLEU 30.000 ± 0.000, exact match 0.250 ± 0.000" in text
     assert "by the words before it: he is 0.67, i am very 0.33" in text
     assert "* published, LSTM: 0.125" in text

@@ -66,6 +66,7 @@ BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  
 _GOLDEN = (5**0.5 - 1) / 2  # of a turn: repeated steps of this size stay away from all earlier ones
 _TONES = ((0.9, 0.75), (0.55, 0.9), (0.95, 0.45))  # saturation and value
 _APART = 0.25  # minimum distance of colors in the unit cube
+_QUALITATIVE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
 _LINES = ("-", "--", ":", "-.")
 _MARKERS = "os^DvP*X"
 
@@ -98,6 +99,11 @@ def line_of(index: int) -> Any:
 def marker_of(index: int) -> Any:
     """The marker of the model at this place: all are different."""
     return _MARKERS[index] if index < len(_MARKERS) else (index - len(_MARKERS) + 3, 1, 0)
+
+
+def apart(count: int) -> list[Any]:
+    """Colors of things without an order, which can be told from each other; of more than seven those of `shades`."""
+    return [*_QUALITATIVE[:count]] if count <= len(_QUALITATIVE) else [*shades(count, 0, 0.8)]
 
 
 def shades(count: int, first: float = 0.1, last: float = 0.85) -> np.ndarray:
