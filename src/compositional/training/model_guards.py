@@ -77,7 +77,7 @@ def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
     cut = int(step.max()) // 2
 
     def other(values: Tensor, later: Tensor) -> Tensor:
-        """Another word in place of every later one; the special symbols stay."""
+        """Another word instead of every later one; the special symbols stay."""
         return torch.where(later & (values > END), END + 1 + (values - END) % (symbols - END - 1), values)
 
     changed = replace(batch, targets=other(batch.targets, step >= cut), previous=other(batch.previous, step > cut))

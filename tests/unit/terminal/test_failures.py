@@ -65,6 +65,7 @@ def test_each_failed_job_is_listed_with_its_error_log_and_command(tmp_path):
         "",
         "Training 2 runs of a",
         "  compositional.bad.WrongError: the width is 3",
+        "      it must be 4",
         "  call again",
         f"  log: {log}",
         "  alone: snakemake train_a__1f --configfile my.yaml",

@@ -172,5 +172,5 @@ def build(designs: Sequence[Design]) -> tuple[DatasetDict, dict]:
         }
         if len(columns["set"]):
             members[name] = Dataset.from_dict({key: values.tolist() for key, values in columns.items()})
-    disjoint = [{"columns": ["items", "set"], "members": [name for name in members if name == "test"]}]
+    disjoint = [{"columns": ["items", "set"], "members": ["test"]}] if "test" in members else []
     return DatasetDict(members), {"in_distribution": "train", "sets": len(designs), "disjoint": disjoint} | designs[0].about()
