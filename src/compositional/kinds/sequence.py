@@ -146,7 +146,8 @@ class Batch:
         """Whether the complete sequence, including its end symbol, is right under teacher forcing: (R, B).
 
         Greedy decoding yields the exact target if and only if every teacher-forced argmax is right, because up to the first
-        wrong symbol both see the same past. Exact match therefore needs no decoding.
+        wrong symbol both see the same past. Exact match therefore needs no decoding. `training.model_guards` refuses models whose
+        outputs depend on later symbols.
         """
         return self.layout.all_in_row((logits.argmax(-1) == self.targets) | ~self.target_mask)
 

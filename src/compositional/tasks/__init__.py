@@ -5,9 +5,9 @@ A task is a module that defines what `Task` lists.
 `build` returns the task's members (a DatasetDict: "train", "test" and others) and the content of task.json.
 
 task.json must contain "in_distribution", the member that shows how well training went: the first of IN_DISTRIBUTION that the task
-has. It must also contain "disjoint", which states that members must have nothing in common with training: a list of
-{"columns": [columns to compare], "members": [members to compare with "train"]}; if they do have something in common on purpose,
-"by_design" gives the reason (`stages.split.audit`).
+has. It must also contain "disjoint", which states that members, among them "test", must have nothing in common with training: a
+list of {"columns": [columns to compare], "members": [members to compare with "train"]}; if they do have something in common on
+purpose, "by_design" gives the reason (`stages.split.audit`).
 
 task.json may contain "references", values that need no network, by metric; "decoding" (`decoding.scores`,
 `semantic_match.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind requires in addition:
