@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,6 +123,24 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         if feature is None or (allowed and type(feature).__name__ not in allowed):
             of = f"of the feature {' or '.join(allowed)}" if allowed else "there"
             raise ValueError(f"task {task!r}: its column {column} is {feature!r}, must be {of}")
+    _check_values(task, members, declared["COLUMNS"], about)
+
+
+def _check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
+    """Refuse numbers that are not finite, and labels that are none of the task's classes, in the columns that a kind reads."""
+    if "label" in columns and not (isinstance(about["classes"], int) and about["classes"] > 0):
+        raise ValueError(f"task {task!r}: classes is {about['classes']!r}, must be the number of classes")
+    for (name, member), column in itertools.product(members.items(), columns):
+        if column not in member.column_names or column == "image":
+            continue
+        values = member[column][:]
+        if column == "label" and (wrong := [value for value in values if value not in range(about["classes"])]):
+            raise ValueError(
+                f"task {task!r}: {name} has the label {wrong[0]!r}; labels must be whole numbers from 0 to {about['classes'] - 1}"
+            )
+        flat = np.ravel(np.array(values, dtype=object))
+        if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
+            raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
 
 
 def perform(content: dict[str, Any], log: TextIO) -> None:

@@ -131,6 +131,8 @@ BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
         ({"disjoint": [RULE | {"members": []}]}, "'members': \\[\\]"),
         ({"disjoint": [RULE | {"columns": []}]}, "'columns': \\[\\]"),
         ({"disjoint": [RULE | {"by_desing": "why"}]}, "'by_desing'"),
+        ({"classes": "2"}, "classes is '2', must be the number of classes"),
+        ({"classes": 1}, r"train has the label 1; labels must be whole numbers from 0 to 0"),
         ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
         (
             {"left_out": "image_shape"},
@@ -225,3 +227,18 @@ def test_the_audit_compares_numbers_as_they_are_trained_on(points):
     members = DatasetDict({"train": Dataset.from_dict({"point": [[0.0, 1.0]]}), "test": Dataset.from_dict({"point": points})})
     with pytest.raises(OverlapError, match=rf"1 of {len(points)} items of test"):
         audit(members, [{"columns": ["point"], "members": ["test"]}])
+
+
+@pytest.mark.parametrize(
+    ("point", "label", "said"),
+    [
+        ([0.0, float("nan")], 0, "column point of test has numbers that are not finite"),
+        ([0.0, 1.0], 2, "test has the label 2; labels must be whole numbers from 0 to 1"),
+        ([0.0, 1.0], 0.7, "test has the label 0.7; labels must be whole"),
+        ([0.0, 1.0], "cat", "test has the label 'cat'; labels must be whole"),
+    ],
+)
+def test_numbers_that_no_kind_can_read_are_refused(point, label, said):
+    members = DatasetDict(test=Dataset.from_dict({"point": [point], "label": [label]}))
+    with pytest.raises(ValueError, match=f"task 'toy': {said}"):
+        split._check_values("toy", members, {"point": (), "label": ("Value",)}, {"classes": 2})
