@@ -37,10 +37,10 @@ def environment():
     found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
     forks.start(found)
     while not Path(found[forks.SOCKET]).exists():
-        assert forks._STARTED[-1].poll() is None
+        assert forks._STARTED[found[forks.SOCKET]].poll() is None
         time.sleep(0.05)
     yield found | forks.ONE_THREAD
-    serving = forks._STARTED.pop()
+    serving = forks._STARTED.pop(found[forks.SOCKET])
     serving.stdin.close()
     assert serving.wait(20) == 0
     assert not Path(found[forks.SOCKET]).parent.exists()
@@ -62,7 +62,7 @@ def job(environment, tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 def test_the_process_that_is_forked_has_one_thread(environment):
     """A fork would have only one of several, and Python 3.12 and newer warn about it."""
-    tasks = Path(f"/proc/{forks._STARTED[-1].pid}/task")
+    tasks = Path(f"/proc/{forks._STARTED[environment[forks.SOCKET]].pid}/task")
     names = [(task / "comm").read_text().strip() for task in tasks.iterdir()]
     assert len(names) == 1, names
 
@@ -126,7 +126,7 @@ def test_a_job_of_another_copy_of_the_project_runs_that_copys_code(job, tmp_path
 
 
 def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_replaces_the_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(forks, "_STARTED", [])
+    monkeypatch.setattr(forks, "_STARTED", {})
     found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
     found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
     (tmp_path / "job.py").write_text("import sys; print([name in sys.modules for name in ('pandas', 'scipy.stats', 'torch')])")
@@ -137,7 +137,7 @@ def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_repla
             time.sleep(0.01)
         done = subprocess.run(words, env=found | forks.ONE_THREAD, capture_output=True, text=True, check=True)
         assert (done.stdout, done.stderr) == (f"{there}\n", "")
-    first, second = forks._STARTED
+    first, second = forks._STARTED.values()
     assert first.wait(20) == 0
     second.stdin.close()
     assert second.wait(20) == 0

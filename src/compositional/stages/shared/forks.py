@@ -38,23 +38,24 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS",
 # Environment variables that no library reads when it is imported.
 _OWN = ("COMPOSITIONAL_", "PYTEST_")
 _OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR")
-_STARTED: list[subprocess.Popen[bytes]] = []  # keeps their standard inputs open
+_STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by address; keeps their standard inputs open
 _LARGEST = 2**18  # bytes of a job's request
 _LONGEST = 75  # bytes of the path of temporary files: a socket's path has at most 107
 
 
 def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBRARIES) -> None:
     """Start the process that jobs with this environment are forked from, and put its address there. It ends with this process, or
-    when another one is started."""
+    when another one is started for this environment."""
+    earlier = environment.get(SOCKET)
     too_long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
-    if (SOCKET in environment and not _STARTED) or too_long or not hasattr(os, "pidfd_open"):
+    if earlier not in (None, *_STARTED) or too_long or not hasattr(os, "pidfd_open"):
         return
-    for earlier in _STARTED:
-        if earlier.stdin:
-            earlier.stdin.close()
+    if earlier and (held := _STARTED[earlier].stdin):
+        held.close()
     environment[SOCKET] = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
     words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", environment[SOCKET], *libraries]
-    _STARTED.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={**environment, **ONE_THREAD}))
+    own = {**environment, **ONE_THREAD}
+    _STARTED[environment[SOCKET]] = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=own)
 
 
 def _in_common(python: list[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
