@@ -43,6 +43,26 @@ MUTATIONS = {
         *("stages/split.py", "        download.verify(implementation.DATASET, raw / name)", "        pass"),
         "tests/unit/stages/test_split.py::test_raw_files_are_checked_before_a_task_is_built_from_them",
     ),
+    "a decoder may see later target symbols": (
+        *("training/guards.py", "    check_order(problem, ", "    (lambda *_: None)(problem, "),
+        "tests/unit/training/test_networks.py::test_a_decoder_that_sees_later_target_symbols_is_refused",
+    ),
+    "a network may change its input": (
+        *("training/guards.py", "if not torch.equal(own, given[name])]", "if False]"),
+        "tests/unit/training/test_networks.py::test_an_ordinary_module_that_would_not_train_as_in_pytorch_is_refused",
+    ),
+    "a representation shares its memory with what follows": (
+        *("training/networks.py", ".squeeze(0).clone()", ".squeeze(0)"),
+        "tests/unit/training/test_networks.py::test_a_representation_is_what_its_submodule_gives_even_if_it_is_changed_in_place_afterwards",
+    ),
+    "a task need not name its test set": (
+        *("stages/split.py", 'if "test" in members and not any(', 'if "test" in members and any('),
+        "tests/unit/stages/test_split.py::test_the_return_values_of_a_task_are_checked",
+    ),
+    "a caption needs every method on every task": (
+        *("figures/readings.py", "            if own.empty:\n                continue\n", ""),
+        "tests/unit/figures/test_configured.py",
+    ),
     "the report escapes nothing": (
         *("stages/report.py", "autoescape=True", "autoescape=False"),
         "tests/unit/stages/test_report.py",

@@ -13,9 +13,11 @@ from compositional.terminal.failures import no_slurm
 
 @contextmanager
 def in_a_sentence(advice: str = "") -> Iterator[None]:
-    """Report an error that the user can fix in one sentence, followed by advice."""
+    """Report an error that the user can fix in one sentence, followed by advice. Ctrl-C is reported in one, too."""
     try:
         yield
+    except KeyboardInterrupt:
+        sys.exit("Stopped before anything was made.")
     except (ValueError, OSError) as error:
         sys.exit(f"{error}{advice}")
 

@@ -17,6 +17,11 @@ def test_an_error_that_the_user_can_fix_ends_the_call_with_a_sentence():
         raise KeyError("a mistake of ours")
 
 
+def test_an_interrupt_while_a_call_is_planned_ends_it_with_a_sentence():
+    with pytest.raises(SystemExit, match="Stopped before anything was made"), refusals.in_a_sentence():
+        raise KeyboardInterrupt
+
+
 def test_a_part_that_snakemake_lacks_is_named():
     workflow = SimpleNamespace(dag=SimpleNamespace(forcefiles={"a"}))
     assert refusals.inside(workflow, "dag.forcefiles") == {"a"}

@@ -54,8 +54,18 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
         held.close()
     environment[SOCKET] = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
     words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", environment[SOCKET], *libraries]
-    own = {**environment, **ONE_THREAD}
-    _STARTED[environment[SOCKET]] = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=own)
+    _STARTED[environment[SOCKET]] = subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env={**environment, **ONE_THREAD},
+        preexec_fn=_ignore_interrupts,
+    )
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is meant for jobs; the process that they are forked from ends when the build does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _in_common(python: list[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -111,7 +121,6 @@ class _Forks:
 
 def _prepare(libraries: Iterable[str]) -> None:
     """Import what jobs need, once for all forks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for jobs; this process ends when the build does
     # Otherwise pyarrow's allocator starts a thread, and newer versions of Python warn when a process with threads is forked.
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     for name in libraries:
