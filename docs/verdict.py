@@ -287,8 +287,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
             "term, or *configured*, the only one in its table, taken from an earlier ablation or a paper. Cells with dashed "
             "frames are from tables in `reference/`, which also has their commits and versions. Cells of a row can be of "
             "different tasks, which the table names with the plain model's accuracy: compare terms only on the same task. There "
-            "is no verdict from fewer than three seeds. Results without a table, such as those of SLOG, IsSameClass and "
-            "Pathfinder, are only in the text of their pages ([results](results.md)). Two streams: the model "
+            "is no verdict from fewer than three seeds. Results without a table, such as those of Pathfinder, "
+            "are only in the text of their pages ([results](results.md)). Two streams: the model "
             "`primitive_attention`.",
             136,
         ),
