@@ -27,8 +27,9 @@ from compositional.layers.ragged import Chunks, Layout
 from compositional.layers.tap import dropout, silent_tap
 from compositional.models import Model, meta_sequence_to_sequence
 from compositional.plugins import declarations, defaults
-from compositional.records.surroundings import MIRROR, DownloadError, fetch
+from compositional.records.surroundings import MIRROR
 from compositional.regularizers import Representation, Step, consistency
+from compositional.stages.download import DownloadError, fetch
 from compositional.stages.split import audit, make_split
 from compositional.tasks import cogs, iwslt
 from compositional.training.loop import train_runs

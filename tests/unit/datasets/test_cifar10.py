@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from compositional.datasets import cifar10
-from compositional.records.surroundings import MIRROR, DownloadError, fetch
+from compositional.records.surroundings import MIRROR
 from compositional.stages import download
+from compositional.stages.download import DownloadError, fetch
 
 RECORDS = np.random.default_rng(0).integers(256, size=(1200, 3073), dtype=np.uint8) % np.array([10] + [256] * 3072)
 RECORDS = RECORDS.astype(np.uint8)
