@@ -71,9 +71,10 @@ def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
         PluginError: it depends on them.
     """
     _, batch = problem.splits["train"].evaluation_batches(len(next(iter(weights.values()))), EXAMPLES, EXAMPLES)[0]
-    if not isinstance(batch, Batch):
+    symbols = len(problem.about.get("target_words", ()))
+    if not isinstance(batch, Batch) or symbols < END + 3:  # with one word there is no other
         return
-    step, symbols = batch.layout.positions[:, 1], len(problem.about["target_words"])
+    step = batch.layout.positions[:, 1]
     cut = int(step.max()) // 2
 
     def other(values: Tensor, later: Tensor) -> Tensor:
@@ -87,5 +88,5 @@ def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
         ours, theirs = (problem.model.forward(problem.model_parameters, weights, own, silent_tap) for own in (batch, changed))
     valid = (step <= cut) & batch.target_mask
     difference = (ours - theirs).abs().amax(-1)[valid].max() / ours.abs().amax(-1)[valid].max()
-    if not difference < ROUNDING:
+    if difference >= ROUNDING:  # not if it is NaN: a run that diverges is no fault of the model
         refuse(forward_of(problem.model), f"its output at a step changes with later target symbols, by {difference:.1e}", "later")

@@ -18,6 +18,7 @@ from compositional.evaluation import activations, decoding, metrics
 from compositional.kinds import combination, composite, point, puzzle, tensor
 from compositional.language.vocabulary import PAD
 from compositional.layers.tap import silent_tap
+from compositional.training import model_guards
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
 from compositional.training.plugin_errors import PluginError
@@ -351,6 +352,12 @@ def test_a_decoder_that_sees_later_target_symbols_is_refused(problem, padding, r
     case = own(problem("lstm_attention", steps=1), Network)
     with pytest.raises(PluginError, match="its output at a step changes with later target symbols") if refused else nullcontext():
         train(case, [(0, 0.0)])
+
+
+def test_a_run_that_diverges_is_not_taken_for_one_that_sees_later_symbols(problem):
+    case = problem("lstm_attention")
+    weights = {name: torch.full((1, *value.shape), torch.nan) for name, value in initial_weights(case, 0).items()}
+    model_guards.check_order(case, weights)
 
 
 def test_outputs_of_another_length_are_refused(problem):
