@@ -21,10 +21,9 @@ import torch
 from torch import Tensor
 
 from compositional.kinds import Batch
-from compositional.layers.tap import silent_tap
 from compositional.models import Model
 from compositional.regularizers import Regularizer, Representation, Step
-from compositional.training.model_guards import EXAMPLES, check_network, check_order
+from compositional.training.model_guards import EXAMPLES, check_network, check_order, evaluated
 from compositional.training.pack import Pack
 from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
 from compositional.training.problem import Problem, weight_layout, width_of
@@ -165,11 +164,7 @@ def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -
     model = _watch_model(problem, [], finite)
     runs = len(next(iter(weights.values())))
     _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
-    with torch.no_grad():
-        if model.calibrate:
-            weights = weights | model.calibrate(problem.model_parameters, weights, [batch])
-        outputs = model.forward(problem.model_parameters, weights, batch, silent_tap)
-    return [_Value("output in evaluation", forward_of(problem.model), outputs[0])]
+    return [_Value("output in evaluation", forward_of(problem.model), evaluated(problem, model, weights, batch)[0])]
 
 
 def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:

@@ -12,9 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from compositional.kinds import Batch as AnyBatch
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import END
 from compositional.layers.tap import silent_tap
+from compositional.models import Model
 from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
 from compositional.training.problem import Problem
 
@@ -60,6 +62,14 @@ def check_network(problem: Problem) -> None:
         )
 
 
+def evaluated(problem: Problem, model: Model, weights: dict[str, Tensor], batch: AnyBatch) -> Tensor:
+    """A model's outputs for a batch, as evaluation computes them. weights: (R, ...) by name."""
+    with torch.no_grad():
+        if model.calibrate:
+            weights = weights | model.calibrate(problem.model_parameters, weights, [batch])
+        return model.forward(problem.model_parameters, weights, batch, silent_tap)
+
+
 def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
     """Refuse a model of sequences whose output at a step depends on later target symbols: evaluation, which knows none, and
     teacher forcing would then be different things.
@@ -82,10 +92,7 @@ def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
         return torch.where(later & (values > END), END + 1 + (values - END) % (symbols - END - 1), values)
 
     changed = replace(batch, targets=other(batch.targets, step >= cut), previous=other(batch.previous, step > cut))
-    with torch.no_grad():
-        if problem.model.calibrate:
-            weights = weights | problem.model.calibrate(problem.model_parameters, weights, [batch])
-        ours, theirs = (problem.model.forward(problem.model_parameters, weights, own, silent_tap) for own in (batch, changed))
+    ours, theirs = (evaluated(problem, problem.model, weights, own) for own in (batch, changed))
     valid = (step <= cut) & batch.target_mask
     difference = (ours - theirs).abs().amax(-1)[valid].max() / ours.abs().amax(-1)[valid].max()
     if difference >= ROUNDING:  # not if it is NaN: a run that diverges is no fault of the model
