@@ -114,6 +114,13 @@ ROWS = (
         for part in ("query", "question")
     ),
     Row("GeoQuery in FunQL, query split, LSTM", FORMS, ("readings_funql",), ("geoquery_funql",), "lstm_input_feeding_small"),
+    Row(
+        "GeoQuery in FunQL, question split, LSTM",
+        FORMS,
+        ("readings_funql_variants",),
+        ("geoquery_funql_question",),
+        "lstm_input_feeding_small",
+    ),
     *(
         Row(f"arithmetic, {part}, LSTM", EXPRESSIONS, _ARITHMETIC, (f"arithmetic_{task}",), "lstm_regressor")
         for task, part in {"pairs": "held-out pairs", "unordered": "in both orders", "length": "longer chains"}.items()

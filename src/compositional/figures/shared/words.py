@@ -26,7 +26,7 @@ WORDS = {
     "digits_concat_b": "pairs of digits, setting B",
     "digits_concat_longer": "pairs of digits, longer training",
     "geoquery_funql": "GeoQuery in FunQL: query split",
-    "geoquery_funql_glued": "the same, commas glued",
+    "geoquery_funql_glued": "GeoQuery in FunQL: query split, commas glued",
     "geoquery_funql_question": "GeoQuery in FunQL: question split",
     "digits_concat_refit": "pairs of digits, refitted",
     "digits_concat_select_offset": "pairs of digits",
