@@ -85,6 +85,38 @@ _PARAMETERS = {
 }
 
 
+def _digest(digits: int, *others: str) -> dict[str, Any]:
+    return {"type": ["string", *others], "pattern": f"^[0-9a-f]{{{digits}}}$"}
+
+
+# What a dataset declares: its files (`stages.download`) and their license.
+_OF_DATASETS: dict[str, dict[str, Any]] = {
+    "FILES": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "required": ["mirror", "url"],
+            "anyOf": [{"required": ["sha256"]}, {"required": ["git_blob"]}],
+            "additionalProperties": False,
+            "properties": {
+                "sha256": _digest(64, "null"),
+                "git_blob": _digest(40),
+                "bytes": {"type": "integer", "minimum": 0},
+                "mirror": {"type": "string", "minLength": 1},
+                "url": {"type": ["string", "null"], "pattern": "^https?://"},
+                "when": {"type": "object"},
+            },
+        },
+    },
+    "LICENSE": {
+        "type": "object",
+        "required": ["name", "url", "redistribution"],
+        "additionalProperties": False,
+        "properties": {"name": {"type": "string"}, "url": {"type": "string"}, "redistribution": {"type": "boolean"}},
+    },
+}
+
+
 def merged(module: str, shared: dict[str, Any]) -> dict[str, Any]:
     """A module's options together with those that are not its own.
 
@@ -126,7 +158,8 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
 
 @cache
 def declared_by(module: str) -> dict[str, Any]:
-    """What a module declares. Its options must be JSON schemas that their defaults satisfy, and the names in it must exist.
+    """What a module declares. Its options must be JSON schemas that their defaults satisfy, the names in it must exist, and
+    the files of a dataset need checksums and sources.
 
     Raises:
         ConfigurationError: the declarations are wrong.
@@ -139,6 +172,9 @@ def declared_by(module: str) -> dict[str, Any]:
         # An empty default may violate its own schema: then the option is mandatory.
         values = {name: option["default"] for name, option in options.items() if option["default"] not in ([], {})}
         problems = check(values, options_schema(options), where)
+    for name, form in _OF_DATASETS.items():
+        if module.startswith("datasets.") and found.get(name) is not None:
+            problems += check(found[name], form, f"{module_path(module)}: {name}")
     problems += _unknown(module, found)
     if problems:
         raise ConfigurationError("\n".join(problems))

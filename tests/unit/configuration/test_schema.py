@@ -56,6 +56,26 @@ def test_names_in_declarations_of_modules_must_exist(package, name, declared, me
         declared_by(name)
 
 
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ('FILES = {"a.txt": {"mirror": "a", "url": None}}', "FILES.a.txt: 'sha256' is a required property, and 'git_blob' is a"),
+        (f'FILES = {{"a.txt": {{"sha256": "{"0" * 64}", "url": None}}}}', "FILES.a.txt: 'mirror' is a required property"),
+        ('FILES = {"a.txt": {"sha256": "abc", "mirror": "a", "url": None}}', "FILES.a.txt.sha256: 'abc' does not match"),
+        ('FILES = {"a.txt": {"sha256": None, "mirror": "a", "url": "a.org/a"}}', "FILES.a.txt.url: 'a.org/a' does not match"),
+        (
+            'FILES = {"a.txt": {"sha256": None, "mirror": "a", "url": None, "size": 3}}',
+            "FILES.a.txt: unknown key 'size'. Allowed: bytes, git_blob, mirror,",
+        ),
+        ('FILES = {}\nLICENSE = {"name": "MIT", "url": "x"}', "LICENSE: 'redistribution' is a required property"),
+    ],
+)
+def test_files_of_a_dataset_need_a_checksum_and_a_source(package, declared, message):
+    package("datasets.toy", f"{declared}\n")
+    with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
+        declared_by("datasets.toy")
+
+
 def test_options_of_a_module_do_not_hide_those_of_its_entries(package):
     package("models.cnn", 'PARAMETERS = {"training": {"type": "number", "default": 1.0, "description": ""}}\n')
     with pytest.raises(ConfigurationError, match=r"models/cnn.py: PARAMETERS: training has another meaning here; rename it"):
