@@ -35,6 +35,7 @@ from compositional.stages.shared import forks
 from compositional.terminal import display
 from compositional.terminal import missing
 from compositional.terminal import refusals
+from compositional.terminal.costs import Costs
 
 surroundings.settle(os.environ, ROOT)
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
@@ -67,6 +68,7 @@ if MAIN:
         config = config_files.whole(ROOT / "config", config, OVERLAYS, replaces, os.environ.get("COMPOSITIONAL_STORE"))
         PLAN = Plan(Configuration(config, ROOT / "config" / "schema.yaml"), sys.argv)
     PACKS = PLAN.rules
+    COSTS = Costs(Path("results"))
     if SHOWS:
         nearest = partial(missing.nearest, figures=PLAN.recipes.figures, tasks=PLAN.recipes.configuration.names("tasks"))
         SHOWN = display.Display(logging.getLogger("snakemake.logging"), of_snakemake("output_settings"), nearest, OPTIONS)
@@ -100,6 +102,11 @@ def made_from(job):
         return one.inputs if plain else [ancient(path) for path in one.inputs]
 
     return inputs
+
+
+def duration(pack):
+    """Milliseconds that a pack is expected to train; only the process that plans needs them."""
+    return round(1000 * (COSTS.seconds("train", "/".join(pack.family)) or 0) * pack.steps) if MAIN else 0
 
 
 def begin():

@@ -1,6 +1,6 @@
 # The priority of jobs that must precede waiting trainings. Evaluations have it, too, so that few jobs are ready at any time:
 # whenever a job ends, Snakemake checks all inputs of all ready jobs.
-FIRST = 1 + max((pack.work for pack in PACKS["train"]), default=0)
+FIRST = 1 + max(map(duration, PACKS["train"]), default=0)
 # One rule per pack, whose runs train together in one process (see compositional.planning.packs). A run that exists is not trained
 # again: the job finds it in results/store, addressed by everything that it depends on.
 for pack in PACKS["train"]:
@@ -15,7 +15,7 @@ for pack in PACKS["train"]:
         log:
             f"results/logs/train/{pack.label}.log",
         # Long jobs first, so that no core is idle at the end.
-        priority: pack.work
+        priority: duration(pack)
         # If the store has all of its runs, a job only writes their files.
         localrule: MAIN and pack.stored
         conda:

@@ -126,6 +126,18 @@ def test_a_build_of_many_jobs_forks_all_of_them(tmp_path):
     assert (tmp_path / "forked").read_text().split() == ["True", "True", "True"]
 
 
+def test_jobs_that_take_long_start_first(tmp_path):
+    """The three plain runs see more examples than the other run, but its penalty makes it take longer."""
+    project = Project(tmp_path)
+    short = [f"results/runs/digits_concat/cnn/none/lambda=0/seed={seed}/run.json" for seed in (0, 1, 2)]
+    long = "results/runs/digits_concat/cnn/interaction/lambda=1/seed=0/run.json"
+    shown = project.snakemake(*short, long, "--cores", "1")
+    assert re.findall(r"Training (.*)", shown) == [
+        "1 run of digits_concat/cnn/interaction",
+        "3 runs of digits_concat/cnn/none",
+    ]
+
+
 def test_adding_a_seed_or_a_lambda_makes_only_the_new_runs(built):
     rest = {"aggregate": 1, "plot": 1}
     seeds = built.overlay(grids(seeds=[0, 1, 2]))

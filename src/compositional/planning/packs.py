@@ -96,11 +96,6 @@ class Pack:
         """Training steps of all its runs together."""
         return len(self.runs) * self.content["common"]["family"]["settings"]["steps"]
 
-    @property
-    def work(self) -> int:
-        """Examples that its runs see in training: a rough measure of its duration."""
-        return self.steps * self.content["common"]["family"]["settings"]["batch_size"]
-
     def files(self, name: str) -> list[str]:
         """The paths of this file in the folders of all runs."""
         return [f"results/{record_of_run(run, name)}" for run in self.runs]
