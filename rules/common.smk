@@ -117,7 +117,7 @@ def begin():
     ):
         PLAN.begin()
         if SHOWS:
-            SHOWN.begin(sum(PACKS.values(), []), Path("results"), settings.nodes or settings.cores)
+            SHOWN.begin(sum(PACKS.values(), []), COSTS, settings.nodes or settings.cores)
         # Import the libraries once for all jobs if that saves more time than it takes.
         if settings.nodes is None and len(PLAN.needed) > 4 * settings.cores:
             forks.start(os.environ)

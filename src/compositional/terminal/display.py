@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -133,18 +132,18 @@ class Display(logging.Handler):
 
     # Progress of the build
 
-    def begin(self, packs: list[Pack], results: Path, workers: int) -> None:
+    def begin(self, packs: list[Pack], costs: Costs, workers: int) -> None:
         """Start to show the progress of a build.
 
         Args:
-            packs: all packs. results: the results folder. workers: number of jobs that run at the same time.
+            packs: all packs. costs: what is known of their costs before. workers: number of jobs that run at the same time.
         """
-        self.tasks = progress.tasks_of(self.stats, packs, results)
+        self.tasks = progress.tasks_of(self.stats, packs, costs.results)
         every = [task for tasks in self.tasks.values() for task in tasks]
         for task in every:
             if task.board:
                 task.board.unlink(missing_ok=True)  # left by an earlier build
-        self.build = progress.Build(every, Costs(results), workers)
+        self.build = progress.Build(every, costs, workers)
         if not self.shows:
             return
         if sys.stderr.isatty():

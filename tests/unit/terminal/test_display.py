@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from compositional.terminal.costs import Costs
 from compositional.terminal.display import HANDLER, Display
 
 JOB = {"rule_name": "plot", "rule_msg": "Drawing a", "wildcards": {"figure": "a"}, "output": ["a.pdf"], "log": []}
@@ -77,7 +78,7 @@ def test_the_error_for_a_missing_target_names_the_nearest_one(capsys):
 def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     call = Call()
     call.tell("table", event="run_info", stats={"plot": 2, "total": 2})
-    call.display.begin([], tmp_path, 2)
+    call.display.begin([], Costs(tmp_path), 2)
     for jobid in (1, 2):
         call.tell("job", event="job_info", jobid=jobid, **JOB)
     call.tell("done", event="job_finished", job_id=1)
@@ -96,7 +97,7 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
 
 def test_a_job_that_succeeds_on_a_retry_is_not_reported_as_failed(tmp_path, capsys):
     call = Call()
-    call.display.begin([], tmp_path, 2)
+    call.display.begin([], Costs(tmp_path), 2)
     call.tell("job", event="job_info", jobid=1, **JOB)
     call.tell("Error in rule plot", logging.ERROR, event="job_error", jobid=1)
     call.tell("job", event="job_info", jobid=1, **JOB)
