@@ -25,7 +25,7 @@ from compositional.layers import attention
 from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
 from compositional.layers.ragged import Chunks, Layout
 from compositional.layers.tap import dropout, silent_tap
-from compositional.models import Model, meta_sequence_to_sequence
+from compositional.models import Model, meta_sequence_to_sequence, transformer
 from compositional.plugins import declarations, defaults
 from compositional.records.surroundings import MIRROR
 from compositional.regularizers import Representation, Step, consistency
@@ -908,6 +908,23 @@ def test_a_beam_of_one_equals_greedy_decoding(problem):
     assert torch.equal(greedy, torch.nn.functional.pad(beam, (0, 40 - beam.shape[2])))
     right = batch.correct(case.model.forward(case.model_parameters, weights, batch, silent_tap))
     assert 0 < right.float().mean() < 1
+
+
+@pytest.mark.parametrize(("model", "encoded"), [("transformer", 1), ("lstm_attention", 0)])
+def test_decoding_reads_the_input_once_and_continues_as_teacher_forcing_does(problem, monkeypatch, model, encoded):
+    case = problem(model)
+    weights = weight_layout(case).views(torch.stack([fresh_state(case, seed, 0.0).tensors["weights"] for seed in range(2)]))
+    _, batch = case.splits["train"].evaluation_batches(2, 16, 16)[0]
+    with torch.no_grad():
+        outputs = batch.layout.chunks(case.model.forward(case.model_parameters, weights, batch, silent_tap).log_softmax(-1))
+    targets = torch.cat([chunk[..., :5] for chunk in batch.layout.chunks(batch.targets)], 1)
+    calls = []
+    monkeypatch.setattr(transformer, "encode", lambda *given, encode=transformer.encode: calls.append(1) or encode(*given))
+    decoding_batch = replace(batch, kept={})
+    for step in range(5):
+        found = decoding.next_symbols(case, weights, decoding_batch, targets[..., :step])
+        torch.testing.assert_close(found, torch.cat([chunk[:, :, step] for chunk in outputs], 1))
+    assert len(calls) == encoded
 
 
 def test_scores_contain_beam_accuracy_and_bleu():

@@ -1,7 +1,8 @@
 """Decoding without access to the target, greedily or by beam search, and decoded predictions for people to read.
 
 Exact match of greedy decoding does not need this module (`kinds.sequence.Batch.correct`); beam search and scores of the complete
-text (BLEU) do. Each step is one pass over everything decoded so far: simple, and the same for every sequence model.
+text (BLEU) do. Each step is one pass over everything decoded so far: simple, and the same for every sequence model. A model can
+skip what it knows from the step before or what is not wanted (`kinds.sequence.Batch`), as `transformer` does.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ def next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, dec
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
     layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
-    asked = replace(batch, previous=started.flatten(1), layout=layout)
+    asked = replace(batch, previous=started.flatten(1), layout=layout, kept={} if batch.kept is None else batch.kept)
     with torch.no_grad():
         logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
-    return logits.view(runs, rows, steps + 1, -1)[:, :, -1].log_softmax(-1)
+    # Of every position, or only of the last ones.
+    return logits.view(runs, rows, -1, logits.shape[-1])[:, :, -1].log_softmax(-1)
 
 
 def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, limit: int) -> Tensor:
@@ -55,6 +57,7 @@ def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, 
     targets = batch.layout.chunks(batch.targets.masked_fill(~batch.target_mask, PAD))
     decoded = torch.cat([functional.pad(chunk, (0, limit - chunk.shape[2])) for chunk in targets], 1)
     decoded *= ended.unsqueeze(2)
+    batch = replace(batch, kept={})
     step = 0
     while step < limit and not ended.all():
         symbols = next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
@@ -76,6 +79,7 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
         layout=Layout(
             np.repeat(batch.layout.targets, beam).tolist(), np.repeat(batch.layout.inputs, beam).tolist(), batch.inputs.device
         ),
+        kept={},
     )
     decoded = several.inputs[..., :0]
     ended = torch.zeros_like(several.input_lengths, dtype=torch.bool)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ COLUMNS = {"input": ("Value",), "output": ("Value",)}
 BATCH_MULTIPLE = 16  # layers.ragged.ROWS
 INFLUENCE = True
 REPRESENTED = True
+Computed = TypeVar("Computed")
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ class Batch:
     """inputs, input_mask: (R, B, S); input_lengths: (R, B); targets, target_mask, previous: (R, N) in chunk order.
 
     `previous` is the target one step earlier (START at step 0), for teacher forcing. All sequences end with END.
+
+    While sentences are decoded symbol by symbol, `kept` is what a model keeps between passes over the same inputs (`once`), and
+    only each row's last position is wanted (`wanted`). A model that uses neither is slower and gives the same symbols.
     """
 
     inputs: Tensor
@@ -62,6 +67,19 @@ class Batch:
     target_mask: Tensor
     previous: Tensor
     layout: Layout
+    kept: dict[str, Any] | None = None
+
+    def once(self, name: str, compute: Callable[[], Computed]) -> Computed:
+        """What `compute` returns. It must depend on nothing but weights and inputs: while decoding, it is computed only once."""
+        if self.kept is None:
+            return compute()
+        if name not in self.kept:
+            self.kept[name] = compute()
+        return self.kept[name]
+
+    def wanted(self, states: Tensor) -> Tensor:
+        """Of states (R, N, ...) in chunk order, those whose outputs are wanted: all, or (R, B, ...) while decoding."""
+        return states if self.kept is None else torch.cat([chunk[:, :, -1] for chunk in self.layout.chunks(states)], 1)
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
         """Shape of one run's outputs: (N, symbols)."""

@@ -95,7 +95,13 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
-    """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
+    """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`; (R, B, symbols) while decoding."""
+    encoded = batch.once("encoded", lambda: _encoded(parameters, weights, batch, tap))
+    return decode(parameters, weights, encoded, batch, tap)
+
+
+def _encoded(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> attention.Encoded:
+    """The inputs of a batch, with the words and the encoder's states as the tap returns them."""
     words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
     encoded = encode(parameters, weights, words, batch.input_mask, batch.layout.input_chunks(1), tap)
     states = encoded.chunks.rectangle(encoded.states, words.shape[2] + 1)
@@ -103,7 +109,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     if (changed := tap("encoder_states", shown, batch.input_mask)) is not shown:
         states = torch.cat([states[:, :, :1], changed], 2)
         encoded = replace(encoded, states=encoded.chunks.packed(states))
-    return decode(parameters, weights, encoded, batch, tap)
+    return encoded
 
 
 def _placed(parameters: dict, states: Tensor, places: Tensor, tap: Callable) -> Tensor:
@@ -147,7 +153,7 @@ def encode(parameters: dict, weights: Weights, words: Tensor, mask: Tensor, chun
 
 
 def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch: Batch, tap: Callable) -> Tensor:
-    """Logits (R, N, symbols) in chunk order."""
+    """Logits (R, N, symbols) in chunk order, or (R, B, symbols) while decoding."""
     add, feed_forward = _blocks(parameters, weights, tap)
     heads, layout = parameters["heads"], batch.layout
     states = embedding(batch.previous, weights["output_embedding"])
@@ -158,4 +164,4 @@ def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch
         name = f"decoder.{layer}.across"
         states = add(name, states, attention.attend_across(weights, name, states, encoded, layout, heads))
         states = feed_forward(f"decoder.{layer}.feedforward", states)
-    return linear(states, weights["output_embedding"].transpose(1, 2), weights["output.bias"])
+    return linear(batch.wanted(states), weights["output_embedding"].transpose(1, 2), weights["output.bias"])
