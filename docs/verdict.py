@@ -73,6 +73,7 @@ class Row:
 
 _HOMOMORPHISM = ("homomorphism_measure", "homomorphism_ablation")
 _ARITHMETIC = ("arithmetic_ablation", "arithmetic_terms")
+_PARTS = {"pairs": "held-out pairs", "unordered": "in both orders", "recombination": "held-out rows", "length": "longer chains"}
 _GEOQUERY = ("comparison_geoquery", "comparison_geoquery_terms", "comparison_geoquery_question")
 ROWS = (
     Row(
@@ -85,6 +86,10 @@ ROWS = (
     ),
     Row("SCAN jump, LSTM", WORDS, ("comparison", "homomorphism_ablation"), ("scan_jump",), "lstm_attention_annealed"),
     Row("SCAN jump with spare words, LSTM", WORDS, ("comparison_exposure",), ("scan_jump_virtual",), "lstm_attention_annealed"),
+    Row(
+        "SCAN jump with spare words, two streams", WORDS, ("comparison_exposure",), ("scan_jump_virtual",), "primitive_attention"
+    ),
+    Row("SCAN jump, CGPS", WORDS, ("comparison_cgps",), ("scan_jump",), "cgps"),
     Row("SCAN around right, LSTM", WORDS, _HOMOMORPHISM, ("scan_around_right",), "lstm_attention_annealed"),
     Row("SCAN length, LSTM", WORDS, _HOMOMORPHISM, ("scan_length",), "lstm_attention_annealed"),
     Row("SCAN around right, two streams", WORDS, ("comparison",), ("scan_around_right",), "primitive_attention"),
@@ -99,7 +104,7 @@ ROWS = (
     ),
     *(
         Row(
-            f"COGS, {part}, transformer",
+            f"COGS, {part}, transformer, 12,000 steps",
             FORMS,
             ("per_category_cogs",),
             ("cogs",),
@@ -123,7 +128,7 @@ ROWS = (
     ),
     *(
         Row(f"arithmetic, {part}, LSTM", EXPRESSIONS, _ARITHMETIC, (f"arithmetic_{task}",), "lstm_regressor")
-        for task, part in {"pairs": "held-out pairs", "unordered": "in both orders", "length": "longer chains"}.items()
+        for task, part in _PARTS.items()
     ),
     Row(
         "pairs of MNIST images, CNN",
@@ -145,12 +150,14 @@ ROWS = (
 class Cell:
     """The result of a term on a task.
 
-    how: lambda is "chosen" without the test set, the "oracle" of several, or "configured", the only one in the table. task: the
-    task, with the plain model's mean accuracy on its test set.
+    entry: the regularizer's name in the configuration. how: lambda, and the entry, if several are of this term, are "chosen"
+    without the test set, the "oracle" of several, or "configured", the only one in the table. task: the task, with the plain
+    model's mean accuracy on its test set.
     """
 
     gain: pd.Series
     strength: float
+    entry: str
     how: str
     reference: bool
     task: str
@@ -194,14 +201,14 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
             plain, runs = own[own.regularizer == PLAIN[0]], own[own.regularizer == term]
             shown = reference, task, plain.value.mean()
             if wanted == 0 and len(plain):  # no lambda is better than the plain model, so no term is used
-                return Cell(pd.Series(0.0, index=plain.seed), 0.0, "chosen", *shown)
+                return Cell(pd.Series(0.0, index=plain.seed), 0.0, term, "chosen", *shown)
             runs = runs[runs["lambda"] == wanted] if wanted else runs
             gains = {setting: style.gains(rows, plain) for setting, rows in runs.groupby(["lambda", "variant"])}
             gains = {setting: gain for setting, gain in gains.items() if len(gain)}
             if gains:
                 best = max(gains, key=lambda setting: gains[setting].mean())
                 how = "chosen" if wanted else ("oracle" if len(gains) > 1 else "configured")
-                return Cell(gains[best], best[0], how, *shown)
+                return Cell(gains[best], *best, how, *shown)
     return None
 
 
@@ -231,7 +238,7 @@ def why_empty(row: Row, term: str) -> str:
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
-    """The picture: colors by mean gain, bold if the interval excludes 0, dashed frames if the table is from reference/."""
+    """The picture: colors by mean gain, bold if there is a verdict, dashed frames if the table is from reference/."""
     shades = plt.get_cmap("RdBu")
     figure, axes = plt.subplots(figsize=(0.98 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
@@ -245,14 +252,15 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
             frame = {"edgecolor": "0.3", "linestyle": "--"} if known and known.reference else {"edgecolor": "white"}
             axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
             shown = text(known) if known else why_empty(row, term)
+            bold = known is not None and known.helps != "open"
             axes.text(
                 across + 0.5,
                 down + 0.5,
                 shown,
                 ha="center",
                 va="center",
-                fontsize=7.3 if known else 6.5,
-                fontweight="bold" if known and known.helps != "open" else "normal",
+                fontsize=(6.6 if bold else 7.1) if known else 6.5,
+                fontweight="bold" if bold else "normal",
                 color="white" if abs(mean) > 0.4 else "black" if known else "0.6",
             )
         if row.missing:
@@ -262,9 +270,8 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=9)
     axes.set_xlabel(
         "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; bold: "
-        "the interval excludes 0; dashed: from reference/.\nLambda was chosen without the test set, unless marked: * the oracle, "
-        "the best on the test set; ° configured, the only one in its table. "
-        "n: seeds; below 3 no verdict.\n"
+        "the interval excludes 0, from 3 seeds on; dashed: from reference/.\nLambda was chosen without the test set, unless "
+        "marked: * the oracle, the best on the test set; ° configured, the only one in its table. n: seeds.\n"
         "–: the term is not for examples of this kind. No table: neither built here nor in reference/. Passes: forward "
         "passes per step.",
         fontsize=9,
@@ -280,6 +287,7 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         word: sum(known.helps == word and known.strength > 0 for known in found.values()) for word in ("helps", "harms", "open")
     }
     plain = sum(not known.strength for known in found.values())
+    few = sum(len(known.gain) < FEWEST and paired.differs(known.gain) for known in found.values())
     possible = sum(row.of in kinds for row in ROWS if not row.missing for _, kinds in TERMS.values())
     lines = [
         "# The verdict",
@@ -293,7 +301,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
             "([selection](selection.md)). Otherwise it is the *oracle*, the best of several on the test set, which flatters the "
             "term, or *configured*, the only one in its table, taken from an earlier ablation or a paper. Cells with dashed "
             "frames are from tables in `reference/`, which also has their commits and versions. Cells of a row can be of "
-            "different tasks, which the table names with the plain model's accuracy: compare terms only on the same task. There "
+            "different tasks, which the table names with the plain model's accuracy: compare terms only on the same task. A name "
+            "after a colon is that of an entry of the configuration, the best on the test set if there are several. There "
             "is no verdict from fewer than three seeds. Results without a table, such as those of Pathfinder, "
             "are only in the text of their pages ([results](results.md)). Two streams: the model "
             "`primitive_attention`.",
@@ -303,7 +312,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         "![Gains by task and term](verdict.png)",
         "",
         f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), below 0",
-        f"in {counts['harms']} (harms), and includes 0 in {counts['open']} (open). In {plain}, the plain model was chosen.",
+        f"in {counts['harms']} (harms), and includes 0 in {counts['open'] - few} (open); {few} more are open because they have "
+        f"fewer than {FEWEST} seeds. In {plain}, the plain model was chosen.",
         "",
         "| row | term | gain | lambda | verdict | seeds | task (plain) | table |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -311,7 +321,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
     for (label, term), known in found.items():
         verdict = known.helps if known.strength else "plain chosen"
         strength = f"{known.strength:g}, {known.how}"
-        cells = (label, term, style.summary(known.gain, "+"), strength, verdict, str(len(known.gain)))
+        named = term if known.entry == term else f"{term}: `{known.entry}`"
+        cells = (label, named, style.summary(known.gain, "+"), strength, verdict, str(len(known.gain)))
         cells += (f"`{known.task}` ({known.plain:.3f})",)
         lines.append(f"| {' | '.join(cells)} | {'reference' if known.reference else 'results'} |")
     return "\n".join(lines) + "\n"
