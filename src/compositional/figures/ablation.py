@@ -98,8 +98,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         "no checkpoint is chosen on the test set. Below, the oracle is the lambda that is best on these very runs of the test "
         "set, so its accuracy is too optimistic (the figure `selection` chooses lambda without the test set). Gains are over the "
         "plain run of the same seed, with 95 % intervals (Student's t) that are not corrected for the number of settings. If "
-        "accuracy on training examples is far below 1 at the largest lambda, `learning_curves` shows whether more steps would "
-        "help.",
+        "accuracy on training examples is far below 1 at the largest lambda, more steps may help; a figure with `module: "
+        "learning_curves` shows it.",
         "",
     ]
     for task in tasks:
@@ -107,7 +107,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         for model, own in rows.groupby("model"):
             unregularized = own[own.regularizer == "none"]
             plain, settings = unregularized.value, len(own[["regularizer", "lambda"]].drop_duplicates())
-            counted = f"{style.seeds(plain)}; {settings} settings compared"
+            counted = f"{style.seeds(plain)}; {settings} setting{'s' if settings > 1 else ''} compared"
             lines += [f"* {task}, {model}: {style.mean(plain)} at lambda = 0 ({counted})", ""]
             for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
                 means = regularized.groupby("lambda").value.mean()

@@ -75,6 +75,17 @@ def _counts(rows: pd.DataFrame) -> str:
     return f"{few} seed{'' if few == 1 else 's'}" if few == many else f"{few} to {many} seeds"
 
 
+def _looks(parts: dict[str, pd.DataFrame]) -> dict[str, tuple[Any, Any]]:
+    """Color and mark of every method: those of its regularizer and of its model, if these tell the methods apart."""
+    keys = {method: (own.model.iloc[0], own.regularizer.iloc[0]) for method, own in parts.items()}
+    if len(set(keys.values())) < len(keys):
+        return {method: (shade, "|") for method, shade in zip(parts, style.apart(len(parts)), strict=True)}
+    models = list(dict.fromkeys(model for model, _ in keys.values()))
+    marks = {model: style.marker_of(place) if place else "|" for place, model in enumerate(models)}
+    shades = style.distinct_colors(regularizer for _, regularizer in keys.values())
+    return {method: (shades[regularizer], marks[model]) for method, (model, regularizer) in keys.items()}
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS.
 
@@ -85,10 +96,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = rows.assign(category=rows.metric.str.removeprefix(_CATEGORY))
     if rows.empty:
         raise ValueError(f"per_category: no metric of the test set begins with {_CATEGORY!r}")
-    parts = style.methods(rows, options["methods"])
+    parts = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
-    shades = dict(zip(parts, style.apart(len(parts)), strict=True))
+    looks = _looks(parts)
     # The panels are below each other on one page, because the names are long.
     heights = [len(names) * (0.034 * len(parts) + 0.11) + 0.7 for names, _ in placed.values()]
     figure, panels = plt.subplots(
@@ -112,8 +123,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             for place, category in enumerate(names):
                 values = own[own.category == category].value.to_numpy()
                 if len(values):
+                    shade, mark = looks[method]
                     intervals.seeds_and_mean(
-                        axes, values, place + offset, shades[method], height=0.1 / len(parts), name=name, size=7
+                        axes, values, place + offset, shade, height=0.1 / len(parts), name=name, size=7, mark=mark
                     )
                     name = None  # one entry of the legend
             means = own.groupby("category").value.mean().reindex(names).dropna()

@@ -225,18 +225,25 @@ def _verdicts(task: _Task) -> list[str]:
 
 
 def _caption(tasks: list[_Task]) -> str:
+    longer = " Dashed: plain with the compute of a second pass." if any(len(task.longer) for task in tasks) else ""
+    refitted = (
+        "open circle, *compositional, refitted*: the same lambda trained on the complete training set, from which the validation "
+        "set was taken; "
+        if any(task.refits is not None for task in tasks)
+        else ""
+    )
     lines = [
         "Choosing lambda without the test set. Left: accuracy on combinations of the test set against accuracy in "
         "distribution and against compositional validation (combinations also never seen, none of them in the test set), one "
         "point per run. Titles give Spearman's rank correlation, over all runs and over those that learned the task. Right: what "
         "each protocol's choice achieves on the test set, with seeds as dots, means with 95 % intervals (Student's t), and the "
-        "chosen lambda. Dotted: plain. Dashed: plain with the compute of a second pass.",
+        f"chosen lambda. Dotted: plain.{longer}",
         "",
         "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
         f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "
-        "plain's; circle, *compositional*: best mean accuracy on the compositional validation set; open circle, *compositional, "
-        "refitted*: the same lambda trained on the complete training set, from which the validation set was taken; diamond, "
-        "*leave one seed out*: chosen for each seed on the others' compositional validation; bar, *oracle*: best mean accuracy "
+        "plain's; circle, *compositional*: best mean accuracy on the compositional validation set; "
+        f"{refitted}diamond, *leave one seed out*: chosen for each seed on the others' compositional validation; bar, "
+        "*oracle*: best mean accuracy "
         "on the test set itself, which is often what a paper calls its best lambda. Plain (lambda = 0) is always among the "
         "choices. Ties go to the smallest mean loss on the same member, then to the smallest lambda. A setting with a diverged "
         "run is never chosen. Gains are over the plain run of the same seed, with 95 % intervals (Student's t) that are not "

@@ -60,10 +60,11 @@ def seeds_and_mean(
     name: str | None = None,
     largest: float = 1.0,
     size: float = 11,
+    mark: Any = "|",
 ) -> None:
     """Draw one line of a chart: seeds as dots, the mean as a bar with its 95 % interval, diverged seeds as crosses at 0.
 
-    largest: upper limit of the interval, 1 for shares. size: of the mean's bar, in points.
+    largest: upper limit of the interval, 1 for shares. size: of the mean's bar, in points. mark: replaces the bar, half as high.
     """
     known = values[np.isfinite(values)]
     axes.scatter(known, place + spread(len(known), height), s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
@@ -85,9 +86,9 @@ def seeds_and_mean(
             [place],
             xerr=error,
             color=shade,
-            marker="|",
-            markersize=size,
-            markeredgewidth=2,
+            marker=mark,
+            markersize=size if mark == "|" else size / 2,
+            markeredgewidth=2 if mark == "|" else 0,
             capsize=2,
             label=name,
         )
