@@ -79,7 +79,11 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             right.barh(place, share, left=begin, color=f"C{number}", height=0.7, label=name if place == 0 else None)
             begin += share
     left.axvline(1, color="0.3", linewidth=0.8)
-    left.set(xscale="log", xlabel="times as fast as plain, by runs in a pack", yticks=range(len(families)), yticklabels=families)
+    left.set(xscale="log", xlabel="times as fast as plain PyTorch; at a dot: runs in its pack")
+    left.set(yticks=range(len(families)), yticklabels=families, ylim=(-0.7, len(families) - 0.3))
+    ticks = (0.5, 1, 2, 5, 10, 20, 50, 100, 500)
+    left.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    left.minorticks_off()
     right.set(xlabel="share of a step, largest pack", xlim=(0, 1))
     right.legend(fontsize=7, loc="lower center", ncols=4, bbox_to_anchor=(0.5, 1), frameon=False)
     figure.savefig(path, dpi=110)

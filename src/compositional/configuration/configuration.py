@@ -133,7 +133,8 @@ class Configuration(Entries):
 
     @property
     def figures(self) -> dict[str, dict[str, Any]]:
-        """All figures of all studies by name: study, grids, module, complete options, and sources (the files read per run)."""
+        """All figures of all studies by name: study, grids, module, description (None: that of the module), complete options, and
+        sources (the files read per run)."""
         found = {}
         for study, content in self.config["studies"].items():
             for name, figure in content["figures"].items():
@@ -143,6 +144,7 @@ class Configuration(Entries):
                     "study": study,
                     "grids": figure["grids"],
                     "module": module,
+                    "description": figure.get("description"),
                     "options": options,
                     "sources": sources(module),
                 }

@@ -97,7 +97,8 @@ def described(recipes: Recipes, workers: int) -> list[Described]:
         seconds = 0.0 if state == "built" else Build(jobs, costs, workers).estimate(0.0)[1] if timed else None
         tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
         data = _data(configuration, tasks)
-        found.append(Described(name, figure["study"], _shows(figure["module"]), data, len(wanted), ready, seconds, state))
+        shows = figure["description"] or _shows(figure["module"])
+        found.append(Described(name, figure["study"], shows, data, len(wanted), ready, seconds, state))
     return found
 
 
