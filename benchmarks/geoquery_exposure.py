@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from compositional.kinds.sequence import load
-
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from compositional.kinds.sequence import load
 from compositional.regularizers import recombination
 
 RUNS = ROOT / "results/runs/geoquery_query/lstm_input_feeding_small"

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,16 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Like `replacing`, for a folder and everything in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(path)
+    temporary, earlier = _beside(path), _beside(path)
     temporary.mkdir()
     try:
         yield temporary
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            os.replace(path, earlier)
         os.replace(temporary, path)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in (temporary, earlier):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def json_bytes(value: Any) -> bytes:

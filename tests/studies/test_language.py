@@ -896,6 +896,21 @@ def test_beam_search_ranks_by_log_probability_divided_by_length():
     assert [row[2] for row in found[0]] == ["a b c", "a b c"]
 
 
+@pytest.mark.parametrize("beam", [1, 2])
+def test_sentences_are_decoded_with_calibrated_weights(beam):
+    """Batch normalization of a sequence model must use the same statistics as in the accuracy."""
+    case, weights = chain_problem({"<start>": {"c": 1.0}, "c": {"<end>": 1.0}})
+    other, _ = chain_problem({"<start>": {"b": 1.0}, "b": {"<end>": 1.0}})
+
+    def forward(parameters, weights, batch, tap):
+        model = other if "mean" in weights else case
+        return model.model.forward(parameters, weights, batch, tap)
+
+    calibrated = replace(case.model, forward=forward, calibrate=lambda parameters, weights, batches: {"mean": torch.zeros(2, 1)})
+    found = decoding.predictions(replace(case, model=calibrated), weights, "test", None, beam=beam)
+    assert [row[2] for row in found[0]] == ["b", "b"]
+
+
 def test_a_beam_of_one_equals_greedy_decoding(problem):
     """Beam search does not use targets. That greedy decoding knows which answers are right must therefore change nothing."""
     case = problem("lstm_attention", steps=400, record_every=400)

@@ -16,6 +16,15 @@ def test_a_folder_that_is_replaced_keeps_nothing_of_what_it_was(tmp_path):
     assert [*tmp_path.iterdir()] == [path]
 
 
+def test_a_folder_is_whole_even_if_the_one_before_cannot_be_removed(tmp_path, monkeypatch):
+    path = tmp_path / "folder"
+    for name in ("old", "new"):
+        with files.replacing_folder(path) as temporary:
+            (temporary / name).write_text(name)
+            monkeypatch.setattr(files.shutil, "rmtree", lambda path, ignore_errors: None)
+    assert [inside.name for inside in path.iterdir()] == ["new"]
+
+
 @pytest.mark.parametrize("replacing", [files.replacing, files.replacing_folder])
 def test_a_failed_replacement_keeps_the_old_content(tmp_path, replacing):
     path = tmp_path / "result"

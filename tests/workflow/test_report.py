@@ -144,6 +144,8 @@ def test_summaries_of_tables_equal_hand_computed_values():
     # 11 and 13: mean 12, standard error 1, t(0.975, 1) = 12.706.
     assert cells == [["t", "m", "none", "0", "12.000 ± 12.706"]]
     assert note == "at the last step"
+    ended = [row if row[4] == 1 else (*row[:5], row[5] // 2, *row[6:8], float("nan")) for row in rows]
+    assert report.summarize(pd.DataFrame(ended, columns=columns))[1] == [["t", "m", "none", "0", "11.000 (1 diverged)"]]
     lost = pd.DataFrame([(*rows[0][:5], "test", "accuracy", float("nan"))], columns=[c for c in columns if c != "step"])
     assert report.summarize(lost)[1] == [["t", "m", "none", "0", "diverged"]]
 

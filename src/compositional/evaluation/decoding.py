@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional.evaluation import readings
+from compositional.evaluation.metrics import calibrated
 from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language import adjectives
 from compositional.language.vocabulary import END, PAD, START
@@ -122,7 +123,7 @@ def _decoded(
     problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, examples: int | None, beam: int
 ) -> Iterator[tuple[list[int], Tensor]]:
     """Example numbers of the split, and the predictions of every run for them."""
-    runs = next(iter(weights.values())).shape[0]
+    runs, weights = next(iter(weights.values())).shape[0], calibrated(problem, weights)
     for rows, batch in split.evaluation_batches(runs, ROWS, examples):
         limit = room(batch.layout.targets[0])
         if beam == 1:

@@ -147,6 +147,7 @@ class Recipes:
         readers = [reader for source in figure["sources"] if (reader := reader_of(source))]
         if figure["sources"] == ["split"]:
             made_from = [record_of("splits", grid["task"]) for grid in figure["grids"]]
+            readers += sorted({f"kinds.{self.configuration.declared('tasks', grid['task'])['KIND']}" for grid in figure["grids"]})
         else:
             names = ["run.json", *(record_beside(Path(source)).name for source in figure["sources"])]
             made_from = [record_of_run(run, name) for run in figure_runs(figure) for name in dict.fromkeys(names)]

@@ -31,7 +31,12 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     row "diverged" is 1, and its predictions.csv has only a header.
     """
     problem = load_problem(content, results, log)
-    measured(content, problem, results, lambda weights, folders: _write(problem, weights, folders, log), log)
+
+    def write(weights: dict[str, Tensor], folders: list[Path]) -> None:
+        _write(problem, weights, folders, log)
+
+    made_of = ("weights.safetensors", "history.csv")
+    measured(content, problem, results, write, log, reads=("references", "decoding"), made_of=made_of)
 
 
 def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
@@ -43,6 +48,7 @@ def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) 
             result |= {("initialization", metric): value for (_, metric), value in start.items()}
         return found
     width = next(iter(weights.values())).shape[0]
+    weights = metrics.calibrated(problem, weights)
     outputs: dict[str, Tensor] = {}
     for name, split in problem.splits.items():
         with torch.no_grad():
@@ -103,7 +109,8 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         found = results[index] | scores[index]
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
         if problem.about.get("decoding", {}).get("brackets"):
-            rows.append(("test", *readings.best_recorded(folder / "history.csv")))
+            name, value = readings.best_recorded(folder / "history.csv")
+            rows.append(("test", name, "nan" if diverged else value))
         # Values to compare the accuracies with: references that need no network, and the model's description of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]
         rows += problem.model.describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)

@@ -58,13 +58,17 @@ def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
     """
     notes = []
     if "step" in table:
-        table = table[table.step == table.groupby(["task", "model"]).step.transform("max")].drop(columns="step")
+        runs = [name for name in table if name not in ("step", "split", "metric", "value")]
+        # Each run's own last step: a diverged run ends earlier than the others.
+        table = table[table.step == table.groupby(runs).step.transform("max")].drop(columns="step")
         notes.append("at the last step")
     lines = [name for name in table if name not in ("seed", "split", "metric", "value")]
     cells = table.groupby([*lines, "split", "metric"], dropna=False, sort=True).value
     text = cells.agg(
         lambda values: (
-            f"{values.mean():.3f}" + (f" ± {style.interval(values.dropna().to_numpy()):.3f}" if values.count() > 1 else "")
+            f"{values.mean():.3f}"
+            + (f" ± {style.interval(values.dropna().to_numpy()):.3f}" if values.count() > 1 else "")
+            + (f" ({lost} diverged)" if (lost := len(values) - values.count()) else "")
             if values.count()
             else "diverged"
         )

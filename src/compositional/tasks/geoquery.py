@@ -33,8 +33,8 @@ _BY_DESIGN = "without the names of places, some questions fall together"
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Training, validation and test: 543, 148 and 186 pairs in the query split, 549, 49 and 279 in the question split.
 
-    In the query split the validation set requires recombination, too, and is therefore named `compositional`. If validation pairs
-    are used for training, as published, there are 691 and 598 training pairs.
+    In the query split the validation set requires recombination, too, and is therefore named `validation_recombinations`. If
+    validation pairs are used for training, as published, there are 691 and 598 training pairs.
     """
     members = geoquery.load(raw, parameters["split"], parameters["entities"] == "words")
     if parameters["train_on_validation"]:

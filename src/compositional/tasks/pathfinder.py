@@ -18,7 +18,7 @@ from PIL import Image
 
 from compositional import files
 from compositional.datasets import pathfinder
-from compositional.records.fingerprint import fingerprint
+from compositional.records.fingerprint import code
 from compositional.tasks.shared import pathfinder_solver
 
 KIND = "image"
@@ -117,8 +117,8 @@ def build(raw: Path, parameters: dict, processes: int = 1) -> tuple[DatasetDict,
     geometry, side = _geometry(parameters), parameters["stored_side"]
     counts = {"train": parameters["train_images"], "test": parameters["test_images"]}
     total = sum(counts.values())
-    # The folder's name changes with the geometry and the code, so that other chunks are not reused.
-    identity = files.digest([geometry.__dict__, side, CHUNK, fingerprint(Path(__file__))])
+    # The folder's name changes with the geometry, the code and its libraries, so that other chunks are not reused.
+    identity = files.digest([geometry.__dict__, side, CHUNK, code("tasks.pathfinder")])
     folder = raw / f"length{geometry.path_length}_{identity[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     make = partial(_make_chunk, folder, geometry, side, CHUNK)

@@ -80,7 +80,6 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     about = {
         "in_distribution": "validation",
         "classes": len(classes),
-        "class_names": classes,
         "image_shape": [1, size, size],
         "references": references(members["validation"], len(classes) == 2),
         "disjoint": [{"columns": ["image"], "members": ["validation"]}],

@@ -115,7 +115,7 @@ def build(raw: Path, parameters: dict, splits: Sequence[Path], metrics: Sequence
         everyone = list(population.restore(library, before["population"]))
         kept = [everyone[seed] for seed in rank(metrics)[: max(1, round(parameters["kept"] * len(metrics)))]]
     library, individuals, explorations = population.refill(library, kept, search)
-    about = {key: puzzles[key] for key in ("in_distribution", "classes", "class_names", "image_shape", "references")}
+    about = {key: puzzles[key] for key in ("in_distribution", "classes", "image_shape", "references")}
     about |= {
         "disjoint": [{"columns": ["image"], "members": ["validation"]}],
         "library": [[name, str(body)] for name, body in library.bodies.items()],

@@ -383,6 +383,29 @@ def test_untrained_networks_are_measured_for_each_seed(trained, digit_task, tmp_
     assert before(own[1]) == before(plain[1]) != before(plain[0])
 
 
+def test_a_run_is_evaluated_again_if_its_task_asks_for_other_references(trained, digit_task, monkeypatch):
+    """The digest of a task's examples does not include such parts of its description, because training does not read them."""
+    folders, family = trained[0]
+    results, load_problem = folders[0].parents[5], evaluate.load_problem
+
+    def found(references: dict[str, float]) -> tuple[str, dict[str, float]]:
+        def load(*given):
+            problem = load_problem(*given)
+            return replace(problem, about=problem.about | {"references": references})
+
+        monkeypatch.setattr(evaluate, "load_problem", load)
+        log = StringIO()
+        evaluate.perform(told("evaluate", family, [Run.of_folder(folders[0])]), log, results)
+        table = pd.read_csv(folders[0] / "metrics.csv")
+        return log.getvalue(), table[table.split == "reference"].set_index("metric").value.to_dict()
+
+    found({"a rule": 0.25})
+    for expected, references in ((0, {"a rule": 0.5}), (1, {"a rule": 0.5}), (0, {})):
+        log, written = found(references)
+        assert f"{expected} runs were measured before" in log
+        assert written == references
+
+
 def test_a_diverged_run_has_no_measures(trained, digit_task, tmp_path):
     folders, family = trained[0]
     folder = folders[0].with_name("seed=9")

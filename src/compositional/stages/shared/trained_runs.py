@@ -77,8 +77,14 @@ def measured(
     results: Path,
     measure: Callable[[dict[str, Tensor], list[Path]], None],
     log: TextIO,
+    *,
+    reads: tuple[str, ...] = (),
+    made_of: tuple[str, ...] = ("weights.safetensors",),
 ) -> None:
     """Measure the runs of a pack's recipe file that were not measured before, and write each one's record.
+
+    reads: parts of the task's description that are no part of its examples, and which the measurement depends on. made_of: files
+    of a trained run that it reads.
 
     Runs that compute together are measured together: measure(weights (R, ...) by name, folders) writes the files of each run.
     Rows of the weights beyond the number of folders are padding.
@@ -92,8 +98,9 @@ def measured(
     inputs = {}
     for run, folder in folders.items():
         integrity.verify(folder / "weights.safetensors")
-        inputs[run] = provenance.digests(results, [folder / "weights.safetensors"]) | data_of(problem)
+        inputs[run] = provenance.digests(results, [folder / file for file in made_of]) | data_of(problem)
     identity = {key: content["common"][key] for key in ("family", "code")} | {"device": problem.device}
+    identity |= {"described": {part: problem.about.get(part) for part in reads}}
     existing = {run: _whole(folder / name, identity | {"inputs": inputs[run]}) for run, folder in folders.items()}
     facts = {run: record for run, record in existing.items() if record is not None}
     print(f"{len(facts)} runs were measured before", file=log)
