@@ -440,6 +440,15 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     drawn, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
     assert caption.count("\n  - 0: diverged") == 2
     assert "nan" not in caption
+    assert caption.count("3 of 3 seeds") == 0
+    assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): holds") == 2
+    assert drawn.axes[0].get_title() == "seed 0: diverged"
+    # It diverged in one of the two models, halfway through training.
+    lost = (table.seed == 0) & (table.model == table.model.iloc[0])
+    drawn, caption = import_module("compositional.figures.boundaries").draw(
+        table[~lost | (table.step < table.step.max())], figure["options"]
+    )
+    assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): holds") == 2
     assert drawn.axes[0].get_title() == "seed 0: diverged"
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import to_hex
 
 from compositional.figures import comparison, embeddings, metrics, per_category, tradeoff
 from compositional.figures.shared import style
@@ -295,6 +296,27 @@ def test_per_category_finds_categories_in_the_names_of_metrics(categories):
     assert figure.legends[0].get_texts()[0].get_text() == "transformer (1 to 2 seeds)"
     with pytest.raises(ValueError, match="no metric of the test set begins with 'accuracy of '"):
         per_category.draw(categories.assign(split="validation"), options("per_category"))
+
+
+def test_per_category_colors_by_term_and_marks_by_model(categories):
+    several = pd.concat([categories, categories.assign(model="lstm")])
+    figure, _ = per_category.draw(several, options("per_category"))
+    drawn = {
+        words: (to_hex(handle[0].get_color()), handle[0].get_marker())
+        for handle, words in zip(*figure.axes[0].get_legend_handles_labels(), strict=True)
+        if "seeds" in words
+    }
+    plain, term = to_hex(style.color("none")), to_hex(style.color("consistency"))
+    assert [shade for shade, _ in drawn.values()] == [plain, term] * 2
+    (first, _), (second, _) = (
+        [mark for words, (_, mark) in drawn.items() if words.startswith(model)] for model in ("lstm", "trans")
+    )
+    assert first != second
+    # Two lambdas of a term would look the same: then every method has a color of its own.
+    lambdas = pd.concat([categories, categories[categories.regularizer != "none"].assign(**{"lambda": 10.0})])
+    figure, _ = per_category.draw(lambdas, options("per_category"))
+    handles, _ = figure.axes[0].get_legend_handles_labels()
+    assert len({to_hex(handle[0].get_color()) for handle in handles if hasattr(handle, "lines")}) == 3
 
 
 def test_categories_are_drawn_in_blocks():

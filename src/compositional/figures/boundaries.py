@@ -41,12 +41,13 @@ def coordinates(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
     scores = coordinates(rows[rows.split == "grid"]).pivot(index="second", columns="first", values="score")
-    axes.contourf(scores.columns, scores.index, scores, levels=[-np.inf, 0, np.inf], colors=CLASSES)
+    if scores.notna().any(axis=None):
+        axes.contourf(scores.columns, scores.index, scores, levels=[-np.inf, 0, np.inf], colors=CLASSES)
     if scores.min(axis=None) < 0 < scores.max(axis=None):
         axes.contour(scores.columns, scores.index, scores, levels=[0], colors="black", linewidths=1)
     axes.add_patch(Rectangle((0, 0), 1, 1, fill=False, linestyle="--", edgecolor="0.25", linewidth=0.9, clip_on=False))
-    share = rows[(rows.split == "test") & (rows.metric == "accuracy")].value.item()
-    axes.set_title(f"{title}: {'diverged' if np.isnan(share) else f'{share:.2f}'}")
+    share = rows[(rows.split == "test") & (rows.metric == "accuracy")].value.dropna()
+    axes.set_title(f"{title}: " + (f"{share.item():.2f}" if len(share) else "diverged"))
     axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal", xlim=(-1, 1), ylim=(-1, 1))
     axes.tick_params(labelsize="x-small", length=2)
     axes.label_outer()
@@ -55,8 +56,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     along, columns, models = options["along"], options["columns"], options["models"]
-    fixed = ("seed", table.seed.min()) if along == "step" else ("step", table.step.max())
-    table = table[table[fixed[0]] == fixed[1]]
+    if along == "step":
+        shown_of, table = f"Seed {table.seed.min()}", table[table.seed == table.seed.min()]
+    else:  # a diverged run ends earlier than the others
+        shown_of = f"Step {table.step.max()}"
+        table = table[table.step == table.groupby(["task", "model", "seed"]).step.transform("max")]
     shown = sorted(set(table[along]))
     height = -(-len(shown) // columns)
     figure = plt.figure(figsize=(1.25 * columns + 0.4, (1.45 * height + 0.35) * len(models)), layout="constrained")
@@ -64,7 +68,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "Decision regions of the toy problem: predict Y_1 from X_1, whose sign determines it, and the redundant X_2. The dashed "
         "quadrant is the test set, never seen in training. A compositional solution classifies all of it as Y_1 = 1 (blue) and "
         "has the vertical axis as its boundary. Numbers are the share of this quadrant that is classified correctly. "
-        f"{fixed[0].capitalize()} {fixed[1]}, one panel per {along}. The paper's claim: training loses the test quadrant. It "
+        f"{shown_of}, one panel per {along}. The paper's claim: training loses the test quadrant. It "
         "holds if most seeds end with less than half of it.",
         "",
     ]
@@ -85,10 +89,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             f"  - {value}: " + ("diverged" if np.isnan(row.test) else f"{row.test:.3f} ({row.train:.3f})")
             for value, row in accuracy.iterrows()
         ]
-        ends = rows[(rows.metric == "accuracy") & (rows.split == "test") & (rows.step == rows.step.max())].value.dropna()
-        if len(ends):
-            lost = int((ends < 0.5).sum())
-            lines.append(f"  - less than half at the end in {lost} of {len(ends)} seeds: {style.verdict(lost > len(ends) / 2)}")
+        ends = rows[(rows.metric == "accuracy") & (rows.split == "test")].sort_values("step").groupby("seed").tail(1).value
+        known = ends.dropna()
+        if len(known):
+            lost, gone = int((known < 0.5).sum()), len(ends) - len(known)
+            counted = f"{lost} of {len(known)} seeds" + (f" ({gone} more diverged)" if gone else "")
+            lines.append(f"  - less than half at the end in {counted}: {style.verdict(lost > len(known) / 2)}")
     for label, shade in enumerate(CLASSES):
         figure.axes[0].scatter([], [], marker="s", color=shade, label=f"classified as Y₁ = {label}")
     figure.axes[0].plot([], [], "--", color="0.25", linewidth=0.9, label="test quadrant")

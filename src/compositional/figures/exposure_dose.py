@@ -52,12 +52,15 @@ def _placed(table: pd.DataFrame) -> pd.DataFrame:
 
 def _curves(rows: pd.DataFrame) -> pd.DataFrame:
     """Accuracies of one method: one row per draw, one column per number of commands; means if a draw has several seeds."""
-    return rows.pivot_table(index=_DRAW, columns=_COMMANDS, values="value")
+    return rows.pivot_table(index=_DRAW, columns=_COMMANDS, values="value", dropna=False)
 
 
 def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
     """In words: how many commands give plain networks this share of the method's accuracy without commands, draw by draw."""
-    draws = [draw for draw in ours.index if draw in plain.index and np.isfinite(ours.loc[draw, 0])]
+    known = plain.index[plain.notna().any(axis=1)]
+    draws = [draw for draw in ours.index if draw in known and np.isfinite(ours.loc[draw, 0])]
+    if not draws:
+        return "unknown, because in no draw both have runs that did not diverge"
     found = np.array([dose(plain.loc[draw].dropna(), share * ours.loc[draw, 0]) for draw in draws])
     beyond, largest = int(np.isinf(found).sum()), plain.columns.max()
     if beyond == len(found):

@@ -32,7 +32,7 @@ def _reading(metric: str) -> str | None:
 
 def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
     """Numbers, all from the table."""
-    counts = sorted(set(rows.metric[rows.reading == _BEST].str.extract(r"(\d+)", expand=False)))
+    counts = sorted(set(rows.metric[(rows.reading == _BEST) & rows.value.notna()].str.extract(r"(\d+)", expand=False)))
     lines = [
         "Exact match on the test set, with every run read in three ways. *Last step* is ours: nothing is chosen. *Brackets "
         "repaired*: missing closing brackets are appended, and surplus ones are removed at the end. *Best point on the test "

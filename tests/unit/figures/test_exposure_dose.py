@@ -58,6 +58,12 @@ def test_an_accuracy_that_no_number_of_commands_reaches_is_reported_as_beyond():
     assert "more than 32 (median of 2 draws, from 28.6 to more than 32, in 1 of them)" in some
 
 
+@pytest.mark.parametrize("noisy", [{0: (np.nan, np.nan)}, {0: (np.nan, 0.8)}])
+def test_no_distance_is_stated_for_draws_that_diverged(noisy):
+    text = caption(table(noisy=noisy, plain={count: (values[0], np.nan) for count, values in PLAIN.items()}))
+    assert "same accuracy: unknown, because in no draw both have runs that did not diverge" in text
+
+
 def test_a_clear_rise_holds():
     assert "rises from 8 to 32 commands: holds" in caption(table(plain=PLAIN | {8: (0.4, 0.5), 32: (0.9, 0.99)}))
 

@@ -292,6 +292,9 @@ def test_new_regularizers_and_models_of_a_figure_have_different_colors():
     assert min(between[: 8 * 7 // 2]) > 0.1  # the new ones come first
     assert len(set(shades.values())) == len(shades)
     assert shades == style.distinct_colors([f"my_term_{number}" for number in range(7, -1, -1)]) | style.COLORS
+    both = style.distinct_colors(["smoothness", "smoothness_embeddings", "homomorphism_then"])
+    assert (both["smoothness"], both["homomorphism_then"]) == (style.COLORS["smoothness"], style.COLORS["homomorphism"])
+    assert style.color("smoothness_embeddings") == both["smoothness"] != both["smoothness_embeddings"]
     for look in (style.line_of, style.marker_of):
         assert len({look(index) for index in range(30)}) == 30
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ def test_every_figure_is_on_the_page_once_with_its_requirements(figures):
     known = configuration()
     assert [figure.name for figure in figures] == list(known.figures)
     assert all(figure.shows and figure.data for figure in figures)
+    shown = Counter(figure.shows for figure in figures)
+    assert [text for text, count in shown.items() if count > 1] == [], (
+        "give these figures a description of their own in config/studies"
+    )
     main = next(figure for figure in figures if figure.name == "ablation")
     assert (main.study, main.data, main.runs, main.ready) == ("compositional_regularization", ["digits", "scan"], 105, 0)
     assert 180 < main.seconds < 3600

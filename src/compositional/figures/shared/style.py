@@ -48,25 +48,28 @@ COLORS = {
     "interaction": "#56B4E9",
     "consistency": "#E69F00",
     "homomorphism": "#882255",
-    "modifier_homomorphism": "#882255",
-    "homomorphism_then": "#882255",
     # Halves of a term, and plain regularizers for comparison.
     "entropy_noise": "#7FB8DD",
     "entropy_norm": "#003D66",
     "recombination_seen": "#F2A26B",
-    "smoothness_embeddings": "#CC79A7",
     "smoothness_states": "#7A3E5F",
     # Another target of `homomorphism`, and its controls.
     "homomorphism_mean": "#332288",
-    "homomorphism_then_mean": "#332288",
     "homomorphism_norm": "#44AA99",
-    "modifier_homomorphism_norm": "#44AA99",
     "homomorphism_shuffled": "#DDAA33",
-    "modifier_homomorphism_shuffled": "#DDAA33",
-    "homomorphism_then_shuffled": "#DDAA33",
     "dropout": "#5E3C99",
     "weight_decay": "#B2ABD2",
     "label_smoothing": "#999999",
+}
+# What has the color of another term, with which no figure shows it.
+ALIKE = {
+    "smoothness_embeddings": "smoothness",
+    "homomorphism_then": "homomorphism",
+    "homomorphism_then_mean": "homomorphism_mean",
+    "homomorphism_then_shuffled": "homomorphism_shuffled",
+    "modifier_homomorphism": "homomorphism",
+    "modifier_homomorphism_norm": "homomorphism_norm",
+    "modifier_homomorphism_shuffled": "homomorphism_shuffled",
 }
 
 # Setting A: the redundant component is informative in training; B: it is not.
@@ -87,9 +90,10 @@ _MARKERS = "os^DvP*X"
 def distinct_colors(names: Iterable[str]) -> dict[str, str]:
     """A color per regularizer. One without a color above gets a hue from its name, turned until it differs from all others."""
     ordered = sorted(set(names), key=lambda name: (name != "none", name))
-    found = {name: COLORS[name] for name in ordered if name in COLORS}
+    known = {name: ALIKE.get(name, name) for name in ordered}
+    found = {name: COLORS[own] for name, own in known.items() if own in COLORS and (own == name or own not in known)}
     taken = [colors.to_rgb(shade) for shade in COLORS.values()]
-    for name in (one for one in ordered if one not in COLORS):
+    for name in (one for one in ordered if one not in found):
         first = zlib.crc32(name.encode()) / 2**32
         tried = [colors.hsv_to_rgb(((first + turn * _GOLDEN) % 1, *tone)) for tone in _TONES for turn in range(24)]
         apart = [np.linalg.norm(np.array(taken) - shade, axis=1).min() for shade in tried]
