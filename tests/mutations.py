@@ -114,8 +114,8 @@ MUTATIONS = {
     "a folder is replaced with old files left in it": (
         *(
             "files.py",
-            "        shutil.rmtree(path, ignore_errors=True)\n        os.replace(temporary, path)",
-            "        shutil.copytree(temporary, path, dirs_exist_ok=True)",
+            "            os.replace(path, earlier)\n        os.replace(temporary, path)",
+            "            pass\n        shutil.copytree(temporary, path, dirs_exist_ok=True)",
         ),
         "tests/unit/test_files.py",
     ),

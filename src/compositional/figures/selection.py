@@ -226,12 +226,8 @@ def _verdicts(task: _Task) -> list[str]:
 
 def _caption(tasks: list[_Task]) -> str:
     longer = " Dashed: plain with the compute of a second pass." if any(len(task.longer) for task in tasks) else ""
-    refitted = (
-        "open circle, *compositional, refitted*: the same lambda trained on the complete training set, from which the validation "
-        "set was taken; "
-        if any(task.refits is not None for task in tasks)
-        else ""
-    )
+    refitted = "open circle, *compositional, refitted*: the same lambda trained on the training set and the validation set; "
+    refitted *= any(task.refits is not None for task in tasks)
     lines = [
         "Choosing lambda without the test set. Left: accuracy on combinations of the test set against accuracy in "
         "distribution and against compositional validation (combinations also never seen, none of them in the test set), one "
@@ -243,11 +239,10 @@ def _caption(tasks: list[_Task]) -> str:
         f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "
         "plain's; circle, *compositional*: best mean accuracy on the compositional validation set; "
         f"{refitted}diamond, *leave one seed out*: chosen for each seed on the others' compositional validation; bar, "
-        "*oracle*: best mean accuracy "
-        "on the test set itself, which is often what a paper calls its best lambda. Plain (lambda = 0) is always among the "
-        "choices. Ties go to the smallest mean loss on the same member, then to the smallest lambda. A setting with a diverged "
-        "run is never chosen. Gains are over the plain run of the same seed, with 95 % intervals (Student's t) that are not "
-        "corrected for the number of settings.",
+        "*oracle*: best mean accuracy on the test set itself, which is often what a paper calls its best lambda. Plain (lambda "
+        "= 0) is always among the choices. Ties go to the smallest mean loss on the same member, then to the smallest lambda. A "
+        "setting with a diverged run is never chosen. Gains are over the plain run of the same seed, with 95 % intervals "
+        "(Student's t) that are not corrected for the number of settings.",
         "",
     ]
     for task in tasks:

@@ -83,7 +83,7 @@ def measured(
 ) -> None:
     """Measure the runs of a pack's recipe file that were not measured before, and write each one's record.
 
-    reads: parts of the task's description that are no part of its examples, and which the measurement depends on. made_of: files
+    reads: parts of the task's description, such as its references, that the measurement depends on. made_of: files
     of a trained run that it reads.
 
     Runs that compute together are measured together: measure(weights (R, ...) by name, folders) writes the files of each run.
