@@ -33,6 +33,7 @@ from compositional.records import surroundings
 from compositional.runs import NAME
 from compositional.stages.shared import forks
 from compositional.terminal import display
+from compositional.terminal import failures
 from compositional.terminal import missing
 from compositional.terminal import refusals
 from compositional.terminal.costs import Costs
@@ -71,7 +72,8 @@ if MAIN:
     COSTS = Costs(Path("results"))
     if SHOWS:
         nearest = partial(missing.nearest, figures=PLAN.recipes.figures, tasks=PLAN.recipes.configuration.names("tasks"))
-        SHOWN = display.Display(logging.getLogger("snakemake.logging"), of_snakemake("output_settings"), nearest, OPTIONS)
+        alone = failures.options_of(map(Path, OVERLAYS), ROOT)
+        SHOWN = display.Display(logging.getLogger("snakemake.logging"), of_snakemake("output_settings"), nearest, alone)
 else:
     # On any machine, jobs of packs read everything from their recipe files and need no configuration.
     PACKS = packs.by_stage(packs.read(Path("results/recipes"), sys.argv))

@@ -5,6 +5,7 @@ Copies the kind's template (workflow/templates/) into its folder and writes its 
 
 from __future__ import annotations
 
+import keyword
 import re
 import shutil
 import sys
@@ -53,12 +54,14 @@ def write(kind: str, name: str) -> list[Path]:
     if kind not in TEMPLATES:
         raise ValueError(f"KIND={kind}: there is no such kind of plug-in{options_for(kind, list(TEMPLATES))}")
     section, entry = TEMPLATES[kind]
+    if keyword.iskeyword(name) or name == "shared":
+        raise ValueError(f"NAME={name}: choose another name, because Python or this project uses this one")
     if not re.fullmatch(NAME, name) or (kind, name) == ("regularizer", "none"):
         reserved = "; 'none' is the plain run (lambda = 0)" if kind == "regularizer" else ""
         raise ValueError(f"NAME={name!r}: a letter, then letters, digits and _, all lower case{reserved}")
     path = module_path(f"{section}.{name}")
     settings = SMALL.read_text(encoding="utf-8")
-    if name in available(section) or path.with_suffix("").exists() or name == "shared":
+    if name in available(section) or path.with_suffix("").exists():
         raise ValueError(f"NAME={name}: {path.relative_to(ROOT)} already exists; taken are {', '.join(available(section))}")
     shutil.copyfile(ROOT / "workflow" / "templates" / f"{kind}.py", path)
     SMALL.write_text(_with_entry(settings, section, name, entry), encoding="utf-8")

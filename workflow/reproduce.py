@@ -70,6 +70,8 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=surroundings.cores())
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
+    if arguments.sample < 0:
+        parser.error(f"--sample {arguments.sample}: 0 trains none of the runs again")
     folder = (arguments.folder or Path(tempfile.mkdtemp(prefix="reproduce-"))).resolve()
     try:
         unpacking.unpack(arguments.archive, folder)

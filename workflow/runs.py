@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,13 @@ from compositional.stages import download
 from compositional.stages.shared import devices
 
 OWN = Path("results/store")
+
+
+def at_least_one(text: str) -> int:
+    """A number of runs from the command line."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of runs, such as 5")
+    return int(text)
 
 
 def folders(known: Configuration) -> list[Path]:
@@ -85,9 +93,12 @@ def pack(arguments: argparse.Namespace, known: Configuration) -> str:
     wanted = runs_of(known, arguments.figures)
     there = found(known, wanted)
     if missing := sorted(run.path for plan, run in wanted.items() if plan not in there):
+        targets = [f"results/figures/{name}.pdf" for name in arguments.figures]
+        overlays = ["--configfile", *map(str, arguments.configfile)] if arguments.configfile else []
         raise ArchiveError(
-            f"{len(missing)} of {len(wanted)} runs are not in the store, such as {missing[0]}. Build the figures first: "
-            f"snakemake {' '.join(f'results/figures/{name}.pdf' for name in arguments.figures)}"
+            f"{len(missing)} of {len(wanted)} runs are not in the store of this folder, such as {missing[0]}. Build the figures "
+            f"here first: {shlex.join(['snakemake', *targets, *overlays])} (for one with --directory, "
+            "call this in its folder)"
         )
     paths = [path for own in there.values() for path in own]
     with at(arguments.file) as (file, move):
@@ -202,7 +213,11 @@ def main() -> int:
     options: dict[Any, dict[str, dict[str, Any]]] = {
         pack: {"file": {}, "--figures": {"nargs": "+", "required": True}},
         unpack: {"file": {}},
-        check: {"--figures": {"nargs": "+", "required": True}, "--sample": {"type": int, "default": 5}, "--seed": {"type": int}},
+        check: {
+            "--figures": {"nargs": "+", "required": True},
+            "--sample": {"type": at_least_one, "default": 5},
+            "--seed": {"type": int},
+        },
         prune: {"--store": {"type": Path, "default": OWN}, "--yes": {"action": "store_true"}},
     }
     for function, named in options.items():

@@ -52,7 +52,9 @@ class Run:
         match = re.fullmatch(rf"({NAME})/({NAME})/({NAME})/lambda=({LAMBDA})/seed=({SEED})", path)
         if match is None or float(match[4]) == float("inf"):
             form = "<task>/<model>/<regularizer>/lambda=<number>/seed=<number>"
-            raise ValueError(f"{path!r} is not {form} with a finite lambda such as 0.1 or 1e-05")
+            raise ValueError(
+                f"{path!r} is not {form} with a lambda such as 0.1 or 1e-05, finite and at least 0, and a seed such as 3"
+            )
         task, model, regularizer, strength, seed = match.groups()
         return Run(task, model, regularizer, float(strength), int(seed))
 

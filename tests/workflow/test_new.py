@@ -58,7 +58,8 @@ def test_a_figure_made_of_new_plugins_can_be_built(project):
     [
         (("modle", "mine"), "KIND=modle: there is no such kind of plug-in; did you mean 'model'? Allowed: dataset, "),
         (("model", "cnn"), "NAME=cnn: src/compositional/models/cnn.py already exists; taken are "),
-        (("kind", "shared"), "NAME=shared: src/compositional/kinds/shared.py already exists"),
+        (("kind", "shared"), "NAME=shared: choose another name, because Python or this project uses this one"),
+        (("model", "class"), "NAME=class: choose another name"),
         (("model", "MyModel"), "NAME='MyModel': a letter, then letters, digits and _, all lower case"),
         (("task", "../x"), "NAME='../x': a letter, then letters, digits and _, all lower case"),
         (("task", "mine\n"), "NAME='mine\\n': a letter"),

@@ -330,6 +330,11 @@ def test_where_one_file_is_the_store_s_too_its_run_alone_is_trained_again(built)
     damage(path, in_place=True)
     assert built.exactly() == (PACK, {RUN.removeprefix("results/runs/")} if linked else set())
     assert ("made, in place: so was each hard link of it, such as the store's" in built.said) == linked
+    # Restoring takes no device, so such a job runs where Snakemake does.
+    assert [f"{what} 2 runs of digits_concat/cnn/none" in built.said for what in ("Training", "Restoring")] == [
+        linked,
+        not linked,
+    ]
     assert built.numbers() == before
     assert is_linked(path) == linked
     assert built.exactly() == ({}, set())

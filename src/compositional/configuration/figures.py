@@ -66,7 +66,9 @@ def wrong_figures(entries: Entries) -> list[str]:
         if name not in names
     ]
     return problems + [
-        f"studies: two figures are called {name!r}" for name in sorted({name for name in names if names.count(name) > 1})
+        f"studies: {' and '.join(owners)} have a figure {name!r}: rename one of them"
+        for name in sorted({name for name in names if names.count(name) > 1})
+        if (owners := [study for study, own in entries.config["studies"].items() if name in own["figures"]])
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,16 @@ def options_for(value: Any, allowed: Sequence[Any]) -> str:
     return f"{guess} Allowed: {', '.join(names) or 'none'}."
 
 
+def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
+    """What to do about a value that has none of the wanted types of JSON schema."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d*)?", value):
+        return "; this is text: remove its quotes or, if it is from --config, write it in a file for --configfile"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "; it must be finite"
+    listed = isinstance(value, list) and "object" in wanted
+    return "; write a value for each name, {name: value}, instead of a list" if listed else ""
+
+
 def explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     """One readable line for a schema violation."""
     key = ".".join([prefix, *(str(part) for part in error.absolute_path)]).strip(".") or "(top level)"
@@ -45,6 +56,6 @@ def explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
-    if error.validator == "type" and isinstance(error.instance, str) and error.instance.isdigit():
-        hint = "; this is text: remove its quotes or, if it is from --config, write it in a file for --configfile"
+    if error.validator == "type" and not hint:
+        hint = _hint_about_type(error.instance, error.validator_value)
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"

@@ -36,6 +36,7 @@ class Pack:
     """
 
     content: dict[str, Any]
+    altered: bool = False  # weights of a run were altered in place, and so was the store's entry, the same file
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -84,7 +85,7 @@ class Pack:
         """Whether a store seems to have all of its runs. Then its job only writes files, which takes seconds and no device."""
         shared, told = self.content["common"], self.content["job"]
         planned = (shared | {"lambda": run.strength, "seed": run.seed} for run in self.runs)
-        return stored(stores(told["store"]), planned, told["device"])
+        return not self.altered and stored(stores(told["store"]), planned, told["device"])
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -112,7 +113,8 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
             "runs": {run.path: recipes.of_run(stage, run) for run in runs},
             "files": [*made, STAGES[stage]],
             "job": {key: configuration.config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds", "store")},
-        }
+        },
+        stage == "train" and any(recipes.altered_in_store(record_of_run(run, STAGES[stage])) for run in runs),
     )
 
 

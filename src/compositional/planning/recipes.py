@@ -45,15 +45,19 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     """The difference between two recipes of one result in words; empty if they differ only in the recipes of their sources."""
     before, now = dict(_leaves(old)), dict(_leaves(new))
     changed = [keys for keys in before | now if before.get(keys) != now.get(keys)]
-    words = []
+    # Options that became empty, or no longer are, are shown by what was in them. The order of options is shown if it is all.
+    full = {keys[:depth] for keys in changed for depth in range(1, len(keys))}
+    ordered = [keys for keys in changed if keys[:1] == ("order",)]
+    words = ["the order of its options"] if ordered and ordered == [keys for keys in changed if keys[:1] != ("of",)] else []
     for keys in changed:
-        if not keys or keys[0] == "of":
+        if keys in full or keys[:1] in ((), ("of",), ("order",)):
             continue
         if keys[-1] == "fingerprint":
             words.append("the code that writes it" if keys[0] == "writing" else "its code")
         elif "modules" not in keys:
-            values = (json.dumps(found.get(keys))[:_SHOWN] for found in (before, now))
-            words.append(f"{'.'.join(keys[-1:])} {' -> '.join(values)}")
+            values = (json.dumps(found[keys])[:_SHOWN] if keys in found else "not set" for found in (before, now))
+            name = ".".join(keys[1:] if keys[0] == "options" else keys[-1:])
+            words.append(f"{name} {' -> '.join(values)}")
     more, less = (len(one.get("of", {}).keys() - other.get("of", {}).keys()) for one, other in ((new, old), (old, new)))
     words += [f"made from {more} more results and {less} fewer"] if more or less else []
     return ", ".join(dict.fromkeys(words))
@@ -229,10 +233,15 @@ class Recipes:
         if recipe["stage"] == "train" and wish != "auto" and record["device"] != wish:
             return f"device {record['device']} -> {wish}"
         if bad := integrity.damaged(self.results / path, record):
-            also = ", in place: so was each hard link of it, such as the store's" if is_linked(bad[0]) else ""
+            also = ", in place: so was each hard link of it, such as the store's" if self.altered_in_store(path) else ""
             return f"{self.results / path}: {bad[0].name} was altered or damaged after it was made{also}"
         other = [name for name, digest in record["inputs"].items() if self._now(name, path) not in (None, digest)]
         return f"{other[0]} changed after it was used" if other else None
+
+    def altered_in_store(self, path: str) -> bool:
+        """Whether a file of this record was altered in place and has another name, which is that of the store's entry."""
+        record = self.record(path)
+        return record is not None and any(map(is_linked, integrity.damaged(self.results / path, record)))
 
     def altered(self, path: str) -> list[str]:
         """Raw files that no longer match their published checksum or this record. They must be downloaded again."""

@@ -32,11 +32,13 @@ HIDDEN = (
     "RuleException:\nCalledProcessError in file ",
     "Cannot restore ",
     "Exiting because a job",
+    "Restored previous version of ",  # of files that a failed job was to update
     "--keep-incomplete mode is set",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
 BEFORE = ("Config file ", "Workflow has started", "Assuming unrestricted", "Building DAG", "Reasons:")  # hidden in dry runs
 OF_A_JOB = ("rule_name", "rule_msg", "wildcards", "output", "log")  # attributes of Snakemake's events that are kept
+INTERRUPTED = "Terminating processes on user request"
 MISSING = re.compile(r"No rule to produce (\S+)")
 
 
@@ -64,7 +66,7 @@ class Display(logging.Handler):
         self.bar: Any = None
         self.watch = threading.Thread(target=self._watch, daemon=True)
         self.ended = threading.Event()
-        self.title = ""
+        self.title, self.interrupted = "", False
         self.began = time.monotonic()
         if theirs is not None and self.shows:
             theirs.addFilter(self.keeps)
@@ -107,6 +109,7 @@ class Display(logging.Handler):
         """Update the state of a job from an event."""
         event = str(getattr(record, "event", None) or "")
         told, now = record.__dict__, time.monotonic()
+        self.interrupted |= record.getMessage().startswith(INTERRUPTED)
         if event == "run_info":
             self.stats = dict(told.get("stats", {}))
         elif event == "job_info":
@@ -191,6 +194,8 @@ class Display(logging.Handler):
         """Report the failed jobs, their errors and logs, and the commands that run each of them alone."""
         self.end()
         failed = [job for job in self.jobs.values() if job["state"] == "failed"]
+        if self.interrupted:  # Ctrl-C ends jobs, too
+            failed = [job for job in failed if not failures.error_of(job).startswith(failures.SILENT)]
         done = sum(job["state"] == "done" for job in self.jobs.values())
         self.say(failures.summary(failed, done, self.stats.get("total", len(self.jobs)), self.options))
 

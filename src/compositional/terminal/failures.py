@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import subprocess
 from collections.abc import Iterable
 from itertools import dropwhile
@@ -10,6 +13,7 @@ from typing import Any
 
 TRACEBACK = "Traceback (most recent call last):"
 CLOCKS = 30.0  # seconds by which the clocks of two machines may differ
+SILENT = "it ended"  # the beginning of an error that is in no log
 AGAIN = "Repeat the command to resume: finished results are kept."
 
 
@@ -40,20 +44,36 @@ def error_in(log: Path, since: float = 0.0) -> str:
     except OSError:
         text = None
     if text is None:
-        return "it ended before it wrote a log; Snakemake's log is the latest file in .snakemake/log"
+        return f"{SILENT} before it wrote a log; Snakemake's log is the latest file in .snakemake/log"
     _, found, trace = text.rpartition(TRACEBACK)
     lines = [line for line in (trace if found else text).splitlines() if line.strip()]
     # A traceback's own lines are indented. From the first line on that is not, it is the error.
     message = list(dropwhile(lambda line: line.startswith(" "), lines))
     if found and message:
-        return "\n".join(message)
+        # Without the modules that an error's type is in, as on the terminal.
+        return "\n".join([re.sub(r"^(?:\w+\.)+(?=\w+:)", "", message[0]), *message[1:]])
     last = f"; its last line is: {lines[-1].strip()}" if lines else ""
-    return f"it ended without an error message, like a job that is killed or out of memory{last}"
+    return f"{SILENT} without an error message, like a job that is killed or out of memory{last}"
+
+
+def error_of(job: dict[str, Any]) -> str:
+    """The error of a failed job, from its log."""
+    return error_in(Path(str(job["log"][0]) if job["log"] else "none"), job["since"])
 
 
 def target_of(job: dict[str, Any]) -> str:
     """The target that makes a job alone: the rule of a pack, the first file of any other job."""
-    return str(job["output"][0]) if job["wildcards"] else str(job["rule_name"])
+    # Snakemake's events mark files that a job may update.
+    return str(job["output"][0]).removesuffix(" (update)") if job["wildcards"] else str(job["rule_name"])
+
+
+def options_of(overlays: Iterable[Path], root: Path) -> str:
+    """The options of a printed command that repeats a part of this call. In a folder other than the repository's, `root`, paths
+    are absolute, so that the command works in any folder."""
+    here = Path.cwd()
+    words = [] if here == root.resolve() else ["--snakefile", str(root / "Snakefile"), "--directory", str(here)]
+    files = [str(path.resolve()) if words else os.path.relpath(path) for path in overlays]
+    return shlex.join([*words, *(["--configfile", *files] if files else [])])
 
 
 def summary(failed: Iterable[dict[str, Any]], done: int, total: int, options: str) -> str:
@@ -70,8 +90,7 @@ def summary(failed: Iterable[dict[str, Any]], done: int, total: int, options: st
         return f"Stopped after {done} of {total} jobs. {AGAIN}"
     lines = [f"{len(failed)} of {total} jobs failed, {done} succeeded."]
     for job in failed:
-        log = str(job["log"][0]) if job["log"] else "none"
-        error = error_in(Path(log), job["since"]).replace("\n", "\n  ")
+        log, error = str(job["log"][0]) if job["log"] else "none", error_of(job).replace("\n", "\n  ")
         command = f"snakemake {target_of(job)} {options}".strip()
         lines += ["", str(job["rule_msg"] or job["rule_name"]), f"  {error}", f"  log: {log}", f"  alone: {command}"]
     return "\n".join([*lines, "", AGAIN])

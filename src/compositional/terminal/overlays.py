@@ -1,4 +1,4 @@
-"""Report a wrong --configfile, also that of a --profile, before Snakemake does so with a traceback.
+"""Report a wrong --configfile, also that of a --profile, or --directory before Snakemake does so with a traceback.
 
 Called by profiles/default/config.yaml.
 """
@@ -66,9 +66,16 @@ def refused(path: Path, root: Path = Path()) -> str | None:
 
 
 def check(arguments: list[str], root: Path = Path()) -> None:
-    """End this process with a message if a file of a command line or of its profile is wrong. root: the repository's folder."""
+    """End this process with a message if a file of a command line or of its profile, or its --directory, is wrong.
+
+    root: the repository's folder.
+    """
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]
+    for folder in named(arguments, "directory"):
+        above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK):
+            sys.exit(f"--directory {folder}: {above} is {'not writable' if above.is_dir() else 'a file, not a folder'}")
     if wrong := [f"{place}--configfile {why}" for place, path in asked if (why := refused(path, root))]:
         sys.exit("\n".join(wrong))

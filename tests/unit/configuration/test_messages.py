@@ -28,7 +28,9 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         (["tasks", "scan_jump", "training", "learning_rate"], "-1e-3", ["'-1e-3'", "write -1.0e-3"]),
         ([*GRID, "seeds"], 5.0, ["seeds", "5.0"]),
         ([*GRID, "seeds"], [1.0], ["seeds", "1.0"]),
-        ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf"]),
+        ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf", "it must be finite"]),
+        ([*GRID, "regularizers"], {"entropy": ["0.1"]}, ["regularizers.entropy.0", "'0.1'", "remove its quotes"]),
+        ([*GRID, "regularizers"], ["entropy"], ["regularizers", "['entropy']", "write a value for each name, {name: value}"]),
         ([*GRID, "regularizers"], {"entropy": [10**400]}, ["regularizers.entropy.0", "is not of type 'number'"]),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
@@ -61,6 +63,12 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
 )
 def test_values_of_wrong_types_have_these_messages(path, value, message):
     assert re.search(message, refusal(path, value))
+
+
+def test_a_figure_of_two_studies_is_named_with_both():
+    grid = {"task": "scan_jump", "model": "lstm_attention", "regularizers": {}, "seeds": [0]}
+    said = refusal(["studies", "mine"], {"figures": {"ablation": {"grids": [grid]}}})
+    assert "studies: compositional_regularization and mine have a figure 'ablation': rename one of them" in said
 
 
 def test_a_message_ends_with_the_nearest_match_and_all_allowed_values():

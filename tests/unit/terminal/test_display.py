@@ -95,6 +95,21 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     assert not call.display.bar
 
 
+def test_jobs_that_ctrl_c_ends_are_not_failures(tmp_path, capsys):
+    call, log = Call(), tmp_path / "a.log"
+    call.display.begin([], Costs(tmp_path), 2)
+    for jobid, logs in ((1, []), (2, [str(log)])):
+        call.tell("job", event="job_info", jobid=jobid, **JOB | {"log": logs})
+        call.tell("Error in rule plot", logging.ERROR, event="job_error", jobid=jobid)
+    call.tell("Terminating processes on user request, this might take some time.")
+    log.write_text("step 3 of 9")
+    call.display.fail()
+    assert "Stopped after 0 of 2 jobs. Repeat the command" in capsys.readouterr().err
+    log.write_text("Traceback (most recent call last):\nValueError: a")
+    call.display.fail()
+    assert "1 of 2 jobs failed" in capsys.readouterr().err
+
+
 def test_a_job_that_succeeds_on_a_retry_is_not_reported_as_failed(tmp_path, capsys):
     call = Call()
     call.display.begin([], Costs(tmp_path), 2)

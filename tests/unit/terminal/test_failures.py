@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from compositional.terminal.failures import error_in, no_slurm, summary
+from compositional.terminal.failures import error_in, no_slurm, options_of, summary
 
 CURE = "Run this on a host of your cluster (docs/slurm.md), or leave out the profile"
 
@@ -31,7 +31,7 @@ call again
 def test_the_error_is_the_text_after_the_last_traceback(tmp_path):
     log = tmp_path / "job.log"
     log.write_text(LOG)
-    assert error_in(log) == "compositional.bad.WrongError: the width is 3\n    it must be 4\ncall again"
+    assert error_in(log) == "WrongError: the width is 3\n    it must be 4\ncall again"
 
 
 def test_a_killed_job_has_no_error_of_its_own(tmp_path):
@@ -39,6 +39,18 @@ def test_a_killed_job_has_no_error_of_its_own(tmp_path):
     assert error_in(log).startswith("it ended before it wrote a log;")
     log.write_text("task step 3/9 loss 0.5\n")
     assert error_in(log).endswith("killed or out of memory; its last line is: task step 3/9 loss 0.5")
+
+
+def test_a_printed_command_works_where_it_is_printed(tmp_path, monkeypatch):
+    (tmp_path / "my files").mkdir()
+    overlay = tmp_path / "my files" / "a.yaml"
+    monkeypatch.chdir(tmp_path)
+    assert options_of([], tmp_path) == ""
+    assert options_of([overlay], tmp_path) == "--configfile 'my files/a.yaml'"
+    monkeypatch.chdir(overlay.parent)
+    assert options_of([overlay], tmp_path) == (
+        f"--snakefile {tmp_path}/Snakefile --directory '{tmp_path}/my files' --configfile '{tmp_path}/my files/a.yaml'"
+    )
 
 
 def test_each_failed_job_is_listed_with_its_error_log_and_command(tmp_path):
@@ -56,7 +68,7 @@ def test_each_failed_job_is_listed_with_its_error_log_and_command(tmp_path):
         "rule_name": "plot",
         "rule_msg": "Drawing b",
         "wildcards": {"figure": "b"},
-        "output": ["b.pdf", "b.png"],
+        "output": ["b.pdf (update)", "b.png (update)"],
         "log": [],
         "since": 0,
     }
@@ -64,7 +76,7 @@ def test_each_failed_job_is_listed_with_its_error_log_and_command(tmp_path):
         "2 of 9 jobs failed, 3 succeeded.",
         "",
         "Training 2 runs of a",
-        "  compositional.bad.WrongError: the width is 3",
+        "  WrongError: the width is 3",
         "      it must be 4",
         "  call again",
         f"  log: {log}",
@@ -86,7 +98,7 @@ def test_an_interrupted_build_lists_no_failures():
 def test_the_log_of_an_earlier_job_is_ignored(tmp_path):
     log = tmp_path / "job.log"
     log.write_text(LOG)
-    assert error_in(log, time.time()).startswith("compositional.bad.WrongError")
+    assert error_in(log, time.time()).startswith("WrongError")
     assert error_in(log, time.time() + 3600).startswith("it ended before it wrote a log;")
 
 

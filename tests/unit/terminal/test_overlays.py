@@ -91,3 +91,17 @@ def test_only_the_file_of_a_profile_that_snakemake_reads_counts(tmp_path, monkey
     Path("own/config.v9+.yaml").write_text("cores: 1")
     check(["snakemake", "--profile=own", "all"])
     check(["snakemake", "--profile", "missing", "all"])  # Snakemake reports it
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("README.md").touch()
+    check(["snakemake", "all", "--directory", "new/folder"])
+    for asked in ("README.md", "README.md/new"):
+        with pytest.raises(SystemExit) as stop:
+            check(["snakemake", "all", "--directory", asked])
+        assert stop.value.code == f"--directory {asked}: {tmp_path / 'README.md'} is a file, not a folder"
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(SystemExit) as stop:
+        check(["snakemake", f"--directory={tmp_path}/new"])
+    assert stop.value.code == f"--directory {tmp_path}/new: {tmp_path} is not writable"

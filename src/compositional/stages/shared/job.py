@@ -41,7 +41,8 @@ def logged(log: Path) -> Iterator[TextIO]:
     """Open a job's log. On an error, write the traceback to it and the message to the terminal, and end the job."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", buffering=1, encoding="utf-8") as stream:
-        stream.truncate(0)
+        if log.parts[:2] != ("/", "dev"):  # /dev/stderr may be a file that holds more
+            stream.truncate(0)
         try:
             yield stream
         except Exception as error:
