@@ -43,6 +43,11 @@ def _values(rows: pd.DataFrame, task: str, member: str, metric: str = "bleu") ->
     return rows[(rows.task == task) & (rows.split == member) & (rows.metric == metric)]
 
 
+def _summary(values: pd.Series, sign: str = "") -> str:
+    """Mean and interval; without the number of seeds, which a line states once, if there is only one."""
+    return style.summary(values, sign) if values.count() > 1 else f"{values.mean():{sign}.3f}"
+
+
 def _method_lines(methods: dict[str, pd.DataFrame], label: str, task: str, against: dict[str, str]) -> list[str]:
     """The caption's lines about one method on one task."""
     own = methods[label]
@@ -51,14 +56,14 @@ def _method_lines(methods: dict[str, pd.DataFrame], label: str, task: str, again
         return []
     lower = _values(own, task, "in_distribution", _LOWER)
     line = (
-        f"  - {label} ({style.seeds(whole.value)}): BLEU {style.summary(whole.value)} on the whole test set "
-        f"({style.summary(lower.value)} on lower-cased tokens), {style.summary(new.value)} on sentences with a new pair"
+        f"  - {label} ({style.seeds(whole.value)}): BLEU {_summary(whole.value)} on the whole test set "
+        f"({_summary(lower.value)} on lower-cased tokens), {_summary(new.value)} on sentences with a new pair"
     )
     lines = [line]
     if (other := against.get(label)) in methods:
         gained = [style.gains(_values(own, task, name), _values(methods[other], task, name)) for name in _MEMBERS]
         if all(map(len, gained)):
-            lines.append(f"    gain over {other}: {style.summary(gained[0], '+')}, and {style.summary(gained[1], '+')} on those")
+            lines.append(f"    gain over {other}: {_summary(gained[0], '+')}, and {_summary(gained[1], '+')} on those")
     return lines
 
 

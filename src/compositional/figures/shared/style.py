@@ -63,6 +63,7 @@ COLORS = {
 }
 # What has the color of another term, with which no figure shows it.
 ALIKE = {
+    "consistency_translation": "consistency",
     "smoothness_embeddings": "smoothness",
     "homomorphism_then": "homomorphism",
     "homomorphism_then_mean": "homomorphism_mean",
