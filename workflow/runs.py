@@ -96,9 +96,8 @@ def pack(arguments: argparse.Namespace, known: Configuration) -> str:
         targets = [f"results/figures/{name}.pdf" for name in arguments.figures]
         overlays = ["--configfile", *map(str, arguments.configfile)] if arguments.configfile else []
         raise ArchiveError(
-            f"{len(missing)} of {len(wanted)} runs are not in the store of this folder, such as {missing[0]}. Build the figures "
-            f"here first: {shlex.join(['snakemake', *targets, *overlays])} (for one with --directory, "
-            "call this in its folder)"
+            f"{len(missing)} of {len(wanted)} runs are not in the store, such as {missing[0]}. Build the figures first: "
+            f"{shlex.join(['snakemake', *targets, *overlays])} (if you built them with --directory, call this in that folder)"
         )
     paths = [path for own in there.values() for path in own]
     with at(arguments.file) as (file, move):

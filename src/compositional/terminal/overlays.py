@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 import yaml
@@ -73,7 +73,7 @@ def check(arguments: list[str], root: Path = Path()) -> None:
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]
-    for folder in named(arguments, "directory"):
+    for folder in islice(named(arguments, "directory"), 1):  # targets may follow
         above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
         if not above.is_dir() or not os.access(above, os.W_OK):
             sys.exit(f"--directory {folder}: {above} is {'not writable' if above.is_dir() else 'a file, not a folder'}")

@@ -96,7 +96,7 @@ def test_only_the_file_of_a_profile_that_snakemake_reads_counts(tmp_path, monkey
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("README.md").touch()
-    check(["snakemake", "all", "--directory", "new/folder"])
+    check(["snakemake", "--directory", "new/folder", "README.md"])  # a target
     for asked in ("README.md", "README.md/new"):
         with pytest.raises(SystemExit) as stop:
             check(["snakemake", "all", "--directory", asked])
