@@ -60,7 +60,7 @@ def summarize(table: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
     if "step" in table:
         runs = [name for name in table if name not in ("step", "split", "metric", "value")]
         # Each run's own last step: a diverged run ends earlier than the others.
-        table = table[table.step == table.groupby(runs).step.transform("max")].drop(columns="step")
+        table = table[table.step == table.groupby(runs, dropna=False).step.transform("max")].drop(columns="step")
         notes.append("at the last step")
     lines = [name for name in table if name not in ("seed", "split", "metric", "value")]
     cells = table.groupby([*lines, "split", "metric"], dropna=False, sort=True).value

@@ -75,7 +75,9 @@ def check(arguments: list[str], root: Path = Path()) -> None:
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]
     for folder in islice(named(arguments, "directory"), 1):  # targets may follow
         above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-        if not above.is_dir() or not os.access(above, os.W_OK):
-            sys.exit(f"--directory {folder}: {above} is {'not writable' if above.is_dir() else 'a file, not a folder'}")
+        if not above.is_dir():
+            sys.exit(f"--directory {folder}: {above} is a file, not a folder")
+        if above != folder.absolute() and not os.access(above, os.W_OK):
+            sys.exit(f"--directory {folder}: it cannot be made, because {above} is not writable")
     if wrong := [f"{place}--configfile {why}" for place, path in asked if (why := refused(path, root))]:
         sys.exit("\n".join(wrong))

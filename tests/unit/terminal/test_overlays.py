@@ -104,4 +104,5 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(SystemExit) as stop:
         check(["snakemake", f"--directory={tmp_path}/new"])
-    assert stop.value.code == f"--directory {tmp_path}/new: {tmp_path} is not writable"
+    assert stop.value.code == f"--directory {tmp_path}/new: it cannot be made, because {tmp_path} is not writable"
+    check(["snakemake", "-n", "--directory", str(tmp_path)])  # what exists can be looked at
