@@ -93,7 +93,7 @@ class Recipes:
         self.configuration, self.results = configuration, results
         self.figures = configuration.figures
         # These are called many times: once per run, and once per result that is made from it.
-        for name in ("common", "decoded", "digest", "record", "outdated"):
+        for name in ("common", "damaged", "decoded", "digest", "record", "outdated"):
             setattr(self, name, cache(getattr(self, name)))
 
     @cached_property
@@ -232,16 +232,20 @@ class Recipes:
         wish = self.configuration.config["device"]
         if recipe["stage"] == "train" and wish != "auto" and record["device"] != wish:
             return f"device {record['device']} -> {wish}"
-        if bad := integrity.damaged(self.results / path, record):
+        if bad := self.damaged(path):
             also = ", in place: so was each hard link of it, such as the store's" if self.altered_in_store(path) else ""
             return f"{self.results / path}: {bad[0].name} was altered or damaged after it was made{also}"
         other = [name for name, digest in record["inputs"].items() if self._now(name, path) not in (None, digest)]
         return f"{other[0]} changed after it was used" if other else None
 
+    def damaged(self, path: str) -> list[Path]:
+        """The files of this record that were altered after it was written; none if there is no valid record. They may be read."""
+        record = self.record(path)
+        return [] if record is None else integrity.damaged(self.results / path, record)
+
     def altered_in_store(self, path: str) -> bool:
         """Whether a file of this record was altered in place and has another name, which is that of the store's entry."""
-        record = self.record(path)
-        return record is not None and any(map(is_linked, integrity.damaged(self.results / path, record)))
+        return any(map(is_linked, self.damaged(path)))
 
     def altered(self, path: str) -> list[str]:
         """Raw files that no longer match their published checksum or this record. They must be downloaded again."""
