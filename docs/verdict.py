@@ -8,6 +8,7 @@ is chosen on them.
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from scipy.stats import ttest_1samp
 
 from compositional.figures.shared import paired, protocols, style
 from compositional.figures.shared.protocols import PLAIN
@@ -165,10 +167,12 @@ class Cell:
 
     @property
     def helps(self) -> str:
-        """The verdict according to the interval, if there are enough seeds."""
+        """The verdict according to the interval, if there are enough seeds. The gain of an oracle is flattered, so it is none."""
         if len(self.gain) < FEWEST or not paired.differs(self.gain):
             return "open"
-        return "helps" if self.gain.mean() > 0 else "harms"
+        if self.gain.mean() < 0:
+            return "harms"
+        return "open" if self.how == "oracle" else "helps"
 
 
 def read(name: str, folders: dict[Path, bool]) -> tuple[pd.DataFrame, bool] | None:
@@ -223,6 +227,16 @@ def cells(folders: dict[Path, bool] = FOLDERS) -> dict[tuple[str, str], Cell]:
     return found
 
 
+def corrected(found: dict[tuple[str, str], Cell]) -> dict[tuple[str, str], float]:
+    """p values of the t-test on the gains, by cell, corrected for the number of cells (Holm, Scand. J. Statist. 6, 1979)."""
+    tested = {place: known.gain for place, known in found.items() if known.strength and len(known.gain) > 1}
+    tested = {place: float(ttest_1samp(gain, 0).pvalue) if gain.any() else 1.0 for place, gain in tested.items()}
+    ordered = sorted(tested, key=tested.__getitem__)
+    factors = range(len(ordered), 0, -1)
+    largest = itertools.accumulate((factor * tested[place] for factor, place in zip(factors, ordered, strict=True)), max)
+    return dict(zip(ordered, (min(1.0, p) for p in largest), strict=True))
+
+
 def text(known: Cell) -> str:
     """The text of a cell: the gain, which the page gives with more digits, lambda, and the number of seeds."""
     if not known.strength:
@@ -269,11 +283,11 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set_xticks([place + 0.5 for place in range(len(TERMS))], [label for label, _ in TERMS.values()], fontsize=7)
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=9)
     axes.set_xlabel(
-        "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; bold: "
-        "the interval excludes 0, from 3 seeds on; dashed: from reference/.\nLambda was chosen without the test set, unless "
-        "marked: * the oracle, the best on the test set; ° configured, the only one in its table. n: seeds.\n"
-        "–: the term is not for examples of this kind. No table: neither built here nor in reference/. Passes: forward "
-        "passes per step.",
+        "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; "
+        "dashed: from reference/.\nBold: a verdict (the interval excludes 0, with 3 seeds or more, and a gain is not the "
+        "oracle's). Lambda was chosen without the test set,\nunless marked: * the oracle, the best on the test set; ° "
+        "configured, the only one in its table. n: seeds.\n–: the term is not for examples of this kind. No table: neither "
+        "built here nor in reference/. Passes: forward passes per step.",
         fontsize=9,
     )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
@@ -288,6 +302,9 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
     }
     plain = sum(not known.strength for known in found.values())
     few = sum(len(known.gain) < FEWEST and paired.differs(known.gain) for known in found.values())
+    oracles = sum(known.helps == "open" and paired.differs(known.gain) for known in found.values()) - few
+    holm = corrected(found)
+    kept = {word: sum(found[place].helps == word and p < 0.05 for place, p in holm.items()) for word in ("helps", "harms")}
     possible = sum(row.of in kinds for row in ROWS if not row.missing for _, kinds in TERMS.values())
     lines = [
         "# The verdict",
@@ -295,34 +312,43 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         "<!-- Written by `make verdict`: edit docs/verdict.py instead. -->",
         "",
         *textwrap.wrap(
-            "Does a compositional term help on combinations never seen? Each cell is the gain in accuracy over the plain "
-            "run of the same seed, with the 95 % interval of its mean (Student's t, not corrected for the number of cells). "
+            "Does a compositional term help on combinations never seen? Each cell is the gain in accuracy over the plain run "
+            "of the same seed, with the 95 % interval of its mean (Student's t, not corrected for the number of cells). "
             "Lambda was *chosen* by compositional validation, without the test set, if the task has such a set "
-            "([selection](selection.md)). Otherwise it is the *oracle*, the best of several on the test set, which flatters the "
-            "term, or *configured*, the only one in its table, taken from an earlier ablation or a paper. Cells with dashed "
-            "frames are from tables in `reference/`, which also has their commits and versions. Cells of a row can be of "
-            "different tasks, which the table names with the plain model's accuracy: compare terms only on the same task. A name "
-            "after a colon is that of an entry of the configuration, the best on the test set if there are several. There "
-            "is no verdict from fewer than three seeds. Results without a table, such as those of Pathfinder, "
-            "are only in the text of their pages ([results](results.md)). Two streams: the model "
+            "([selection](selection.md)). Otherwise it is the *oracle*, the best of several on the test set, which flatters "
+            "the term, so that it cannot show that the term helps, or *configured*, the only one in its table, taken from a "
+            "paper or from an earlier ablation, which flatters the term, too, if it was on the same test set (0.1 on SCAN "
+            "jump). Cells with dashed frames are from tables in `reference/`, which also has their commits and versions. "
+            "Cells of a row can be of different tasks, which the table names with the plain model's accuracy: compare terms "
+            "only on the same task. A name after a colon is that of an entry of the configuration, the best on the test set "
+            "if there are several. There is no verdict from fewer than three seeds. On images, `recombination` shows the "
+            "network inputs of test combinations, without labels; `recombination_seen` does not. The last column but two is "
+            "the p value of the t-test, corrected for the number of cells by Holm's method. Results without a table, such as "
+            "those of Pathfinder, are only in the text of their pages ([results](results.md)). Two streams: the model "
             "`primitive_attention`.",
             136,
         ),
         "",
         "![Gains by task and term](verdict.png)",
         "",
-        f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), below 0",
-        f"in {counts['harms']} (harms), and includes 0 in {counts['open'] - few} (open); {few} more are open because they have "
-        f"fewer than {FEWEST} seeds. In {plain}, the plain model was chosen.",
+        *textwrap.wrap(
+            f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), "
+            f"below 0 in {counts['harms']} (harms), and includes 0 in {counts['open'] - few - oracles} (open). Also open are "
+            f"{oracles} gains of an oracle and {few} of fewer than {FEWEST} seeds. In {plain}, the plain model was chosen. "
+            f"After correction for the {len(holm)} cells with an interval, {kept['helps']} of the {counts['helps']} and "
+            f"{kept['harms']} of the {counts['harms']} remain (p < 0.05).",
+            136,
+        ),
         "",
-        "| row | term | gain | lambda | verdict | seeds | task (plain) | table |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| row | term | gain | lambda | verdict | p | seeds | task (plain) | table |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for (label, term), known in found.items():
         verdict = known.helps if known.strength else "plain chosen"
         strength = f"{known.strength:g}, {known.how}"
+        p = f"{holm[label, term]:.2g}" if (label, term) in holm else ""
         named = term if known.entry == term else f"{term}: `{known.entry}`"
-        cells = (label, named, style.summary(known.gain, "+"), strength, verdict, str(len(known.gain)))
+        cells = (label, named, style.summary(known.gain, "+"), strength, verdict, p, str(len(known.gain)))
         cells += (f"`{known.task}` ({known.plain:.3f})",)
         lines.append(f"| {' | '.join(cells)} | {'reference' if known.reference else 'results'} |")
     return "\n".join(lines) + "\n"

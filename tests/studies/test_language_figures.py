@@ -332,7 +332,7 @@ def test_in_distribution_is_the_member_of_that_name_then_validation_then_train()
     assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
 
 
-def test_every_caption_about_swaps_of_words_explains_them(runs, categories):
+def test_every_caption_about_recombination_states_which_inputs_it_shows(runs, categories):
     drawn = {
         "metrics": (metrics, runs, {"measures": {"CCGP": ["ccgp in encoder_states"]}}),
         "per_category": (per_category, categories, {}),
@@ -341,5 +341,9 @@ def test_every_caption_about_swaps_of_words_explains_them(runs, categories):
     for name, (module, rows, given) in drawn.items():
         swapped = rows.replace({"regularizer": dict.fromkeys(("entropy", "consistency"), "recombination")})
         images = pd.concat([swapped, swapped[swapped.metric == "accuracy"].assign(split="all", metric="additivity")])
-        said = ["augmentation in disguise" in module.draw(own, options(name, **given))[1] for own in (rows, swapped, images)]
-        assert said == [False, True, False], name
+        seen = images.replace({"regularizer": {"recombination": "recombination_seen"}})
+        captions = [module.draw(own, options(name, **given))[1] for own in (rows, swapped, images, seen)]
+        assert ["augmentation in disguise" in caption for caption in captions] == [False, True, False, False], name
+        assert ["shows the network the inputs of test comb" in caption for caption in captions] == [False, False, True, False], (
+            name
+        )

@@ -42,7 +42,7 @@ def folders(tmp_path):
         today / "ablation": rows("scan_jump", model, settings),
         reference / "ablation": rows("scan_jump", model, [(name, s, (0.0, 0.0)) for name, s, _ in settings]),
         reference / "selection": chosen_on + rows("digits_concat", "cnn", digits),
-        reference / "comparison": rows("scan_jump", model, [settings[0], ("smoothness", 0.1, (0.0, 0.1))]),
+        reference / "comparison": rows("scan_jump", model, [settings[0], ("smoothness", 0.1, (0.0, 0.11))]),
     }
     for path, content in tables.items():
         pd.DataFrame(content, columns=COLUMNS).to_csv(f"{path}.csv", index=False)
@@ -77,11 +77,14 @@ def test_an_oracle_and_a_configured_lambda_are_distinguished(folders):
 def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(folders):
     found = VERDICT["cells"](folders)
     page = VERDICT["page"](found)
-    assert "4 have a table. The interval is above 0 in 0 (helps), below 0\nin 0 (harms)" in page
-    # Both seeds of recombination gain about 0.2, and both of smoothness lose 0.1: their intervals exclude 0.
-    assert "(harms), and includes 0 in 1 (open); 2 more are open because they have fewer than 3 seeds. In 1, the plain" in page
+    counts = " ".join(page.split())
+    # Both seeds of recombination gain about 0.2, and both of smoothness lose about 0.1: their intervals exclude 0.
+    assert "4 have a table. The interval is above 0 in 0 (helps), below 0 in 0 (harms), and includes 0 in 1 (open)." in counts
+    assert "Also open are 0 gains of an oracle and 2 of fewer than 3 seeds. In 1, the plain model was chosen." in counts
+    # One degree of freedom: p is 0.030 (t = 21), 0.034 (19) and 0.090 (7); three times the first is the largest product.
     assert (
-        "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 2 | `scan_jump` (0.150) | results |" in page
+        "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 0.091 | 2 | `scan_jump` (0.150) | results |"
+        in page
     )
     figure = VERDICT["draw"](found)
     shown = [text.get_text() for text in figure.axes[0].texts]
@@ -92,6 +95,24 @@ def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(fol
     never = [row.missing for row in VERDICT["ROWS"] if row.missing]
     assert set(never) < set(shown)
     assert len(shown) == (len(VERDICT["ROWS"]) - len(never)) * len(VERDICT["TERMS"]) + len(never)
+
+
+def a_cell(gains, how="configured", strength=1.0):
+    return VERDICT["Cell"](pd.Series(gains), strength, "term", how, True, "task", 0.5)
+
+
+def test_an_oracle_may_harm_but_cannot_help():
+    gains = [0.10, 0.11, 0.12]
+    assert [a_cell(gains, how).helps for how in ("chosen", "configured", "oracle")] == ["helps", "helps", "open"]
+    assert a_cell([-gain for gain in gains], "oracle").helps == "harms"
+
+
+def test_holm_s_correction_multiplies_the_smallest_p_by_the_number_of_cells():
+    # With two degrees of freedom, p = 1 - t / sqrt(t**2 + 2); t is 11 * sqrt(3) and 1. No run differs in `same`: p = 1.
+    found = {"large": a_cell([0.10, 0.11, 0.12]), "small": a_cell([0.0, 0.0, 0.1]), "same": a_cell([0.0, 0.0, 0.0])}
+    found |= {"plain": a_cell([0.0, 0.0], strength=0.0), "one seed": a_cell([0.1])}
+    corrected = VERDICT["corrected"](found)
+    assert corrected == pytest.approx({"large": 3 * (1 - (363 / 365) ** 0.5), "small": 2 * (1 - 3**-0.5), "same": 1.0})
 
 
 def test_the_page_in_the_repository_agrees_with_its_reference():

@@ -22,6 +22,7 @@ from compositional import randomness
 LOSSES = ("squared",)
 SAID = ("unit",)
 COLUMNS = {"number": ("Value",), "target": ("Value",)}
+INPUTS = ("number",)
 BATCH_MULTIPLE = 4
 
 

@@ -143,8 +143,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
             "continuous there: the first step includes the effect of the noise.",
             "",
         ]
-    if swaps := style.swaps_words(table, table):
-        lines.append(swaps.strip())
+    if shown := style.exposure(table, table):
+        lines.append(shown.strip())
     return "\n".join(lines)
 
 

@@ -185,4 +185,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     if options["summarize"]:
         _summary_panel(panels[-1], rows, ours)
     page.legend(figure, panels, options, style.RUN, style.INTERVAL)
-    return figure, _caption(rows, ours, options, style.swaps_words(rows, table))
+    return figure, _caption(rows, ours, options, style.exposure(rows, table))

@@ -189,4 +189,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             Line2D([], [], linestyle="", marker="_", color="0.7", label="shuffled: a run (lower panels)"),
         ]
     page.legend(figure, grid.flat, options, *marks, style.RUN)
-    return figure, _caption(measures, style.swaps_words(pd.concat(measures.values()), table))
+    return figure, _caption(measures, style.exposure(pd.concat(measures.values()), table))

@@ -45,7 +45,7 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
         "that are right, by exact match with one translation each. Dots are seeds, bars means with 95 % intervals over seeds "
         "(Student's t, from three seeds on), for these very sentences. Right: BLEU on ordinary sentences (percent, "
         "sacrebleu, all translations of a sentence in the set as references), which shows whether the network translates at all. "
-        "No checkpoint is chosen." + style.swaps_words(everything, everything),
+        "No checkpoint is chosen." + style.exposure(everything, everything),
         "",
     ]
     for label, own in methods.items():

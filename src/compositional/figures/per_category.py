@@ -110,7 +110,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
         "over seeds."
         + (" Open marks are published values." if options["published"] else "")
-        + style.swaps_words(pd.concat(parts.values()), table),
+        + style.exposure(pd.concat(parts.values()), table),
         "",
     ]
     for axes, task in zip(panels[:, 0], tasks, strict=True):

@@ -39,7 +39,7 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
         f"set*: the largest of {' or '.join(counts)} accuracies during training, without repair. Published systems on these data "
         "score every checkpoint on the test set after repair, so their numbers (open diamonds) must be compared with the last "
         "two readings. Dots are seeds, bars means with 95 % intervals (Student's t, from three seeds on). Gains are those of the "
-        "last step, over the plain run of the same seed." + style.swaps_words(rows, rows),
+        "last step, over the plain run of the same seed." + style.exposure(rows, rows),
         "",
     ]
     for task in sorted(set(rows.task)):

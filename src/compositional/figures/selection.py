@@ -224,7 +224,7 @@ def _verdicts(task: _Task) -> list[str]:
     return lines
 
 
-def _caption(tasks: list[_Task]) -> str:
+def _caption(tasks: list[_Task], exposure: str) -> str:
     longer = " Dashed: plain with the compute of a second pass." if any(len(task.longer) for task in tasks) else ""
     refitted = "open circle, *compositional, refitted*: the same lambda trained on the training set and the validation set; "
     refitted *= any(task.refits is not None for task in tasks)
@@ -242,7 +242,7 @@ def _caption(tasks: list[_Task]) -> str:
         "*oracle*: best mean accuracy on the test set itself, which is often what a paper calls its best lambda. Plain (lambda "
         "= 0) is always among the choices. Ties go to the smallest mean loss on the same member, then to the smallest lambda. A "
         "setting with a diverged run is never chosen. Gains are over the plain run of the same seed, with 95 % intervals "
-        "(Student's t) that are not corrected for the number of settings.",
+        "(Student's t) that are not corrected for the number of settings." + exposure,
         "",
     ]
     for task in tasks:
@@ -294,4 +294,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         face = "0.3" if filled else "white"
         above.plot([], [], marker, color="0.3", markerfacecolor=face, markersize=5, label=f"choice: {protocol}")
     page.legend(figure, figure.axes, options, style.RUN, style.INTERVAL)
-    return figure, _caption(tasks)
+    return figure, _caption(tasks, style.exposure(table, table))

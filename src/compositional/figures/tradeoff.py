@@ -52,7 +52,7 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
         "time of a run is that of its pack divided by the number of runs in it; it depends on this number and on what else the "
         "machine did. It is one number per pack without a spread over seeds, so it has no interval. The largest gain is an "
         "oracle's, found on these very runs, which is too optimistic if there are several lambdas. Diverged runs are left out."
-        + style.swaps_words(effects, table),
+        + style.exposure(effects, table),
         "",
     ]
     for (task, model), own in effects.groupby(["task", "model"]):

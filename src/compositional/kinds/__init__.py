@@ -140,6 +140,8 @@ class Kind:
     SAID: tuple[str, ...] = ()
     # Columns of its training set, and the types of `datasets` features that each may have; (): any type.
     COLUMNS: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # Columns that models see, of which a task has at least one: the audit of a test set must compare some of these and no others.
+    INPUTS: tuple[str, ...] = ()
     # training.batch_size must be a multiple of this number.
     BATCH_MULTIPLE: int = 1
     # If every batch holds all training examples: the option of its tasks that states their number.

@@ -16,6 +16,7 @@ from compositional.kinds.shared.labelled import LabelledSplit
 LOSSES = ("squared", "logistic")
 SAID = ("sizes", "target")
 COLUMNS = {"items": (), "target": ("Value",), "set": ("Value",)}
+INPUTS = ("items", "set")
 
 
 class Targeted:

@@ -24,6 +24,7 @@ from compositional.randomness import uniform_noise
 LOSSES = ("squared", "logistic")
 SAID = ("image_shape", "component_shape", "classes", "distance", "augment", "mean", "std", "target")
 COLUMNS = {"items": (), "images": (), "target": ("Value",)}
+INPUTS = ("items", "images")
 
 _SHIFT = 4
 _VARIANTS = 2 * (2 * _SHIFT + 1) ** 2  # of one augmented component

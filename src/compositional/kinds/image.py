@@ -23,6 +23,7 @@ from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 LOSSES = ("cross_entropy", "hinge", "categorical_hinge", "squared")
 SAID = ("image_shape", "classes", "component_width")
 COLUMNS = {"image": ("Array2D", "Array3D"), "label": ("Value",)}
+INPUTS = ("image",)
 INFLUENCE = True
 REPRESENTED = True
 PICTURED = True

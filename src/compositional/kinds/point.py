@@ -14,6 +14,7 @@ from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 LOSSES = ("cross_entropy", "hinge", "categorical_hinge", "squared")
 SAID = ("inputs", "classes")
 COLUMNS = {"point": (), "label": ("Value",)}
+INPUTS = ("point",)
 INFLUENCE = True
 MARGINS = True
 

@@ -14,6 +14,7 @@ from compositional.kinds.shared.labelled import Labelled, LabelledSplit
 LOSSES = ("cross_entropy", "hinge", "categorical_hinge", "squared")
 SAID = ("image_shape", "classes")
 COLUMNS = {"image": ("Image",), "label": ("Value",)}
+INPUTS = ("image",)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from compositional.layers.ragged import ROWS, Layout
 LOSSES = ("cross_entropy",)
 SAID = ("source_words", "target_words")
 COLUMNS = {"input": ("Value",), "output": ("Value",)}
+INPUTS = ("input",)
 BATCH_MULTIPLE = 16  # layers.ragged.ROWS
 INFLUENCE = True
 REPRESENTED = True

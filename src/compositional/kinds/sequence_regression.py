@@ -29,6 +29,7 @@ from compositional.kinds.shared.labelled import LabelledSplit
 LOSSES = ("squared",)
 SAID = ("symbols", "component_width")
 COLUMNS = {"input": ("Value",), "target": ("Value",), "form": ("Value",)}
+INPUTS = ("input",)
 BATCH_MULTIPLE = 16  # so that every run's numbers begin at multiples of 64 bytes
 
 

@@ -29,6 +29,7 @@ from compositional.language.vocabulary import PAD, Vocabulary
 LOSSES = ("cross_entropy",)
 SAID = ("source_words", "target_words")
 COLUMNS = {"input": ("Value",), "output": ("Value",)}
+INPUTS = ("input",)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from compositional.layers.factorization import product
 LOSSES = ("squared", "absolute", "huber")
 SAID = ("shape",)
 COLUMNS = {"value": ("Value",)}
+INPUTS = ("entry", "probe")
 FULL_BATCH = "train_measurements"
 
 _LOSSES: dict[str, Callable[[Tensor], Tensor]] = {

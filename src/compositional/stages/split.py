@@ -109,12 +109,13 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
             f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
             f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
         )
-    if "test" in members and not any("test" in rule["members"] for rule in rules):
-        raise ValueError(
-            f"task {task!r}: disjoint is {rules!r} and does not name 'test'. State the columns in which no test example may "
-            "equal a training example, with 'by_design': <why> if they may"
-        )
     declared = plugins.declarations(f"kinds.{kind}")
+    seen = declared["INPUTS"] or members["train"].column_names
+    if "test" in members and not any("test" in rule["members"] and set(rule["columns"]) <= set(seen) for rule in rules):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r} and does not compare 'test' by what a model sees. State columns among "
+            f"{', '.join(seen)} in which no test example may equal a training example, with 'by_design': <why> if they may"
+        )
     if missing := [key for key in declared["SAID"] if key not in about]:
         needed = ", ".join(declared["SAID"])
         raise ValueError(f"task {task!r}: it does not say its {', '.join(missing)}; tasks of kind {kind!r} say {needed}")

@@ -20,3 +20,10 @@ def test_declarations_that_a_kind_omits_have_their_defaults():
 
 def test_the_batch_multiple_of_sequences_is_the_layouts_number_of_rows():
     assert sequence.BATCH_MULTIPLE == ROWS
+
+
+def test_every_kind_says_which_columns_models_see():
+    for kind in available("kinds"):
+        declared = declarations(f"kinds.{kind}")
+        alternatives = {"entry", "probe"} if kind == "tensor" else set()  # of which a task has one
+        assert declared["INPUTS"] and set(declared["INPUTS"]) <= set(declared["COLUMNS"]) | alternatives, kind

@@ -192,15 +192,23 @@ def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
     return set(accuracies(table[table.task == task], "in_distribution").split) == {"train"}
 
 
-def swaps_words(shown: pd.DataFrame, table: pd.DataFrame) -> str:
-    """A sentence for captions that explains swaps, if recombination was trained on a sequence task among the rows shown."""
-    swapped = shown.task[shown.regularizer.str.startswith("recombination")]
-    if set(swapped) <= set(table.task[table.metric == "additivity"]):  # a metric of image tasks only
-        return ""
-    return (
-        " For sequences, recombination exchanges words, or terms of logical forms, that are used alike in the training pairs. "
-        "This is augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
-    )
+def exposure(shown: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Sentences for captions that state which inputs recombination shows the network, if it was trained on a task among the rows
+    shown."""
+    swapped = shown[shown.regularizer.str.startswith("recombination")]
+    on_images = swapped.task.isin(table.task[table.metric == "additivity"])  # a metric of image tasks only
+    said = ""
+    if not on_images.all():
+        said += (
+            " For sequences, recombination exchanges words, or terms of logical forms, that are used alike in the training "
+            "pairs. This is augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
+        )
+    if (on_images & (swapped.regularizer != "recombination_seen")).any():
+        said += (
+            " For pairs of images, recombination shows the network the inputs of test combinations, without their labels; "
+            "recombination_seen shows combinations of the training set only."
+        )
+    return said
 
 
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
