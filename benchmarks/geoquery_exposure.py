@@ -1,9 +1,10 @@
-"""How much of the gain from swaps of terms on GeoQuery's query split is exposure: accuracy by what they show of a test pair.
+"""How much of the gain from swaps of terms on GeoQuery's query splits is exposure: which test pairs the exchanges make.
 
-    COMPOSITIONAL_MIRROR=<folder> snakemake results/figures/comparison_geoquery_terms.pdf
+    COMPOSITIONAL_MIRROR=<folder> snakemake results/splits/geoquery_query results/splits/geoquery_funql
     python benchmarks/geoquery_exposure.py
 
 Shown is the "pair" if exchanges of training pairs make the test pair, and the "form" if they make a pair with its logical form.
+The accuracy on each is printed if the figure `comparison_geoquery_terms` or `readings_funql` was built.
 """
 
 from __future__ import annotations
@@ -16,31 +17,43 @@ import pandas as pd
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from compositional import plugins
 from compositional.kinds.sequence import load
-from compositional.regularizers import recombination
+from compositional.notebook.training import configuration
+from compositional.regularizers import Regularizer
 
-RUNS = ROOT / "results/runs/geoquery_query/lstm_input_feeding_small"
+MODEL = "lstm_input_feeding_small"
+TERMS = {
+    "geoquery_query": ["recombination_terms"],
+    "geoquery_funql": [f"recombination_of_{types}" for types in ("places", "kinds", "both")],
+}
 
 
 def main() -> None:
-    methods = {
-        method: [pd.read_csv(path) for path in sorted((RUNS / method).glob("seed=*/predictions.csv"))]
-        for method in ("none/lambda=0", "recombination_terms/lambda=1")
-    }
-    if not all(methods.values()):
-        sys.exit(f"not all runs are in {RUNS}: build the figure first (see the head of this file)")
-    splits = load(ROOT / "results/splits/geoquery_query", "cpu")
-    swapped = recombination.prepare({"form": "hard", "exchange": "terms"}, splits["train"]).split
-    pairs = set(zip(swapped.input_sentences(), swapped.output_sentences(), strict=True))
-    forms = {form for _, form in pairs}
-    for method, tables in methods.items():
-        table = pd.concat(tables)
-        rows = zip(table.input, table.target, strict=True)
-        shown = ["pair" if pair in pairs else "form" if pair[1] in forms else "neither" for pair in rows]
-        print(f"{method}, {len(tables)} seeds, all {table.correct.mean():.3f}")
-        for what, own in table.correct.groupby(shown):
-            print(f"  shown: {what}, {len(own) // len(tables)} test pairs, {own.mean():.3f}")
-        print(f"  shown: pair or form, {table.correct[[what != 'neither' for what in shown]].mean():.3f}")
+    known = configuration()
+    for task, terms in TERMS.items():
+        if not (ROOT / "results/splits" / task).is_dir():
+            sys.exit(f"results/splits/{task} is missing: build it first (see the head of this file)")
+        splits = load(ROOT / "results/splits" / task, "cpu")
+        test = list(zip(splits["test"].input_sentences(), splits["test"].output_sentences(), strict=True))
+        for term in terms:
+            told = known.family_parameters((task, MODEL, term))
+            swaps = plugins.load(Regularizer, told["regularizer_module"])
+            swapped = swaps.prepare(told["regularizer_parameters"], splits["train"]).split
+            pairs = set(zip(swapped.input_sentences(), swapped.output_sentences(), strict=True))
+            forms = {form for _, form in pairs}
+
+            def shown(pair: tuple[str, str], pairs: set = pairs, forms: set = forms) -> str:
+                return "pair" if pair in pairs else "form" if pair[1] in forms else "neither"
+
+            counts = pd.Series(map(shown, test)).value_counts()
+            print(f"{task}, {term}: of {len(test)} test pairs, shown are", counts.to_dict())
+            for method in ("none/lambda=0", f"{term}/lambda=1"):
+                runs = (ROOT / "results/runs" / task / MODEL / method).glob("seed=*/predictions.csv")
+                if tables := [pd.read_csv(path) for path in sorted(runs)]:
+                    table = pd.concat(tables)
+                    means = table.correct.groupby([shown(pair) for pair in zip(table.input, table.target, strict=True)]).mean()
+                    print(f"  {method}, {len(tables)} seeds, all {table.correct.mean():.3f}:", means.round(3).to_dict())
 
 
 if __name__ == "__main__":

@@ -26,4 +26,5 @@ def test_every_kind_says_which_columns_models_see():
     for kind in available("kinds"):
         declared = declarations(f"kinds.{kind}")
         alternatives = {"entry", "probe"} if kind == "tensor" else set()  # of which a task has one
-        assert declared["INPUTS"] and set(declared["INPUTS"]) <= set(declared["COLUMNS"]) | alternatives, kind
+        assert declared["INPUTS"], kind
+        assert set(declared["INPUTS"]) <= set(declared["COLUMNS"]) | alternatives, kind
