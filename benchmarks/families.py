@@ -35,7 +35,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(ROOT / "src"))
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler's messages
 

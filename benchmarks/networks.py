@@ -17,19 +17,20 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(ROOT / "src"))
 
 import torch
 from packed_training import splits_of
 from torch import Tensor, nn
 from torch.nn import functional
 
+from compositional import plugins
 from compositional.kinds.sequence import SequenceSplit, Single
 from compositional.language.vocabulary import PAD, START
+from compositional.models import Model
 from compositional.plugins import defaults
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem, initial_weights
@@ -58,7 +59,7 @@ def problem_of(model: str, data: str, size: int) -> Problem:
         about = {"image_shape": (1, 28, 56), "classes": 10}
     options = defaults(f"models.{model}") | SMALLER.get(model, {})
     settings = defaults("training.settings") | {"batch_size": size, "decay": 1.0}
-    module = import_module(f"compositional.models.{model}")
+    module = plugins.load(Model, f"models.{model}")
     return Problem("benchmark", about, splits, model, module, options, None, {}, settings, "cpu")
 
 

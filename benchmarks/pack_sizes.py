@@ -9,6 +9,9 @@ import csv
 import multiprocessing
 import os
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 import problems
 

@@ -29,7 +29,7 @@ from pathlib import Path
 
 BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(ROOT / "src"))
 WAYS = ["plain", "packed", "compiled"]
 STEPS = {"scan": 2000, "mnist": 200, "cogs": 50000}  # steps of a full run
 # Columns of the table, which are medians over rounds, and their names in `measure`.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensor_factorization
+import tensor_factorization  # finds the library
 import torch
 
 from compositional import plugins

@@ -23,18 +23,17 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from compositional import plugins
-from compositional.kinds.tensor import TensorSplit
-from compositional.models import Model
-from compositional.training.pack import Pack
-from compositional.training.problem import Problem, initial_weights
-from compositional.training.state import fresh_state
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from compositional import plugins
+from compositional.kinds.tensor import TensorSplit
+from compositional.models import Model
 from compositional.plugins import defaults
 from compositional.stages.shared import devices
+from compositional.training.pack import Pack
+from compositional.training.problem import Problem, initial_weights
+from compositional.training.state import fresh_state
 
 WARM_UP = 10
 PROBLEMS = {

@@ -1011,6 +1011,14 @@ def test_the_rank_correlations_of_a_grid_are_not_presented_as_tests():
     assert "a lambda chosen on these very runs" in caption
 
 
+def test_correlations_of_one_seed_and_one_lambda_are_undefined():
+    figure = FIGURES["regularized_salience"]
+    table = small_table(figure)
+    one = table[(table.seed == table.seed.min()) & table["lambda"].isin([0.0, table["lambda"].max()])]
+    _, caption = import_module("compositional.figures.regularized_salience").draw(one, figure["options"])
+    assert "without the largest lambda undefined" in caption
+
+
 def test_tasks_with_equal_accuracies_are_all_visible():
     figure = FIGURES["kernel_margins"]
     drawn, caption = import_module("compositional.figures.kernel_margins").draw(small_table(figure), figure["options"])

@@ -236,13 +236,13 @@ def test_iwslt_leaves_out_pairs_with_an_empty_side(tmp_path):
 
 def test_bleu_of_known_sentences():
     same = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁e")]
-    assert decoding._bleu(same) == pytest.approx(100)
+    assert decoding._bleu(same, words=False) == pytest.approx(100)
     # 4 of 5 words, 3 of 4 pairs, 2 of 3 triples and 1 of 2 quadruples are right; there is no brevity penalty.
     other = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d ▁f")]
-    assert decoding._bleu(other) == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert decoding._bleu(other, words=False) == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
     # A shortened sentence: all its n-grams are right, and the brevity penalty is exp(1 - 5 / 4).
     short = [("", "▁a ▁b ▁c ▁d ▁e", "▁a ▁b ▁c ▁d")]
-    assert decoding._bleu(short) == pytest.approx(100 * math.exp(-1 / 4))
+    assert decoding._bleu(short, words=False) == pytest.approx(100 * math.exp(-1 / 4))
 
 
 def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):

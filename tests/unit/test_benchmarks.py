@@ -20,6 +20,7 @@ from compositional.training.state import fresh_state
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import families
 import family_table
+import networks
 import packed_training
 import plain
 import plain_training
@@ -229,3 +230,13 @@ def test_slower_is_what_lost_a_tenth_and_lies_outside_the_kept_range():
     assert found(3.5, 3.2, 3.6) == []  # within the kept range
     assert found(3.0, 2.9, 3.4) == ["a, 4 runs: slower, 3.00 (2.90 to 3.40) times plain; kept: 4.00 (3.50 to 4.50)"]
     assert "nothing is kept" in found(3.0, 2.9, 3.4, "b")[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "data"), [("gru_attention", "scan"), ("batchnorm_cnn", "mnist"), ("batchnorm_cnn_torch", "mnist")]
+)
+def test_the_comparison_of_ordinary_modules_takes_steps(model, data):
+    problem = networks.problem_of(model, data, 16)
+    networks.packed(problem, 1)(1)
+    if problem.model.Network:
+        networks.plain(problem)(1)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from compositional.configuration.figures import shared_options
-from compositional.configuration.schema import declared_by
+from compositional.configuration.schema import declared_by, several
 from compositional.files import replacing
 from compositional.plugins import available, module_path, parsed
 
@@ -34,7 +34,6 @@ TITLES = {
 def _allowed(option: dict) -> str:
     if "enum" in option:
         return ", ".join(str(value) for value in option["enum"])
-    kinds = option["type"] if isinstance(option["type"], list) else [option["type"]]
     bounds = {
         "minimum": "at least",
         "exclusiveMinimum": "above",
@@ -42,7 +41,8 @@ def _allowed(option: dict) -> str:
         "exclusiveMaximum": "below",
         "multipleOf": "a multiple of",
     }
-    return ", ".join([" or ".join(kinds), *(f"{words} {option[key]}" for key, words in bounds.items() if key in option)])
+    limits = [f"{words} {option[key]}" for key, words in bounds.items() if key in option]
+    return ", ".join([" or ".join(several(option["type"])), *limits])
 
 
 def _table(properties: dict[str, dict]) -> list[str]:
@@ -53,6 +53,11 @@ def _table(properties: dict[str, dict]) -> list[str]:
         for name, option in properties.items()
     ]
     return ["| option | allowed | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]
+
+
+def summary_of(module: str) -> str:
+    """The first paragraph of a module's docstring, in one line."""
+    return " ".join((ast.get_docstring(parsed(module_path(module))) or "").split("\n\n")[0].split())
 
 
 def tables() -> str:
@@ -67,8 +72,8 @@ def tables() -> str:
             lines += ["Every figure has these options. `figures:` in a configuration sets them for all figures.", ""]
             lines += _table(shared_options())
         for name in available(section):
-            summary = (ast.get_docstring(parsed(module_path(f"{section}.{name}"))) or "").split("\n\n")[0]
-            lines += [f"### {name}", "", " ".join(summary.split()), "", *_table(declared_by(f"{section}.{name}")["PARAMETERS"])]
+            options = declared_by(f"{section}.{name}")["PARAMETERS"]
+            lines += [f"### {name}", "", summary_of(f"{section}.{name}"), "", *_table(options)]
     return "\n".join(lines)
 
 

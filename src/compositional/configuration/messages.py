@@ -39,7 +39,7 @@ def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
     return "; write a value for each name, {name: value}, instead of a list" if listed else ""
 
 
-def explain(error: jsonschema.ValidationError, prefix: str = "") -> str:
+def explain(error: jsonschema.ValidationError, prefix: str) -> str:
     """One readable line for a schema violation."""
     key = ".".join([prefix, *(str(part) for part in error.absolute_path)]).strip(".") or "(top level)"
     if error.validator == "additionalProperties":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -39,6 +39,7 @@ _Validator = jsonschema.validators.extend(
 
 
 def check(instance: Any, schema: dict, prefix: str = "") -> list[str]:
+    """Messages about everything in `instance` that breaks the schema, in order of place; `prefix` names where the instance is."""
     validator = _Validator(schema)
     return [
         explain(error, prefix)
@@ -129,7 +130,7 @@ def merged(module: str, shared: dict[str, Any]) -> dict[str, Any]:
     return own | shared
 
 
-def several(value: str | tuple[str, ...]) -> list[str]:
+def several(value: str | Iterable[str]) -> list[str]:
     """One name or several as a list."""
     return [value] if isinstance(value, str) else list(value)
 
@@ -187,6 +188,6 @@ def typed(properties: dict[str, dict], values: dict[str, Any]) -> dict[str, Any]
     def number(name: str, value: Any) -> Any:
         kinds = properties[name].get("type", ())
         integer = isinstance(value, int) and not isinstance(value, bool)
-        return float(value) if integer and "number" in ([kinds] if isinstance(kinds, str) else kinds) else value
+        return float(value) if integer and "number" in several(kinds) else value
 
     return {name: number(name, value) for name, value in values.items() if name in properties}

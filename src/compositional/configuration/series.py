@@ -14,7 +14,7 @@ import itertools
 import math
 from typing import Any
 
-from compositional.configuration.schema import declared_by
+from compositional.configuration.schema import declared_by, several
 from compositional.plugins import available
 
 LARGEST = 1_000_000  # tasks of a series, or runs of a grid; the largest ones of this repository have some hundred
@@ -48,15 +48,14 @@ def _count(value: Any) -> int:
 
 def _runs(grid: dict[str, Any], members: dict[str, list[str]]) -> int:
     """The number of runs of a grid."""
-    names = grid["task"] if isinstance(grid["task"], list) else [grid["task"]]
-    tasks = sum(len(members.get(name, [name])) for name in names)
+    tasks = sum(len(members.get(name, [name])) for name in several(grid["task"]))
     methods = 1 + sum(map(len, grid.get("regularizers", {}).values()))
     return tasks * methods * _count(grid.get("model")) * _count(grid.get("seeds"))
 
 
 def _single_grids(grid: dict[str, Any], members: dict[str, list[str]]) -> list[dict[str, Any]]:
     """Split a grid of several tasks and models into grids of one task and one model each, with listed seeds."""
-    names = {key: [grid[key]] if isinstance(grid[key], str) else grid[key] for key in ("task", "model") if key in grid}
+    names = {key: several(grid[key]) for key in ("task", "model") if key in grid}
     names["task"] = [member for task in names["task"] for member in members.get(task, [task])]
     seeds = {"seeds": list(range(grid["seeds"]))} if isinstance(grid.get("seeds"), int) else {}
     return [grid | seeds | dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]

@@ -189,7 +189,7 @@ def _bleu_of_raw_text(rows: list[tuple[str, str, str]]) -> dict[str, float]:
     return {"bleu": score, f"bleu {standard.get_signature()}": score, "bleu, lower-cased tokens": lower}
 
 
-def _bleu(rows: list[tuple[str, str, str]], words: bool = False) -> float:
+def _bleu(rows: list[tuple[str, str, str]], words: bool) -> float:
     """Corpus BLEU in percent (Papineni et al. 2002; Post 2018) of rows (input, target, prediction).
 
     The data are already tokenized, so sacrebleu does not tokenize them. words: symbols between spaces are words instead of

@@ -19,6 +19,7 @@ from compositional.datasets import scan
 from compositional.kinds import Batch
 from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.shared.labelled import Labelled, LabelledSplit
+from compositional.language.vocabulary import END
 from compositional.training.problem import Problem
 
 EXAMPLES = 200  # of the test set, for tasks without factors
@@ -58,8 +59,7 @@ def _commands(problem: Problem, runs: int, values: dict[str, tuple[str, ...]]) -
         return None
     factors = np.array(list(product(*(range(len(own)) for own in values.values()))))
     commands = [" ".join(filter(None, words)) for words in product(*values.values())]
-    special = 3  # <pad>, <start>, <end>
-    occurring = set(train.source.words[special:]) - set(problem.about.get("virtual_words", []))
+    occurring = set(train.source.words[END + 1 :]) - set(problem.about.get("virtual_words", []))
     if not set(words_of(commands)) <= occurring <= set(words_of(command for command, _ in scan.commands())):
         return None
     return Stimuli(commands, of_commands(train, runs, commands), factors, tuple(values), np.empty(0))

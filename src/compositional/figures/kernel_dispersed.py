@@ -82,8 +82,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     page.legend(figure, [grid[0, shown], grid[1, -1]], options)
     stated = [value for value in (0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.5) if np.isclose(mean.index, value).any()]
     lines = [
-        f"Support vector regression on {errors.shape[1]} dispersed training sets of 18 combinations. Top: four of the sets, "
-        "and the mean squared error on new combinations against the salience of a component (band: two standard errors). "
+        f"Support vector regression on {errors.shape[1]} dispersed training sets of 18 combinations. Top: {shown} of the "
+        "sets, and the mean squared error on new combinations against the salience of a component (band: two standard errors). "
         "Bottom: learned against true values of items, one color per salience; dashed: right values.",
         "",
         "* mean squared error (standard deviation over sets): "

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
 from compositional.figures.shared import page, paired, style, words
 
@@ -32,16 +31,11 @@ PARAMETERS = {
 }
 
 
-def _rho(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's rank correlation; NaN if one of the two does not vary."""
-    return float(stats.spearmanr(one, other).statistic) if len(set(one)) > 1 and len(set(other)) > 1 else np.nan
-
-
 def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
     """Rank correlation of two variables with a third one held fixed: the partial correlation of their ranks. All are (n,)."""
     if len(set(given)) < 2:
-        return _rho(one, other)
-    own, first, second = _rho(one, other), _rho(one, given), _rho(other, given)
+        return style.rank_correlation(one, other)
+    own, first, second = (style.rank_correlation(*pair) for pair in ((one, other), (one, given), (other, given)))
     rest = (1 - first**2) * (1 - second**2)
     return (own - first * second) / np.sqrt(rest) if rest > 0 else np.nan
 
@@ -49,7 +43,7 @@ def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
 def by_seed(rows: pd.DataFrame) -> np.ndarray:
     """The rank correlation between value and accuracy over the runs of each seed: a few seeds give no honest interval. Seeds in
     which one of the two does not vary are left out."""
-    found = [_rho(own.value.to_numpy(), own.accuracy.to_numpy()) for _, own in rows.groupby("seed")]
+    found = [style.rank_correlation(own.value.to_numpy(), own.accuracy.to_numpy()) for _, own in rows.groupby("seed")]
     return np.array([rho for rho in found if not np.isnan(rho)])
 
 
@@ -87,7 +81,7 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         known = own.dropna(subset=["value", "accuracy"])
         own_rhos = by_seed(known)
         stands += len(own_rhos) > 0 and bool((options["sign"] * own_rhos > 0).all())
-        rho = _rho(known.value.to_numpy(), known.accuracy.to_numpy())
+        rho = style.rank_correlation(known.value.to_numpy(), known.accuracy.to_numpy())
         given = partial(*(known[column].to_numpy() for column in ("value", "accuracy", "fitted")))
         lines.append(
             f"* {task}, {model} ({len(known)} runs, {known.seed.nunique()} seeds): rho {rho:+.2f} "

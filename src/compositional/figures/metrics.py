@@ -95,13 +95,8 @@ def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None
         axes.scatter(own.accuracy, own.value, s=14, color=shades[name], marker=marker, alpha=0.7, linewidths=0)
     axes.set_xlim(-0.03, 1.03)
     axes.tick_params(labelsize="small")
-    rhos = ["undefined" if np.isnan(rho) else f"{rho:+.2f}" for rho in (_correlation(own) for _, own in rows.groupby("model"))]
+    rhos = [style.stated(style.rank_correlation(own.value, own.accuracy)) for _, own in rows.groupby("model")]
     axes.set_title(f"rho {' / '.join(rhos)}", loc="right")
-
-
-def _correlation(rows: pd.DataFrame) -> float:
-    """Spearman's rho between the measure and accuracy; NaN if one of the two does not vary."""
-    return rows[["value", "accuracy"]].corr(method="spearman").loc["value", "accuracy"]
 
 
 def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
@@ -135,7 +130,7 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
                     best = accuracy.idxmax()
                     span = f", its most accurate lambda (range {by_lambda.min():.3f} to {by_lambda.max():.3f})"
                     parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}{span if len(by_lambda) > 1 else ''}")
-            rho = _correlation(own)
+            rho = style.rank_correlation(own.value, own.accuracy)
             parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({known.sum()} runs)")
             if not known.all():
                 parts.append(f"{(~known).sum()} of {len(own)} runs without a value")

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import spearmanr
 
 from compositional.figures.shared import page, paired, protocols, style, words
 from compositional.figures.shared.protocols import COMPOSITIONAL, PLAIN, Choice
@@ -115,9 +114,7 @@ class _Task:
         """Spearman's correlation of a validation accuracy with test accuracy (nan if one is constant), and the number of runs."""
         runs = self.runs.dropna(subset=[column, "in_distribution", "test"])
         runs = runs[runs.in_distribution >= _LEARNED] if learned else runs
-        if len(runs) < 3 or min(runs[column].nunique(), runs.test.nunique()) < 2:
-            return float("nan"), len(runs)
-        return float(spearmanr(runs[column], runs.test).statistic), len(runs)
+        return (style.rank_correlation(runs[column], runs.test) if len(runs) > 2 else np.nan), len(runs)
 
 
 def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:

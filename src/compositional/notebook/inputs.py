@@ -16,9 +16,8 @@ from compositional.kinds.point import PointSplit
 from compositional.kinds.puzzle import PuzzleSplit
 from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.sequence_regression import SequenceRegressionSplit
+from compositional.language.vocabulary import END
 from compositional.training.problem import Problem
-
-_SPECIAL = 3  # words at the beginning of a vocabulary that never occur in sentences
 
 
 def _checked(problem: Problem, parts: list[str], known: tuple[str, ...], what: str) -> None:
@@ -42,7 +41,7 @@ def _images(problem: Problem, given: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _sentences(problem: Problem, given: list[str], train: Any) -> SequenceSplit:
-    known = train.source.words[_SPECIAL:]
+    known = train.source.words[END + 1 :]
     for sentence in given:
         _checked(problem, sentence.split(), known, "word")
     return SequenceSplit(given, [""] * len(given), train.source, train.target, problem.device)

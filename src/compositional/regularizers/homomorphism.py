@@ -93,7 +93,8 @@ def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
     for kind, own in asked.items():
         if missing := [word for word in own if word not in words]:
             raise ValueError(
-                f"homomorphism: {kind}: the task's inputs have no word {', '.join(missing)}; name some of {', '.join(words[3:])}"
+                f"homomorphism: {kind}: the task's inputs have no word {', '.join(missing)}; name some of "
+                f"{', '.join(words[END + 1 :])}"
             )
     return {
         kind: torch.tensor([words.index(word) for word in own], dtype=torch.long, device=split.device)

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional.kinds.tagging import Batch, TaggingSplit
+from compositional.language.vocabulary import END
 from compositional.layers.functional import linear
 from compositional.regularizers import Step, homomorphism
 
@@ -74,7 +75,7 @@ def prepare(parameters: dict, split: TaggingSplit) -> Prepared:
         if missing := [word for word in parameters[option] if word not in words]:
             raise ValueError(
                 f"modifier_homomorphism: {option}: the task's inputs have no word {', '.join(missing)}; name some of "
-                f"{', '.join(words[3:])}"
+                f"{', '.join(words[END + 1 :])}"
             )
     verbs, modifiers = (
         torch.tensor([words.index(word) for word in parameters[option]], device=split.device) for option in ("verbs", "modifiers")

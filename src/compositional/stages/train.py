@@ -15,14 +15,14 @@ from torch import Tensor
 
 from compositional import files
 from compositional.evaluation import learning_curves
-from compositional.records import integrity, provenance
+from compositional.records import provenance
 from compositional.records.entries import name_of, stored, stores
 from compositional.records.store import Store
 from compositional.runs import Run
 from compositional.stages.shared import memory
 from compositional.stages.shared.job import recipes_of
 from compositional.stages.shared.progress import Progress
-from compositional.stages.shared.trained_runs import data_of, device_name, load_problem
+from compositional.stages.shared.trained_runs import data_of, device_name, intact, load_problem
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, weight_layout
 from compositional.training.state import State, fresh_state, has_ended
@@ -67,11 +67,7 @@ def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any],
 
 def _read(folder: Path, layout: WeightLayout, identity: dict[str, Any]) -> tuple[State, dict[str, Any]] | None:
     """The run in its folder and the facts about it, if it has this identity and is intact."""
-    path = folder / "run.json"
-    record = provenance.vouched(path)
-    if record is None or any(record.get(key) != value for key, value in identity.items()):
-        return None
-    if integrity.damaged(path, record, everything=True):
+    if (record := intact(folder / "run.json", identity)) is None:
         return None
     with (folder / "history.csv").open(newline="", encoding="utf-8") as stream:
         header, *rows = csv.reader(stream)

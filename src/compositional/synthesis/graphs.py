@@ -44,7 +44,7 @@ class State(NamedTuple):
     @property
     def valid(self) -> bool:
         """Whether the graph is a valid result: connected, with more than one node."""
-        return self.isolated is None and len(self.nodes) > 1
+        return self.connected and len(self.nodes) > 1
 
     def neighbor(self, node: int, port: int) -> int | None:
         """The node at the other end of a node's edge at a port; None if there is no such edge."""

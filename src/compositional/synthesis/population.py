@@ -67,12 +67,11 @@ def explore(library: Library, members: list[Individual], search: Search) -> tupl
         grammar = reestimate(grammar, (member.term for member in members), search.pseudocount).flattened(search.max_range)
     classes = graphs.Classes()
     places = {classes.of(member.state): place for place, member in enumerate(members)}
-    members, fresh, replaced, count, valid = list(members), 0, 0, 0, 0
+    members, fresh, replaced, valid = list(members), 0, 0, 0
     made: list[graphs.Transformer] = []
     for term, _, arguments in enumerate_terms(grammar):
         made.append(graphs.combine(library, term.head, tuple(made[place] for place in arguments)))
         state = made[-1](graphs.State())
-        count += 1
         if state.valid and len(state.nodes) <= search.max_nodes and len(state.edges) <= search.max_edges:
             valid += 1
             place = places.get(number := classes.of(state))
@@ -85,9 +84,9 @@ def explore(library: Library, members: list[Individual], search: Search) -> tupl
                 places[number] = len(members)
                 members.append(Individual(term, state))
                 fresh += 1
-        if count >= search.programs:
+        if len(made) >= search.programs:
             break
-    report = {"programs": count, "valid": valid, "new": fresh, "replaced": replaced}
+    report = {"programs": len(made), "valid": valid, "new": fresh, "replaced": replaced}
     return members, report | {"log_probabilities": dict(grammar.log_probabilities)}
 
 

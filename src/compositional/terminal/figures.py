@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from compositional.configuration.configuration import Configuration
+from compositional.configuration.documentation import summary_of
 from compositional.planning import packs
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
-from compositional.plugins import declarations, module_path, parsed
+from compositional.plugins import declarations
 from compositional.records.places import STAGES, record_of, record_of_run
 from compositional.runs import Run
 from compositional.terminal.costs import Costs, words
@@ -49,11 +49,6 @@ class Described:
     ready: int
     seconds: float | None
     state: str
-
-
-def _shows(module: str) -> str:
-    summary = (ast.get_docstring(parsed(module_path(f"figures.{module}"))) or "").split("\n\n")[0]
-    return " ".join(summary.split())
 
 
 def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
@@ -97,7 +92,7 @@ def described(recipes: Recipes, workers: int) -> list[Described]:
         seconds = 0.0 if state == "built" else Build(jobs, costs, workers).estimate(0.0)[1] if timed else None
         tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
         data = _data(configuration, tasks)
-        shows = figure["description"] or _shows(figure["module"])
+        shows = figure["description"] or summary_of(f"figures.{figure['module']}")
         found.append(Described(name, figure["study"], shows, data, len(wanted), ready, seconds, state))
     return found
 

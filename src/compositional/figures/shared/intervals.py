@@ -45,7 +45,7 @@ def crosses(axes: Axes, at: pd.Series, shade: str, size: float, **look: Any) -> 
     )
 
 
-def spread(count: int, height: float = 0.12) -> np.ndarray:
+def spread(count: int, height: float) -> np.ndarray:
     """Distances from the line of a chart for so many dots on it, so that equal values stay visible: (count,)."""
     return np.linspace(-height, height, count) if count > 1 else np.zeros(count)
 

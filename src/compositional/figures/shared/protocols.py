@@ -95,10 +95,10 @@ def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice
     return {protocol: found[protocol] for protocol in PROTOCOLS if protocol in found}
 
 
-def reached(runs: pd.DataFrame, settings: dict[int, Setting], column: str = "test") -> pd.Series:
-    """Accuracy of the chosen run of every seed, by seed; seeds without this run are left out."""
+def reached(runs: pd.DataFrame, settings: dict[int, Setting]) -> pd.Series:
+    """Test accuracy of the chosen run of every seed, by seed; seeds without this run are left out."""
     there = {seed: (*setting, seed) for seed, setting in settings.items() if (*setting, seed) in runs.index}
-    return pd.Series({seed: runs[column][key] for seed, key in there.items()}, dtype=float)
+    return pd.Series({seed: runs.test[key] for seed, key in there.items()}, dtype=float)
 
 
 def gains(runs: pd.DataFrame, settings: dict[int, Setting]) -> pd.Series:

@@ -34,7 +34,6 @@ RC: dict[Any, Any] = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "pdf.fonttype": 42,
-    "svg.hashsalt": "compositional",
 }
 
 # Okabe and Ito's colors, which readers with any color vision can distinguish.
@@ -209,6 +208,18 @@ def exposure(shown: pd.DataFrame, table: pd.DataFrame) -> str:
             "recombination_seen shows combinations of the training set only."
         )
     return said
+
+
+def rank_correlation(one: ArrayLike, other: ArrayLike) -> float:
+    """Spearman's rank correlation of two variables (n,); NaN if one of them does not vary."""
+    from scipy.stats import spearmanr  # slow, and few figures need it
+
+    return float(spearmanr(one, other).statistic) if min(len(np.unique(one)), len(np.unique(other))) > 1 else np.nan
+
+
+def stated(correlation: float) -> str:
+    """A correlation in a caption or a title."""
+    return "undefined" if np.isnan(correlation) else f"{correlation:+.2f}"
 
 
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:

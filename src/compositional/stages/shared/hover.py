@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from compositional.records.order import in_order
 from compositional.runs import Run
@@ -56,7 +55,7 @@ def _marks(figure: Figure) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             ):
                 yield offsets, found.get_offset_transform().transform(offsets)
         for line in axes.lines:
-            if isinstance(line, Line2D) and line.get_marker() not in _NONE and len(data := np.asarray(line.get_xydata(), float)):
+            if line.get_marker() not in _NONE and len(data := np.asarray(line.get_xydata(), float)):
                 yield data, line.get_transform().transform(data)
 
 

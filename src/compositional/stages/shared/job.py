@@ -68,7 +68,7 @@ def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
         check(content, Path("results"))
         yield content, stream
         used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds, megabytes = used.ru_utime + used.ru_stime, used.ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
+        seconds, megabytes = used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
         print(f"took {time.monotonic() - began:.1f} s, {seconds:.1f} s of CPU time, at most {megabytes:.0f} MB", file=stream)
 
 

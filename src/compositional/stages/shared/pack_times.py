@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,7 +37,7 @@ def pack_times(problem: Problem, most: int, memory: float) -> Iterator[tuple[int
             pack.advance(pack.states[0].step + 1)
             spent.append(time.process_time() - began)
         own = 1000 * min(spent[1:]) / runs
-        needed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
+        needed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         yield runs, own, needed
         failed = failed + 1 if own > GAIN * shortest else 0
         shortest, runs = min(own, shortest), 2 * runs

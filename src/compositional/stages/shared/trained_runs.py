@@ -101,7 +101,7 @@ def measured(
         inputs[run] = provenance.digests(results, [folder / file for file in made_of]) | data_of(problem)
     identity = {key: content["common"][key] for key in ("family", "code")} | {"device": problem.device}
     identity |= {"described": {part: problem.about.get(part) for part in reads}}
-    existing = {run: _whole(folder / name, identity | {"inputs": inputs[run]}) for run, folder in folders.items()}
+    existing = {run: intact(folder / name, identity | {"inputs": inputs[run]}) for run, folder in folders.items()}
     facts = {run: record for run, record in existing.items() if record is not None}
     print(f"{len(facts)} runs were measured before", file=log)
     missing = [run for run in folders if run not in facts]
@@ -121,7 +121,7 @@ def measured(
         provenance.write(folder / name, record, recipes[run], made)
 
 
-def _whole(path: Path, expected: dict[str, Any]) -> dict[str, Any] | None:
+def intact(path: Path, expected: dict[str, Any]) -> dict[str, Any] | None:
     """The record at `path`, if it has the expected values and its files match it."""
     record = provenance.vouched(path)
     if record is None or any(record.get(key) != value for key, value in expected.items()):
