@@ -1,9 +1,10 @@
 """Checks for faults of plug-ins that would otherwise pass unnoticed. They are made once per job, before its first step.
 
-What models, regularizers and kinds return must have the right shape, be on the right device and be finite. And no run may depend
-on its neighbors: the first run is computed alone and next to a twin with other weights, another batch, other noise and another
-lambda, and both computations must give the same bytes. This costs three steps of a run. Gradients of one run with respect to
-another run's weights would not be enough: they miss what mixes through data, detached values and buffers.
+What models, regularizers and kinds return must have the right shape and type, be on the right device and be finite. They must not
+change weights, options or batches. And no run may depend on its neighbors: the first run is computed alone and next to a twin
+with other weights, another batch, other noise and another lambda, and both computations must give the same bytes. So must the
+twin alone, because what mixes through the first run does not show in the first run. This costs four steps of a run. Gradients of
+one run with respect to another run's weights would not be enough: they miss what mixes through data, detached values and buffers.
 
 No number depends on this module, so it is imported by name (`import_module`) where it is needed. That keeps it out of the
 fingerprints that identify runs: editing it retrains nothing.
@@ -12,7 +13,9 @@ fingerprints that identify runs: editing it retrains nothing.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +26,15 @@ from torch import Tensor
 from compositional.kinds import Batch
 from compositional.models import Model
 from compositional.regularizers import Regularizer, Representation, Step
-from compositional.training.model_guards import EXAMPLES, check_network, check_order, evaluated
+from compositional.training.model_guards import (
+    EXAMPLES,
+    check_examples,
+    check_network,
+    check_order,
+    different,
+    evaluated,
+    state_of,
+)
 from compositional.training.pack import Pack
 from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
 from compositional.training.problem import Problem, weight_layout, width_of
@@ -34,7 +45,7 @@ _MOVE = 0.03
 
 
 class _Value(NamedTuple):
-    """A value that a function of a plug-in computed for the first run."""
+    """Values (R, ...) that a function of a plug-in computed, one for each run."""
 
     name: str
     function: Callable
@@ -51,6 +62,8 @@ def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, .
         refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
     if value.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, value.shape, strict=True)):
         refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
+    if value.dtype not in (torch.float32, torch.float64):
+        refuse(function, f"{what} must be of dtype torch.float32, it is of {value.dtype}", "dtype")
     if value.device != device:
         refuse(function, f"{what} must be on {device}, it is on {value.device}", "device")
     if finite and not value[-1].isfinite().all():
@@ -62,15 +75,35 @@ def _tensors(batch: Batch) -> dict[str, Tensor]:
     return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
 
 
+@contextmanager
+def unchanged(written: Callable, tensors: dict[str, Tensor], of: str, cause: str) -> Iterator[None]:
+    """Refuse a function of a plug-in that changes these tensors within the context."""
+    before = {name: values.detach().clone() for name, values in tensors.items()}
+    yield
+    if changed := different(before, tensors):
+        refuse(written, f"it changes {', '.join(changed)} of its {of}", cause)
+
+
+def _kept(problem: Problem) -> dict[Callable, dict[str, Any]]:
+    """By function of a plug-in: its options, and numbers that it could change from one pass to the next."""
+    found = {forward_of(problem.model): problem.model_parameters | state_of(problem)}
+    if problem.regularizer is not None:
+        found[problem.regularizer.penalty] = problem.regularizer_parameters
+    numbers = {
+        written: {name: value for name, value in inspect.unwrap(written).__globals__.items() if isinstance(value, int | float)}
+        for written in found
+    }
+    return {written: copy.deepcopy(options) | numbers[written] for written, options in found.items()}
+
+
 def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> Model:
     """The model, changed so that its outputs are checked and appended to `seen` with their batch."""
     model, written = problem.model, forward_of(problem.model)
 
     def forward(parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
-        like, given = next(iter(weights.values())), {name: own.clone() for name, own in _tensors(batch).items()}
-        outputs = model.forward(parameters, weights, batch, tap)
-        if changed := [name for name, own in _tensors(batch).items() if not torch.equal(own, given[name])]:
-            refuse(written, f"it changes {', '.join(changed)} of its batch", "in place")
+        like = next(iter(weights.values()))
+        with unchanged(written, _tensors(batch), "batch", "in place"), unchanged(written, weights, "run", "weights"):
+            outputs = model.forward(parameters, weights, batch, tap)
         _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
         if torch.is_grad_enabled() and like.requires_grad and not outputs.requires_grad:
             refuse(written, "its result has no gradient", "gradient")
@@ -94,7 +127,8 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Re
             _check(written, f"the representation {shown.name!r}", shown.values, shape, device, finite)
         if missing := sorted({*problem.model.REPRESENTATIONS} - {shown.name for shown in step.representations}):
             refuse(written, f"it does not show {', '.join(missing)} of its REPRESENTATIONS", "shown")
-        value = regularizer.penalty(step)
+        with unchanged(regularizer.penalty, step.weights, "run", "weights"):
+            value = regularizer.penalty(step)
         _check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
         if regularizer.perturb is None and not value.requires_grad:
             refuse(regularizer.penalty, "its result has no gradient", "gradient")
@@ -106,8 +140,8 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Re
     def perturb(step: Step, shown: Representation) -> Tensor:
         value, shape = own(step, shown), tuple(shown.values.shape)
         _check(own, f"what it makes of {shown.name!r}", value, shape, shown.values.device, finite)
-        seen.append(_Value(f"representation {shown.name!r}", written, shown.values[0]))
-        seen.append(_Value(f"perturbed representation {shown.name!r}", own, value[0]))
+        seen.append(_Value(f"representation {shown.name!r}", written, shown.values))
+        seen.append(_Value(f"perturbed representation {shown.name!r}", own, value))
         return value
 
     return replace(regularizer, penalty=penalty, perturb=perturb)
@@ -124,7 +158,7 @@ def _check_draw(problem: Problem, key: int) -> None:
 
 
 def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
-    """The values that the first of these runs computes in a step, in order.
+    """The values that these runs compute in a step, in order.
 
     The last `twins` states use the next step's batch and noise of other streams, because a twin may have the same seed.
     """
@@ -145,43 +179,40 @@ def _in_training(problem: Problem, states: list[State], prepared: Any, twins: in
         noise.draw(step)
     outputs.clear()
     seen.clear()  # values of the pass in which a pack counts the random numbers of a step
-    fixed = {name: values.clone() for name, values in pack.tensors.items() if name not in pack.weights}
     task_loss, penalty, gradient, *_ = pack.gradient()
     (batch, result), written = outputs[0], forward_of(problem.model)
-    if changed := sorted(name for name, values in fixed.items() if not torch.equal(values, pack.tensors[name])):
-        refuse(written, f"it changes {', '.join(changed)}, which no training step does", "changes")
     losses = batch.losses(result, problem.settings["loss"])
     _check(type(batch).losses, "its result", losses, (len(states), None), result.device, finite)
-    seen += [_Value("output", written, result[0]), _Value("task loss", type(batch).losses, task_loss[0])]
+    seen += [_Value("output", written, result), _Value("task loss", type(batch).losses, task_loss)]
     if problem.regularizer is not None:
-        seen.append(_Value("penalty", problem.regularizer.penalty, penalty[0]))
+        seen.append(_Value("penalty", problem.regularizer.penalty, penalty))
     _check(written, "the gradient through it", gradient, tuple(gradient.shape), gradient.device, finite)
-    return [*seen, _Value("gradient", written, gradient[0]), *_in_evaluation(problem, pack.tensors, finite)]
+    return [*seen, _Value("gradient", written, gradient), *_in_evaluation(problem, pack.tensors, finite)]
 
 
 def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -> list[_Value]:
-    """The first run's outputs for a few training examples, as evaluation computes them."""
+    """The outputs for a few training examples, as evaluation computes them."""
     model = _watch_model(problem, [], finite)
     runs = len(next(iter(weights.values())))
     _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
-    return [_Value("output in evaluation", forward_of(problem.model), evaluated(problem, model, weights, batch)[0])]
+    return [_Value("output in evaluation", forward_of(problem.model), evaluated(problem, model, weights, batch))]
 
 
-def _first_difference(left: list[_Value], right: list[_Value]) -> tuple[_Value, float] | None:
-    """The first value that differs, and by how much, relative to its largest number."""
+def _first_difference(left: list[_Value], right: list[_Value], place: int) -> tuple[_Value, float] | None:
+    """The first value of the run at this place that differs, and by how much, relative to its largest number."""
     for one, other in zip(left, right, strict=True):
-        ours, theirs = (own.value.detach().cpu().numpy() for own in (one, other))
+        ours, theirs = (own.value[place].detach().cpu().numpy() for own in (one, other))
         if not np.array_equal(ours, theirs, equal_nan=True):
             return one, float(np.abs(ours - theirs).max() / np.abs(ours).max())
     return None
 
 
-def _check_alone(compute: Callable[[bool], list[_Value]]) -> None:
-    """Refuse a plug-in if a run computes something else next to a twin, `compute(True)`, than alone, `compute(False)`."""
-    alone = compute(False)
-    if (found := _first_difference(alone, compute(True))) is None:
+def _check_alone(alone: list[_Value], together: list[_Value], place: int, compute: Callable[[], list[_Value]]) -> None:
+    """Refuse a plug-in if the run at this place computes something else together with others than `alone`, which is the result of
+    `compute`."""
+    if (found := _first_difference(alone, together, place)) is None:
         return
-    again = _first_difference(alone, compute(False))
+    again = _first_difference(alone, compute(), place)
     (name, function, _), difference = again or found
     how = "when the same is computed again" if again else "when another run is computed next to it"
     cause = "changes" if again else "mixes" if not difference < ROUNDING else "rounds"
@@ -211,18 +242,30 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     finite = other.step == 0  # later, numbers that are not finite mean a diverged run, which is no fault of a plug-in
     twins = (width or 2) - 1
 
-    def compute(beside: bool) -> list[_Value]:
-        if beside:
-            return _in_training(problem, [subject] + twins * [twin], prepared, twins, finite and twins > 0)
-        return _in_training(problem, (width or 1) * [subject], prepared, 0, False)
-
     _check_draw(problem, 0)
     if problem.model.Network:
         check_network(problem)
     if not twins:  # runs that are computed one after the other have no neighbors, but their results must be right, too
         _in_training(problem, [twin], prepared, 0, finite)
-    _check_alone(compute)
-    check_order(problem, Pack(problem, (width or 1) * [subject], prepared).tensors)
+
+    def first_alone() -> list[_Value]:
+        return _in_training(problem, (width or 1) * [subject], prepared, 0, False)
+
+    def last_alone() -> list[_Value]:
+        return _in_training(problem, (width or 1) * [twin], prepared, width or 1, False)
+
+    alone = first_alone()
+    before = _kept(problem)  # after a first pass, which may set what stays
+    together = _in_training(problem, [subject] + twins * [twin], prepared, twins, finite and twins > 0)
+    _check_alone(alone, together, 0, first_alone)
+    if twins:
+        _check_alone(last_alone(), together, -1, last_alone)
+    for written, values in _kept(problem).items():
+        if changed := [name for name in values if values[name] != before[written].get(name, values[name])]:
+            refuse(written, f"it changes {', '.join(changed)}", "kept")
+    weights = Pack(problem, (width or 1) * [subject], prepared).tensors
+    check_order(problem, weights)
+    check_examples(problem, weights)
 
 
 def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: bool) -> None:
@@ -241,9 +284,16 @@ def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: boo
     twin |= {name: _moved(twin[name]) for name in trained}  # there may be only one run
     width = width_of(problem)
 
-    def compute(beside: bool) -> list[_Value]:
-        others = ((width or 2) - 1) * [twin] if beside else ((width or 1) - 1) * [first]
-        together = {name: torch.cat([values, *(other[name] for other in others)]) for name, values in first.items()}
-        return _in_evaluation(problem, together, not (beside or diverged))
+    def compute(runs: list[dict[str, Tensor]], finite: bool) -> list[_Value]:
+        return _in_evaluation(problem, {name: torch.cat([run[name] for run in runs]) for name in first}, finite)
 
-    _check_alone(compute)
+    def first_alone() -> list[_Value]:
+        return compute((width or 1) * [first], not diverged)
+
+    def last_alone() -> list[_Value]:
+        return compute((width or 1) * [twin], False)
+
+    alone, together = first_alone(), compute([first, *((width or 2) - 1) * [twin]], False)
+    _check_alone(alone, together, 0, first_alone)
+    if width != 1:
+        _check_alone(last_alone(), together, -1, last_alone)

@@ -5,6 +5,7 @@ Like `training.guards`, this is in no fingerprint.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,22 +24,45 @@ from compositional.training.problem import Problem
 EXAMPLES = 64  # training examples on which evaluation is tried
 
 
-def _values(network: nn.Module, kept: bool) -> dict[str, Tensor]:
-    """Tensors and arrays that a network holds, by name: those of its state dictionary (kept), or all others."""
-    state = network.state_dict(keep_vars=True)
-    if kept:
-        return {name: values.detach() for name, values in state.items()}
-    inside = {id(values) for values in state.values()}
-    found = {}
+def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The value with its name, or those in a Python container with theirs: "blocks[0]"."""
+    if isinstance(value, list | tuple | set | frozenset):
+        value = dict(enumerate(value))
+    if isinstance(value, dict):
+        for place, own in value.items():
+            yield from _inside(f"{name}[{place!r}]", own)
+    else:
+        yield name, value
+
+
+def _outside(network: nn.Module) -> Iterator[tuple[str, Any]]:
+    """What a network holds that is not in its state dictionary, by name, without what every module of torch has."""
+    registered = {id(own) for own in (*network.state_dict(keep_vars=True).values(), *network.parameters(), *network.modules())}
     for path, part in network.named_modules():
-        for name, values in (vars(part) | part._buffers).items():
-            if isinstance(values, np.ndarray | Tensor) and id(values) not in inside:
-                found[f"{path}.{name}".lstrip(".")] = torch.as_tensor(values).detach()
-    return found
+        own = {name: value for name, value in vars(part).items() if name not in vars(nn.Module())} | part._buffers
+        for name, value in own.items():
+            yield from (found for found in _inside(f"{path}.{name}".lstrip("."), value) if id(found[1]) not in registered)
 
 
-def _different(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
+def _values(network: nn.Module, kept: bool) -> dict[str, Tensor]:
+    """Tensors, arrays and numbers that a network holds, by name: those of its state dictionary (kept), or all others."""
+    if kept:
+        return {name: values.detach() for name, values in network.state_dict(keep_vars=True).items()}
+    held = (np.ndarray, Tensor, int, float)
+    return {name: torch.as_tensor(value).detach() for name, value in _outside(network) if isinstance(value, held)}
+
+
+def different(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
+    """The names of tensors that differ; NaN equals NaN."""
     return [name for name in one if name not in other or not torch.equal(one[name].nan_to_num(), other[name].nan_to_num())]
+
+
+def state_of(problem: Problem) -> dict[str, float]:
+    """The Python numbers that a Network holds, by name; none for other models."""
+    if not problem.model.Network:
+        return {}
+    network = cast(Any, problem.model.forward).__self__.network
+    return {name: value for name, value in _outside(network) if isinstance(value, int | float)}
 
 
 def check_network(problem: Problem) -> None:
@@ -49,13 +73,18 @@ def check_network(problem: Problem) -> None:
     """
     functions = cast(Any, problem.model.forward).__self__  # training.networks._Functions
     first, again, other = (functions.built(np.random.default_rng(seed)) for seed in (0, 0, 1))
+    if lost := [name for name, value in _outside(first) if isinstance(value, nn.Module | nn.Parameter)]:
+        functions.refuse(
+            f"{', '.join(lost)} is in a Python container, so it is neither trained nor kept. Use nn.ModuleList, nn.ModuleDict, "
+            "nn.ParameterList or nn.ParameterDict"
+        )
     for kept in (True, False):
-        if changed := _different(_values(first, kept), _values(again, kept)):
+        if changed := different(_values(first, kept), _values(again, kept)):
             functions.refuse(
                 f"{', '.join(changed)} differs when it is built twice with one seed. Draw random numbers from torch only, not "
                 "from NumPy or random"
             )
-    if changed := _different(_values(first, False), _values(other, False)):
+    if changed := different(_values(first, False), _values(other, False)):
         functions.refuse(
             f"{', '.join(changed)} depends on the seed but is not in its state dictionary, so no run would keep it. Make it a "
             "parameter, or use register_buffer(..., persistent=True)"
@@ -97,3 +126,36 @@ def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
     difference = (ours - theirs).abs().amax(-1)[valid].max() / ours.abs().amax(-1)[valid].max()
     if difference >= ROUNDING:  # not if it is NaN: a run that diverges is no fault of the model
         refuse(forward_of(problem.model), f"its output at a step changes with later target symbols, by {difference:.1e}", "later")
+
+
+def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
+    """Refuse a model whose output for an example depends on the others of its batch, or, in evaluation, on random numbers: what
+    it is measured at would depend on the size of a batch, or on a seed.
+
+    Args:
+        weights: (R, ...) by name.
+
+    Raises:
+        PluginError: it depends on them.
+    """
+    train, runs, written = problem.splits["train"], len(next(iter(weights.values()))), forward_of(problem.model)
+    parts = [train.evaluation_batches(runs, size, EXAMPLES) for size in (EXAMPLES, EXAMPLES // 4)]
+    if problem.model.calibrate:
+        weights = weights | problem.model.calibrate(problem.model_parameters, weights, [batch for _, batch in parts[0]])
+
+    def losses(batches: Sequence[tuple[Tensor, AnyBatch]]) -> dict[int, Tensor]:
+        """The loss of every example (R,), by its row."""
+        found: dict[int, Tensor] = {}
+        with torch.no_grad():
+            for rows, batch in batches:
+                outputs = problem.model.forward(problem.model_parameters, weights, batch, silent_tap)
+                own = batch.example_losses(batch.losses(outputs, problem.settings["loss"]))
+                found |= dict(zip(rows.tolist(), own[:, : len(rows)].unbind(1), strict=True))
+        return found
+
+    one, other = map(losses, parts)
+    shared = sorted(one.keys() & other.keys())
+    ours, theirs = (torch.stack([found[row] for row in shared], 1) for found in (one, other))
+    difference = (ours - theirs).abs().max() / ours.abs().max()
+    if difference >= ROUNDING:  # not if it is NaN: a run that diverges is no fault of the model
+        refuse(written, f"in evaluation, an example's loss changes with the others of its batch, by {difference:.1e}", "examples")

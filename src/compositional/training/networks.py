@@ -121,8 +121,16 @@ class _Functions:
 
     def built(self, source: np.random.Generator) -> nn.Module:
         """A network with the initial weights that are drawn from `source`."""
-        with _seeded(int(source.integers(2**63)), "cpu"):
-            return self.type(self.problem.model_parameters, self.problem.about)
+        seed = int(source.integers(2**63))
+        with _seeded(seed, "cpu"):
+            network = self.type(self.problem.model_parameters, self.problem.about)
+            self._check_seed(seed)
+        return network
+
+    def _check_seed(self, seed: int) -> None:
+        """Refuse a Network that gave torch's generator another seed, which would be that of every run and every step."""
+        if torch.initial_seed() != seed:
+            self.refuse("it calls torch.manual_seed, so all runs would draw the same numbers. Leave seeds to the project")
 
     def initialize(self, parameters: dict, task: dict, source: np.random.Generator) -> dict[str, Tensor]:
         """One run's trainable weights; tied weights appear once."""
@@ -174,6 +182,7 @@ class _Functions:
         given, modes = dict(own), [norm.training for norm in self.norms.values()]
         with _seeded(seed, self.problem.device):
             outputs = functional_call(self.network, own, (batch.single(),))
+            self._check_seed(seed)
         if not isinstance(outputs, Tensor):
             self.refuse(f"forward must return one tensor, the outputs; it returns a {type(outputs).__name__}")
         if assigned := [name for name in own if own[name] is not given[name]]:

@@ -17,6 +17,13 @@ _CAUSES = {
     "changes": "Usual cause: something that is kept from one pass to the next (a counter, a running average), or random numbers "
     "that are not the run's own (step.normal, tap.noise; in a Network torch's, not NumPy's)",
     "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",
+    "dtype": "Usual cause: .half(), .bfloat16(), or autocast; runs are computed and stored in single precision",
+    "weights": "Only the optimizer changes weights, and nothing changes buffers. Usual cause: a counter or a running average "
+    "that is kept as a buffer, or an operation on .data or under torch.no_grad whose name ends in _",
+    "data": "All runs of the job and their evaluation read the same data. Usual cause: an operation whose name ends in _",
+    "kept": "A resumed run, and a run that is computed after another, would start from other values. Usual cause: a counter",
+    "examples": "Its accuracy would depend on the size of a batch. Usual cause: no batch_first=True, a mean or norm over the "
+    "examples, batch normalization with track_running_stats=False",
     "device": "Usual cause: a tensor that is made without device=",
     "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
     "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",

@@ -80,4 +80,7 @@ def prepare(problem: Problem) -> Any:
     """What the regularizer computes from the training set before training; None for most regularizers."""
     if problem.regularizer is None:
         return None
-    return problem.regularizer.prepare(problem.regularizer_parameters, problem.splits["train"])
+    prepare, train = problem.regularizer.prepare, problem.splits["train"]
+    tensors = {name: value for name, value in vars(train).items() if isinstance(value, Tensor)}
+    with import_module("compositional.training.guards").unchanged(prepare, tensors, "training set", "data"):
+        return prepare(problem.regularizer_parameters, train)

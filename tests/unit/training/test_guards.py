@@ -18,7 +18,7 @@ from compositional.regularizers import smoothness
 from compositional.training.guards import check_evaluation, check_training
 from compositional.training.loop import train_runs
 from compositional.training.plugin_errors import PluginError
-from compositional.training.problem import weight_layout
+from compositional.training.problem import prepare, weight_layout
 from compositional.training.state import fresh_state
 
 HERE = inspect.getsourcefile(inspect.currentframe())
@@ -70,8 +70,20 @@ def detached_mean(step):
     return distance.sum((1, 2)) / valid.sum((1, 2)) * (1 + distance.mean().detach())
 
 
+def lambda_of_the_first_run(step):
+    return smoothness.penalty(step) * step.strength[0]
+
+
+def largest_of_all_runs(step):
+    value = smoothness.penalty(step)
+    return value / value.detach().max()
+
+
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["alone", "pack"])
-@pytest.mark.parametrize("penalty", [sums_over_runs, sums_everything, counts_over_runs, detached_mean])
+@pytest.mark.parametrize(
+    "penalty",
+    [sums_over_runs, sums_everything, counts_over_runs, detached_mean, lambda_of_the_first_run, largest_of_all_runs],
+)
 def test_a_penalty_that_mixes_runs_is_refused(problem, penalty, seeds):
     message = refusal(with_penalty(problem, penalty), seeds)
     line = inspect.getsourcelines(penalty)[1]
@@ -109,6 +121,7 @@ def mixing(how):
         lambda values: (values - values.mean((0, 1, 2))) / values.std((0, 1, 2)),  # batch normalization over all runs
         lambda values: values + 0.1 * values.log_softmax(0),
         lambda values: values + 0.1 * values.sum(0, keepdim=True).detach(),
+        lambda values: values - values[:1].detach().mean((1, 2), keepdim=True),  # every run reads the first one
     ],
 )
 def test_a_model_that_mixes_runs_is_refused(problem, how):
@@ -159,6 +172,46 @@ def test_wrong_return_values_of_a_penalty_are_refused(problem, returned, complai
 
     message = refusal(with_penalty(problem, penalty))
     assert re.search(f"penalty: its result, one number per run, {complaint}.*Usual cause", message)
+
+
+def changes_weights(step):
+    for weight in step.weights.values():
+        weight.data.mul_(0.9)
+    return smoothness.penalty(step)
+
+
+def changes_options(step):
+    step.parameters["calls"] = step.parameters.get("calls", 0) + 1
+    return smoothness.penalty(step)
+
+
+CALLS = 0
+
+
+def changes_globals(step):
+    global CALLS
+    CALLS += 1
+    return smoothness.penalty(step)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "complaint"),
+    [
+        (changes_weights, "it changes .*output.bias.* of its run. Only the optimizer"),
+        (changes_options, "it changes calls. A resumed run"),
+        (changes_globals, "it changes CALLS. A resumed run"),
+    ],
+)
+def test_a_penalty_that_changes_what_a_run_consists_of_is_refused(problem, penalty, complaint):
+    assert re.search(f"{penalty.__name__}: {complaint}", refusal(with_penalty(problem, penalty)))
+
+
+def test_a_regularizer_that_changes_the_training_set_is_refused(problem):
+    def prepares(parameters, split):
+        split.input_lengths.sub_(1)
+
+    with pytest.raises(PluginError, match="prepares: it changes input_lengths of its training set"):
+        prepare(with_penalty(problem, smoothness.penalty, prepare=prepares))
 
 
 def test_a_gradient_that_is_not_finite_is_refused(problem):

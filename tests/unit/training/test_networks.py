@@ -233,10 +233,42 @@ def numpy_noise(self, batch):
     return self.output(batch.flatten(1)) + torch.from_numpy(np.random.standard_normal((len(batch), 10)).astype(np.float32))
 
 
+def counts_in_python(self, batch):
+    self.passes = getattr(self, "passes", 0) + 1
+    return self.output(batch.flatten(1))
+
+
+def clamps(self, batch):
+    with torch.no_grad():
+        self.output.weight.clamp_(-0.01, 0.01)
+    return self.output(batch.flatten(1))
+
+
+def shrinks_in_evaluation(self, batch):
+    if not self.training:
+        self.output.weight.data.mul_(0.99)
+    return self.output(batch.flatten(1))
+
+
+def mixes_examples(self, batch):
+    scores = self.output(batch.flatten(1))
+    return scores - scores.mean(0)
+
+
+def drops_in_evaluation(self, batch):
+    return self.output(nn.functional.dropout(batch.flatten(1), 0.5))
+
+
 @pytest.mark.parametrize(
     ("forward", "complaint"),
     [
-        (counts, "it changes calls, which no training step does"),
+        (counts, "it changes calls of its run"),
+        (lambda self, batch: self.output(batch.flatten(1)).bfloat16(), "must be of dtype torch.float32, it is of torch.bfloat16"),
+        (counts_in_python, "it changes passes. A resumed run"),
+        (clamps, "it changes output.weight of its run. Only the optimizer"),
+        (shrinks_in_evaluation, "it changes output.weight of its run. Only the optimizer"),
+        (mixes_examples, "an example's loss changes with the others of its batch"),
+        (drops_in_evaluation, "an example's loss changes with the others of its batch"),
         (numpy_noise, "the output of a run changes when the same is computed again"),
         (lambda self, batch: self.output(batch.flatten(1)).mean(0), "its result must be of shape"),
         (lambda self, batch: self.output(batch.flatten(1)).log(), "not finite"),
@@ -276,6 +308,15 @@ def projection_of_the_seed(self):
     self.register_buffer("projection", torch.randn(16, 16), persistent=False)
 
 
+def layers_in_a_list(self):
+    self.alias = [self.hidden]  # is registered under another name
+    self.blocks = [nn.Linear(16, 16), nn.Linear(16, 16)]
+
+
+def number_of_the_seed(self):
+    self.scales = {"first": torch.randn(()).item()}
+
+
 def stays_in_evaluation(self):
     self.train = lambda mode=True: (nn.Module.train(self, mode), self.normed.eval())[0]
 
@@ -296,6 +337,9 @@ def freezes(self, images):
         ({"prepare": random_projection}, "projection differs when it is built twice with one seed"),
         ({"prepare": numpy_weights}, "output.weight differs when it is built twice with one seed"),
         ({"prepare": projection_of_the_seed}, "projection depends on the seed but is not in its state dictionary"),
+        ({"prepare": layers_in_a_list}, r"blocks\[0\], blocks\[1\] is in a Python container, so it is neither trained nor kept"),
+        ({"prepare": number_of_the_seed}, r"scales\['first'\] depends on the seed but is not in its state dictionary"),
+        ({"prepare": lambda self: torch.manual_seed(0)}, "it calls torch.manual_seed"),
         ({"prepare": lambda self: self.double()}, "hidden.weight has dtype torch.float64, must be torch.float32"),
         ({"prepare": lambda self: self.requires_grad_(False)}, "it has no parameter that can be trained"),
         (
