@@ -7,12 +7,12 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from datasets import Dataset, DatasetDict, disable_progress_bars
+from datasets import Array2D, Array3D, Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files, plugins
 from compositional.records import integrity, provenance
@@ -32,6 +32,20 @@ class OverlapError(ValueError):
     """A test set contains training examples."""
 
 
+def _as_read(value: Any) -> Any:
+    """A value as kinds read it: sentences as words, images as bytes, and no negative zero."""
+    match value:
+        case str():
+            return " ".join(value.split())
+        case np.ndarray():
+            return value.astype(np.uint8)
+        case list():
+            return [*map(_as_read, value)]
+        case float():
+            return value + 0.0
+    return value
+
+
 def _text(value: Any) -> str:
     """A value as text, the same for numbers that are equal in single precision, in which kinds read them."""
     if isinstance(value, list):
@@ -40,9 +54,9 @@ def _text(value: Any) -> str:
     return str(float(np.float32(value))) if isinstance(value, int | float) and not exact else str(value)
 
 
-def _digests(member: Dataset, columns: list[str]) -> list[bytes]:
-    """One digest per row over the given columns."""
-    values = [member.with_format("numpy" if column == "image" else None)[column][:] for column in columns]
+def _digests(member: Dataset, columns: list[str], change: Callable[[Any], Any] = lambda value: value) -> list[bytes]:
+    """One digest per row over the given columns, whose values are changed before."""
+    values = [map(change, member.with_format("numpy" if column == "image" else None)[column][:]) for column in columns]
     return [
         hashlib.sha256(b"\x1f".join(v.tobytes() if hasattr(v, "tobytes") else _text(v).encode() for v in row)).digest()
         for row in zip(*values, strict=True)
@@ -63,10 +77,10 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
     """
     counts = []
     for rule in disjoint:
-        trained = set(_digests(members["train"], rule["columns"]))
+        trained = set(_digests(members["train"], rule["columns"], _as_read))
         for name in rule["members"]:
             count: dict[str, Any] = {"member": name, "columns": rule["columns"]}
-            items = _digests(members[name], rule["columns"])
+            items = _digests(members[name], rule["columns"], _as_read)
             for prefix, found in (("", items), ("distinct_", set(items))):
                 known = sum(digest in trained for digest in found)
                 count |= {f"{prefix}items": len(found), f"{prefix}in_training": known, f"{prefix}share": known / len(found)}
@@ -83,6 +97,8 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
     Raises:
         ValueError: the message names task, key, value and what is allowed.
     """
+    if not isinstance(about, dict):
+        raise ValueError(f"task {task!r}: build must return its members and a dict for task.json, the latter is {about!r}")
     if not isinstance(members, DatasetDict) or "train" not in members:
         raise ValueError(
             f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
@@ -99,6 +115,7 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
             isinstance(rule, dict)
             and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
             and all(isinstance(rule[key], list) and rule[key] for key in ("columns", "members"))
+            and bool(isinstance(why := rule.get("by_design", "-"), str) and why.strip())
             and all(name in list(members) for name in rule["members"])
             and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
         )
@@ -132,7 +149,10 @@ def _check_values(task: str, members: DatasetDict, columns: dict[str, Any], abou
     if "label" in columns and not (isinstance(about["classes"], int) and about["classes"] > 0):
         raise ValueError(f"task {task!r}: classes is {about['classes']!r}, must be the number of classes")
     for (name, member), column in itertools.product(members.items(), columns):
-        if column not in member.column_names or column == "image":
+        if column not in member.column_names:
+            continue
+        if column == "image":
+            _check_image(task, name, member, about)
             continue
         values = member[column][:]
         if column == "label" and (wrong := [value for value in values if value not in range(about["classes"])]):
@@ -142,6 +162,25 @@ def _check_values(task: str, members: DatasetDict, columns: dict[str, Any], abou
         flat = np.ravel(np.array(values, dtype=object))
         if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
             raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
+
+
+def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -> None:
+    """Refuse images that are not of whole numbers from 0 to 255, or of another shape than the task states."""
+    feature = member.features["image"]
+    if not isinstance(feature, Array2D | Array3D):
+        return
+    if feature.dtype != "uint8":
+        for image in member.with_format("numpy")["image"]:
+            if wrong := [float(value) for value in np.ravel(image) if not (0 <= value <= 255 and value == int(value))]:
+                raise ValueError(
+                    f"task {task!r}: an image of {name} has the value {wrong[0]:g}; images must be of whole numbers from 0 to 255"
+                )
+    width = feature.shape[-1]
+    stated, part = list(about["image_shape"]), about.get("component_width")
+    if "canvas" not in about and stated != (found := [*feature.shape] if len(feature.shape) == 3 else [1, *feature.shape]):
+        raise ValueError(f"task {task!r}: image_shape is {stated}, images of {name} have the shape {found}")
+    if part is not None and not (isinstance(part, int) and 0 < part < width):
+        raise ValueError(f"task {task!r}: component_width is {part!r}, must be between 1 and {width - 1}, or None")
 
 
 def perform(content: dict[str, Any], log: TextIO) -> None:

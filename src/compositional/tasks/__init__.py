@@ -13,8 +13,9 @@ task.json may contain "references", values that need no network, by metric; "dec
 `semantic_match.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind requires in addition:
 
     sequence         columns input and output, words separated by spaces: `sentence_pairs.task` makes the return values from pairs
-    image            columns image, with the feature Array2D (height, width) or Array3D (channels, height, width), and label;
-                     "classes", "component_width" (None: no redundant component)
+    image            columns image, with the feature Array2D (height, width) or Array3D (channels, height, width), of whole
+                     numbers from 0 to 255, and label; "image_shape" (channels, height, width), "classes", "component_width"
+                     (None: no redundant component)
     other kinds      see their modules in `kinds`
 """
 

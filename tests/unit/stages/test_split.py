@@ -110,8 +110,18 @@ def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("trained", "tested"),
+    [("draw a  star", " draw a star\n"), ([1.0, -0.0], [1.0, 0.0]), (["a b", "c"], ["a  b", "c"])],
+)
+def test_examples_that_a_model_sees_alike_overlap(trained, tested):
+    members = DatasetDict(train=Dataset.from_dict({"input": [trained]}), test=Dataset.from_dict({"input": [tested]}))
+    with pytest.raises(OverlapError, match="1 of 1 items of test"):
+        audit(members, [{"columns": ["input"], "members": ["test"]}])
+
+
 RULE = {"columns": ["image"], "members": ["test"]}
-BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
+BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int64")}) for dtype in ("uint8", "float32"))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +145,8 @@ BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
         ({"disjoint": [RULE | {"members": []}]}, "'members': \\[\\]"),
         ({"disjoint": [RULE | {"columns": []}]}, "'columns': \\[\\]"),
         ({"disjoint": [RULE | {"by_desing": "why"}]}, "'by_desing'"),
+        ({"disjoint": [RULE | {"by_design": " "}]}, "'by_design': ' '"),
+        ({"disjoint": [RULE | {"by_design": True}]}, "'by_design': True"),
         ({"classes": "2"}, "classes is '2', must be the number of classes"),
         ({"classes": 1}, r"train has the label 1; labels must be whole numbers from 0 to 0"),
         ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
@@ -143,6 +155,10 @@ BLANK = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
             "does not say its image_shape; tasks of kind 'image' say image_shape, classes",
         ),
         ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
+        ({"image_shape": [1, 2, 3]}, r"image_shape is \[1, 2, 3\], images of train have the shape \[1, 2, 2\]"),
+        ({"component_width": 2}, "component_width is 2, must be between 1 and 1, or None"),
+        ({"features": SHARES}, "an image of train has the value 0.5; images must be of whole numbers from 0 to 255"),
+        ({"about": None}, "must return its members and a dict for task.json, the latter is None"),
         ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
     ],
 )
@@ -153,10 +169,11 @@ def test_the_return_values_of_a_task_are_checked(tmp_path, monkeypatch, change, 
 
     def build(raw, parameters):
         about = good | parameters
-        rows, make = {"image": [[[0, 1], [2, 3]]], "label": [1]}, about.pop("members")
-        return make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")}), {
-            key: value for key, value in about.items() if key not in ("features", about.get("left_out"))
-        }
+        scale = 2 if about["features"] == SHARES else 1
+        rows, make = {"image": [[[0, 1 / scale], [2, 3]]], "label": [1]}, about.pop("members")
+        members = make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")})
+        said = {key: value for key, value in about.items() if key not in ("features", about.get("left_out"))}
+        return members, about.get("about", said)
 
     monkeypatch.setattr(digits_concat, "build", build)
     make_split("good", "tasks.digits_concat", {}, tmp_path, tmp_path / "good")
