@@ -5,7 +5,7 @@ os.environ.update(COMPOSITIONAL_SOURCES=" ".join(config["sources"]))
 
 rule download:
     output:
-        "results/raw/{dataset}/{file}",
+        update("results/raw/{dataset}/{file}"),  # fetched into another file, which replaces it: a failure must not lose it
     log:
         "results/logs/download/{dataset}/{file}.log",
     localrule: True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from support import raw
@@ -13,6 +15,9 @@ from support.project import Project
 from compositional import files
 from compositional.plugins import declarations
 from compositional.records import provenance
+from compositional.records.integrity import DamagedFileError
+from compositional.records.places import recipe_in
+from compositional.stages.shared.trained_runs import load_problem, measured
 
 pytestmark = pytest.mark.workflow
 RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
@@ -96,6 +101,13 @@ def test_archive_and_report_notice_changed_inputs(project):
     assert project.jobs(*targets, overlay="overlay.yaml") == expected
     project.snakemake(*targets, overlay="overlay.yaml")
     assert project.jobs(*targets, overlay="overlay.yaml") == {}
+    # The report was cut off, and a table in the archive was altered.
+    report, archive = (project.folder / target for target in reversed(targets))
+    report.write_bytes(report.read_bytes()[:20000])
+    damage(archive)
+    assert project.jobs(*targets, overlay="overlay.yaml") == {"archive": 1, "report": 1}
+    output = project.snakemake(*targets, overlay="overlay.yaml")
+    assert output.count("it was altered or damaged after it was made") == 2
     # The manifest has a number from another build, and the page is from another build.
     manifest = project.folder / "results/manifest.json"
     manifest.write_text(manifest.read_text().replace('"done"', '"diverged"', 1))
@@ -132,6 +144,39 @@ def test_damage_by_a_failing_disk_is_noticed_on_reading_and_repaired_by_the_next
     assert project.read(missing[0], FIGURE) == kept
 
 
+def test_a_damaged_recipe_is_written_again_and_not_followed(project):
+    (project.folder / FIGURE).unlink()
+    project.snakemake(FIGURE, overlay="overlay.yaml")
+    (recipe,) = (project.folder / "results/recipes").glob("plot_ablation__*.json")
+    whole = recipe.read_bytes()
+    for altered in (b"", whole.replace(b"ablation", b"comparison")):
+        (project.folder / FIGURE).unlink()
+        recipe.write_bytes(altered)
+        project.snakemake(FIGURE, overlay="overlay.yaml")
+        assert recipe.read_bytes() == whole
+
+
+def test_a_run_that_is_replaced_while_it_is_measured_gets_no_record(project, monkeypatch):
+    """A job of a killed build may still train."""
+    folder = project.folder / RUN
+    (recipe,) = [
+        path
+        for path in (project.folder / "results/recipes").glob("evaluate_digits_concat__cnn__entropy__*.json")
+        if RUN.removeprefix("results/runs/") in path.read_text()
+    ]
+    content = recipe_in(recipe)
+    (folder / "evaluation.json").unlink()
+    monkeypatch.chdir(project.folder)
+    problem = load_problem(content, Path("results"), io.StringIO())
+
+    def measure(weights, folders):
+        damage(folder / "weights.safetensors")
+
+    with pytest.raises(DamagedFileError, match="was changed while it was measured, perhaps by a job of a build that was killed"):
+        measured(content, problem, Path("results"), measure, io.StringIO())
+    assert not (folder / "evaluation.json").exists()
+
+
 def test_a_damaged_raw_file_is_fetched_again_with_a_message(tmp_path, monkeypatch):
     """This happens although its split exists. A raw file that is only missing is not fetched again."""
     (tmp_path / "project").mkdir()
@@ -149,6 +194,10 @@ def test_a_damaged_raw_file_is_fetched_again_with_a_message(tmp_path, monkeypatc
     assert f"made again: split geoquery_query: raw/geoquery/{name} changed after it was used" in output
     assert f"Fetching geoquery/{name}" in output
     assert [path.read_bytes(), *project.read(f"{split}/task.json", f"{split}/train/data-00000-of-00001.arrow")] == kept
+    with monkeypatch.context() as gone:
+        gone.setenv("COMPOSITIONAL_MIRROR", str(tmp_path / "gone"))
+        project.snakemake(f"results/raw/geoquery/{name}", "--force", succeeds=False)
+    assert path.read_bytes() == kept[0]  # a file that cannot be fetched again is kept
     path.unlink()
     assert project.jobs(split) == {}
     shutil.rmtree(project.folder / split)

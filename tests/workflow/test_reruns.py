@@ -628,10 +628,11 @@ def test_snakemakes_options_for_parts_of_a_build_work(built):
     assert built.exactly(SMALL, options=("--retries", "1"))[0] == PACK | {"aggregate": 1, "plot": 1}
 
 
-def test_no_table_is_made_from_runs_of_different_devices(built):
-    """The error names the runs. If the configuration names a device, runs of other devices are trained again."""
+@pytest.mark.parametrize(("name", "again"), [("run.json", PACK), ("evaluation.json", {"evaluate": 1})])
+def test_no_table_is_made_from_runs_of_different_devices(built, name, again):
+    """The error names the runs. If the configuration names a device, what was made on other devices is made again."""
     built.overlay(overlay() | {"device": "auto"})
-    path = built.folder / RUN / "run.json"
+    path = built.folder / RUN / name
     record = json.loads(path.read_text()) | {"device": "cuda"}
     record.pop("self")
     files.write_json(path, record | {"self": files.digest(record)})
@@ -639,10 +640,10 @@ def test_no_table_is_made_from_runs_of_different_devices(built):
         made.unlink()
     output = built.told(SMALL, succeeds=False)
     named = [run.removeprefix("results/runs/") for run in (OTHER, RUN)]
-    assert f"runs were trained on different devices: on cpu {named[0]}; on cuda {named[1]}. A table must not mix them" in output
+    assert f"on different devices: on cpu {named[0]}; on cuda {named[1]}. A table must not mix them" in output
     assert not (built.folder / "results/tables/small.csv").exists()
     built.configure()
-    assert built.exactly(SMALL)[0] == PACK | {"aggregate": 1, "plot": 1}
+    assert built.exactly(SMALL)[0] == again | {"aggregate": 1, "plot": 1}
     assert "device cuda -> cpu" in built.said
 
 

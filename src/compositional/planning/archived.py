@@ -5,6 +5,7 @@ Each of them records what it was made of, so an outdated one is detected whateve
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import zipfile
@@ -108,7 +109,7 @@ class Archived:
         try:
             true = getattr(self, f"_{recipe['stage']}_is_true")(path, recipe)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            true = False
+            return "it was altered or damaged after it was made"
         return None if true else "it was made from other results"
 
     def _manifest_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
@@ -121,11 +122,21 @@ class Archived:
         manifest = self.manifest()
         with zipfile.ZipFile(path) as stored:
             same = stored.read(f"{bundle.FOLDER}/manifest.json") == (self.results / manifest.record).read_bytes()
+            if stored.testzip() is not None:
+                raise ValueError
         return same and self.why(manifest) is None
 
     def _report_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
-        found = MADE_OF.search(path.read_text(errors="replace", encoding="utf-8")[:4000])
+        page, _, last = path.read_text(encoding="utf-8").rstrip("\n").rpartition("\n")
+        if last != signed(page):
+            raise ValueError
+        found = MADE_OF.search(page[:4000])
         return found is not None and found[1] == shown(self.results, recipe)
+
+
+def signed(page: str) -> str:
+    """The last line of a report, which shows that what is above it is whole."""
+    return f"<!-- sha256 of the page: {hashlib.sha256(page.encode()).hexdigest()} -->"
 
 
 def shown(results: Path, recipe: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ the old ones unchanged.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compositional import files
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
 from compositional.records.entries import stored, stores
-from compositional.records.places import STAGES, record_of_run
+from compositional.records.places import STAGES, recipe_in, recipe_name, record_of_run
 from compositional.runs import Run
 
 
@@ -51,7 +49,7 @@ class Pack:
     @cached_property
     def name(self) -> str:
         """The name of its recipe file and of its rule; the digest identifies its content."""
-        return f"{self.content['stage']}_{'__'.join(self.family)}__{files.digest(self.content)[:16]}"
+        return recipe_name(f"{self.content['stage']}_{'__'.join(self.family)}", self.content)
 
     @property
     def label(self) -> str:
@@ -126,7 +124,7 @@ def by_stage(packs: list[Pack]) -> dict[str, list[Pack]]:
 def read(folder: Path, words: list[str]) -> list[Pack]:
     """The packs whose recipe files a command line names: those of one job. It works on any machine."""
     paths = [path for path in sorted(folder.glob("*__*.json")) if any(path.stem in word for word in words)]
-    return [Pack(json.loads(path.read_text(encoding="utf-8"))) for path in paths if path.name.partition("_")[0] in STAGES]
+    return [Pack(recipe_in(path)) for path in paths if path.name.partition("_")[0] in STAGES]
 
 
 def cut(wanted: dict[Run, frozenset[str]], size_of: Callable[[tuple[str, str, str]], int]) -> list[list[Run]]:

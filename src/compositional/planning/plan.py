@@ -97,5 +97,5 @@ class Plan:
         """Write the recipe files before the first job starts."""
         for name, content in self._jobs.items():
             path = self.recipes.results / "recipes" / f"{name}.json"
-            if not path.exists():
+            if not path.is_file() or path.read_bytes() != files.json_bytes(content):
                 files.write_json(path, content)

@@ -23,7 +23,7 @@ from compositional.records import integrity, provenance
 from compositional.records.fingerprint import code
 from compositional.records.links import is_linked
 from compositional.records.order import order_of
-from compositional.records.places import ENDINGS, STAGES, record_beside, record_of, record_of_run, sources_of
+from compositional.records.places import ENDINGS, STAGES, recipe_name, record_beside, record_of, record_of_run, sources_of
 from compositional.runs import Run, figure_runs
 from compositional.tables import reader_of
 
@@ -83,7 +83,7 @@ def job(name: str, recipe: dict[str, Any], inputs: list[str], record: str, title
     """Create the job that makes one result by a recipe."""
     content = {"stage": recipe["stage"], "recipe": recipe}
     made_from = [f"results/{record}" for record in recipe["of"]]
-    return Job(f"{recipe['stage']}_{name}__{files.digest(content)[:16]}", content, [*inputs, *made_from], record, title)
+    return Job(recipe_name(f"{recipe['stage']}_{name}", content), content, [*inputs, *made_from], record, title)
 
 
 class Recipes:
@@ -230,7 +230,7 @@ class Recipes:
         if record["recipe_digest"] != self.digest(path):
             return difference(record["recipe"], recipe)
         wish = self.configuration.config["device"]
-        if recipe["stage"] == "train" and wish != "auto" and record["device"] != wish:
+        if wish != "auto" and record.get("device", wish) != wish:
             return f"device {record['device']} -> {wish}"
         if bad := self.damaged(path):
             also = ", in place: so was each hard link of it, such as the store's" if self.altered_in_store(path) else ""

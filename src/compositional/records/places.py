@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from compositional import files
 from compositional.records.provenance import RUN_RECORDS, SUFFIX
 from compositional.runs import Run
 
 STAGES = {"train": "run.json", "evaluate": "evaluation.json", "represent": "representation.json"}  # records, by stage
 ENDINGS = {"splits": ("",), "tables": (".csv",), "figures": (".pdf", ".png", ".rst")}  # other results: the files of one record
+
+
+def recipe_in(path: Path) -> dict[str, Any]:
+    """The content of a recipe file, whose name ends with the beginning of its digest.
+
+    Raises:
+        ValueError: the file was altered or damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or not path.stem.endswith(recipe_name("", content)):
+        raise ValueError(f"{path} was altered or damaged. Call the same command again, which writes it again")
+    return content
+
+
+def recipe_name(of: str, content: dict[str, Any]) -> str:
+    """The name of a recipe file without its ending."""
+    return f"{of}__{files.digest(content)[:16]}"
 
 
 def record_of_run(run: Run, name: str) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 # Variables whose names start like this are removed from the environment of jobs: they choose instructions, algorithms or
 # precision of numerical libraries, or change the behavior of Python, shells or plots.
 SHUT_OUT = (
-    *("ATEN_", "BLIS_", "CUBLAS", "CUDNN_", "DNNL_", "FBGEMM_", "FLEXIBLAS", "GLIBC_TUNABLES", "GOTO_", "INTEL_ISA", "KMP_"),
-    *("MKL_", "NPY_", "NUMBA_", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "OPENBLAS_", "TORCH"),
+    *("ATEN_", "BLIS_", "CUBLAS", "CUDNN_", "DISABLE_ADDMM", "DNNL_", "FBGEMM_", "FLEXIBLAS", "GLIBC_TUNABLES", "GOTO_"),
+    *("INTEL_ISA", "KMP_", "MKL_", "NPY_", "NUMBA_", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "OPENBLAS_"),
+    *("PYTORCH_TUNABLEOP", "TORCH"),
     *("BASH_ENV", "COVERAGE_", "LANG", "LC_", "LD_AUDIT", "LD_PRELOAD", "MATPLOTLIB", "MPL", "PYTHON"),
 )
 KEPT = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")

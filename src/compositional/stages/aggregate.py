@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from compositional import files, plugins
 from compositional.records import integrity, provenance
-from compositional.records.places import record_of, sources_of
+from compositional.records.places import STAGES, record_of, sources_of
 from compositional.runs import Run
 from compositional.tables import Table, reader_of
 from compositional.tables.shared.reading import RUN
@@ -24,8 +24,10 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
     recipe, results = content["recipe"], Path("results")
     table = results / "tables" / f"{recipe['figure']}.csv"
     sources = [results / path for path in sources_of(recipe)]
-    records = [provenance.read(results / path) for path in recipe["of"] if path.endswith("/run.json")]
-    _check_devices(records)
+    read = {path: provenance.read(results / path) for path in recipe["of"]}
+    records = [record for path, record in read.items() if path.endswith("/run.json")]
+    for name in STAGES.values():
+        _check_devices([record for path, record in read.items() if path.endswith(f"/{name}")])
     with provenance.recording(results / record_of("tables", recipe["figure"]), [table], recipe) as record:
         aggregate(sources, table)
         record["made_from"] = provenance.summary(records)
@@ -36,7 +38,7 @@ def _check_devices(records: list[dict[str, Any]]) -> None:
     """Refuse a mixture of devices. The recipes guarantee that the runs agree in everything else.
 
     Raises:
-        MixedError: runs were trained on different devices; the message names some of them.
+        MixedError: runs were trained or measured on different devices; the message names some of them.
     """
     runs: dict[str, list[str]] = defaultdict(list)
     for record in records:
@@ -44,8 +46,8 @@ def _check_devices(records: list[dict[str, Any]]) -> None:
     if len(runs) > 1:
         named = [f"on {device} {', '.join(of[:3])}{' ...' if len(of) > 3 else ''}" for device, of in sorted(runs.items())]
         raise MixedError(
-            f"runs were trained on different devices: {'; '.join(named)}. A table must not mix them. Set device: {min(runs)} (or "
-            "another of these) in the configuration: runs of other devices are then trained again"
+            f"runs were trained or measured on different devices: {'; '.join(named)}. A table must not mix them. Set "
+            f"device: {min(runs)} (or another of these) in the configuration: runs of other devices are then made again"
         )
 
 

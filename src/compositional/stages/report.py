@@ -158,7 +158,7 @@ def _families(results: Path, runs: Iterable[Run]) -> tuple[list[dict[str, Any]],
 
 
 def render(results: Path, recipe: dict[str, Any]) -> str:
-    """The page as HTML.
+    """The page as HTML, with a last line that shows whether it is whole.
 
     Args:
         results: the results folder.
@@ -179,7 +179,7 @@ def render(results: Path, recipe: dict[str, Any]) -> str:
     splits = [provenance.read(path) for path in sorted((results / "splits").glob(f"*{provenance.SUFFIX}"))]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     installed = provenance.environment(Path(LOCK))
-    return environment.from_string(Path(TEMPLATE).read_text(encoding="utf-8")).render(
+    page = environment.from_string(Path(TEMPLATE).read_text(encoding="utf-8")).render(
         made_of=archived.shown(results, recipe),
         figures=shown,
         built=sum(bool(figure["image"]) for figure in shown),
@@ -197,3 +197,4 @@ def render(results: Path, recipe: dict[str, Any]) -> str:
         config=yaml.safe_dump(recipe["config"], sort_keys=False, width=120),
         options=options,
     )
+    return f"{page}\n{archived.signed(page)}\n"

@@ -79,5 +79,13 @@ def check(arguments: list[str], root: Path = Path()) -> None:
             sys.exit(f"--directory {folder}: {above} is a file, not a folder")
         if above != folder.absolute() and not os.access(above, os.W_OK):
             sys.exit(f"--directory {folder}: it cannot be made, because {above} is not writable")
+    here = next(iter(named(arguments, "directory")), Path()).absolute()
+    results, writes = here / "results", next((path for path in (here / ".snakemake", here) if path.exists()), None)
+    if results.is_symlink() and not results.exists():
+        sys.exit(f"{results} is a link to {results.readlink()}, which does not exist: make that folder, or remove the link")
+    if results.exists() and not results.is_dir():
+        sys.exit(f"{results} is a file, must be a folder: move it away")
+    if writes and not os.access(writes, os.W_OK):
+        sys.exit(f"{writes} is not writable. Snakemake writes there even if it only looks (-n): copy the folder, and look there")
     if wrong := [f"{place}--configfile {why}" for place, path in asked if (why := refused(path, root))]:
         sys.exit("\n".join(wrong))

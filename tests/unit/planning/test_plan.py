@@ -12,7 +12,7 @@ from compositional import files
 from compositional.configuration.configuration import Configuration
 from compositional.planning.plan import Plan
 from compositional.records import provenance
-from compositional.records.places import record_of_run
+from compositional.records.places import recipe_in, record_of_run
 
 GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1, 2]}
 TABLE = "results/tables/ablation.csv"
@@ -103,6 +103,12 @@ def test_the_start_of_a_build_writes_the_recipes_of_its_jobs(trained):
     asked.begin()
     written = {path.stem: json.loads(path.read_text()) for path in (trained / "recipes").glob("*.json")}
     assert written == json.loads(files.json_bytes({job.name: job.content for job in (*asked.packs["train"], table)}))
+    path = trained / "recipes" / f"{table.name}.json"
+    path.write_text(path.read_text().replace("ablation", "comparison"))
+    with pytest.raises(ValueError, match=f"{path.name} was altered or damaged. Call the same command again"):
+        recipe_in(path)
+    asked.begin()
+    assert recipe_in(path) == written[table.name]
 
 
 def test_a_list_of_targets_has_no_rules_named_by_digests(tmp_path):

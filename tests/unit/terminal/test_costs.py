@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from compositional.records.places import recipe_name
 from compositional.stages.shared.job import told
 from compositional.terminal import costs
 from compositional.terminal.costs import Costs, measured, words
@@ -46,9 +47,11 @@ def test_families_missing_in_the_table_cost_as_much_as_the_most_similar_one(tmp_
 
 
 def test_costs_of_splits_come_from_the_logs_of_their_jobs(tmp_path, monkeypatch):
-    (tmp_path / "split.json").write_text('{"recipe": {"of": {}}}')
+    content = {"recipe": {"of": {}}}
+    recipe = tmp_path / f"{recipe_name('split_b', content)}.json"
+    recipe.write_text(json.dumps(content))
     log = tmp_path / "logs/split/b.log"
-    monkeypatch.setattr(sys, "argv", ["split.py", str(tmp_path / "split.json"), str(log)])
+    monkeypatch.setattr(sys, "argv", ["split.py", str(recipe), str(log)])
     with told():
         time.sleep(0.3)
     assert Costs(tmp_path).seconds("split", "b") == pytest.approx(0.3, abs=0.25)

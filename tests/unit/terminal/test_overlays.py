@@ -105,4 +105,16 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as stop:
         check(["snakemake", f"--directory={tmp_path}/new"])
     assert stop.value.code == f"--directory {tmp_path}/new: it cannot be made, because {tmp_path} is not writable"
-    check(["snakemake", "-n", "--directory", str(tmp_path)])  # what exists can be looked at
+    with pytest.raises(SystemExit, match=f"{tmp_path} is not writable. Snakemake writes there even if it only looks"):
+        check(["snakemake", "-n", "--directory", str(tmp_path)])
+
+
+def test_results_that_cannot_be_a_folder_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results").symlink_to("gone")
+    with pytest.raises(SystemExit, match=f"{tmp_path}/results is a link to gone, which does not exist: make that folder"):
+        check(["snakemake", "-n"])
+    Path("results").unlink()
+    Path("results").touch()
+    with pytest.raises(SystemExit, match=f"{tmp_path}/results is a file, must be a folder: move it away"):
+        check(["snakemake", "all"])

@@ -5,7 +5,6 @@ Errors go to the job's log in full, and to the terminal in one line, followed by
 
 from __future__ import annotations
 
-import json
 import resource
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any, TextIO
 from compositional.plugins import PACKAGE
 from compositional.records import provenance
 from compositional.records.fingerprint import code
+from compositional.records.places import recipe_in
 
 PLUGINS = ("datasets", "kinds", "tasks", "models", "regularizers", "tables", "figures")
 
@@ -64,7 +64,7 @@ def told() -> Iterator[tuple[dict[str, Any], TextIO]]:
                 f"{recipe} does not exist. Snakemake's main process writes it when a build starts (but not with --no-hooks), and "
                 "it must stay until all jobs have ended. Call the same command again"
             )
-        content = json.loads(recipe.read_text(encoding="utf-8"))
+        content = recipe_in(recipe)
         check(content, Path("results"))
         yield content, stream
         used = resource.getrusage(resource.RUSAGE_SELF)

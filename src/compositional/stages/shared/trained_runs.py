@@ -26,32 +26,43 @@ from compositional.training.problem import Problem, width_of
 def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem:
     """Everything that the runs of a pack's recipe file share, on the device that the file names."""
     told, family = content["job"], content["common"]["family"]
+    split = results / "splits" / family["task"]
+    integrity.verify(split)
+    _plug_ins(json.loads((split / "task.json").read_text(encoding="utf-8")), family)  # before its code can change while it waits
     # A CPU build of PyTorch cannot use a device, even if the scheduler assigns one.
     wish = "cpu" if told["device"] == "auto" and not torch.backends.cuda.is_built() else told["device"]
     if wish != "cpu" and (seen := devices.visible()):
         print(f"waiting until one of these devices is free: {', '.join(seen)}", file=log)
     device = devices.resolve(wish, told["jobs_per_gpu"])
     print(devices.describe(device), file=log)
-    split = results / "splits" / family["task"]
-    integrity.verify(split)
     return read_problem(split, family, device)
 
 
 def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
     """A family's problem from its task's folder; `family` as returned by Configuration.family_parameters."""
     about = json.loads((split / "task.json").read_text(encoding="utf-8"))
-    regularizer = family.get("regularizer_module")
+    kind, model, regularizer = _plug_ins(about, family)
     return Problem(
         task=family["task"],
         about=about,
-        splits=plugins.load(Kind, f"kinds.{about['kind']}").load(split, device),
+        splits=kind.load(split, device),
         model_name=family["model"],
-        model=plugins.load(Model, family["model_module"]),
+        model=model,
         model_parameters=family["model_parameters"],
-        regularizer=plugins.load(Regularizer, regularizer) if regularizer else None,
+        regularizer=regularizer,
         regularizer_parameters=family.get("regularizer_parameters", {}),
         settings=family["settings"],
         device=device,
+    )
+
+
+def _plug_ins(about: dict[str, Any], family: dict[str, Any]) -> tuple[Kind, Model, Regularizer | None]:
+    """A family's kind, model and regularizer, imported."""
+    regularizer = family.get("regularizer_module")
+    return (
+        plugins.load(Kind, f"kinds.{about['kind']}"),
+        plugins.load(Model, family["model_module"]),
+        plugins.load(Regularizer, regularizer) if regularizer else None,
     )
 
 
@@ -90,15 +101,18 @@ def measured(
     Rows of the weights beyond the number of folders are padding.
 
     Raises:
-        DamagedFileError: weights were altered after training.
+        DamagedFileError: weights were altered after training, or a run was replaced while it was measured.
     """
     name = STAGES[content["stage"]]
     folders = {run: results / "runs" / run for run in content["runs"]}
     recipes = dict(zip(folders, recipes_of(content), strict=True))
-    inputs = {}
-    for run, folder in folders.items():
+
+    def read_now(run: str) -> dict[str, str]:
+        return provenance.digests(results, [folders[run] / file for file in made_of]) | data_of(problem)
+
+    for folder in folders.values():
         integrity.verify(folder / "weights.safetensors")
-        inputs[run] = provenance.digests(results, [folder / file for file in made_of]) | data_of(problem)
+    inputs = {run: read_now(run) for run in folders}
     identity = {key: content["common"][key] for key in ("family", "code")} | {"device": problem.device}
     identity |= {"described": {part: problem.about.get(part) for part in reads}}
     existing = {run: intact(folder / name, identity | {"inputs": inputs[run]}) for run, folder in folders.items()}
@@ -115,6 +129,11 @@ def measured(
         facts |= {run: provenance.circumstances(seconds) | {"device_name": device} for run in group}
     for run, folder in folders.items():
         trained = provenance.read(folder / "run.json")
+        if read_now(run) != inputs[run]:
+            raise integrity.DamagedFileError(
+                f"{folder} was changed while it was measured, perhaps by a job of a build that was killed. End such jobs, and "
+                "call the same command again"
+            )
         record = facts[run] | {key: trained[key] for key in ("run", "lambda", "seed", "status", "data", "raw_sha256")}
         record |= identity | {"inputs": inputs[run], "pack": list(folders)}
         made = [path for file in content["files"] if (path := folder / file).name != name]
