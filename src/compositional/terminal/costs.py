@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 
@@ -61,15 +62,18 @@ def _of_split(results: Path, task: str) -> float | None:
 
 
 def _of_the_like(stage: str, name: str) -> float | None:
-    """The cost of this name in the table, or the median cost of the most similar names: in model, then regularizer, then task."""
+    """The cost of this name in the table, or the median cost of the most similar names: in model, then in the beginning of the
+    task's name, which names its data, then in regularizer."""
     table = {key[1]: seconds for key, seconds in shipped().items() if key[0] == stage}
     if name in table or not table:
         return table.get(name)
-    parts = name.split("/")
+    task, *method = name.split("/")
 
-    def alike(other: str) -> tuple[bool, ...]:
-        same = [one == its for one, its in zip(parts, other.split("/"), strict=False)]
-        return (*same[1:], *same[:1])
+    def alike(other: str) -> tuple[bool, int, bool]:
+        its_task, *its_method = other.split("/")
+        words_of_both = zip(task.split("_"), its_task.split("_"), strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], words_of_both))
+        return (method[:1] == its_method[:1], shared, method[1:] == its_method[1:])  # splits have no method
 
     best = max(map(alike, table))
     return median(seconds for other, seconds in table.items() if alike(other) == best)

@@ -43,7 +43,14 @@ def test_families_missing_in_the_table_cost_as_much_as_the_most_similar_one(tmp_
     assert known.seconds("train", "c/cnn/dropout") == pytest.approx(0.15)
     assert known.seconds("train", "b/other/none") == 1.0
     assert known.seconds("train", "c/other/dropout") == 0.2
+    assert known.seconds("train", "a_select/cnn/dropout") == pytest.approx(0.15)
     assert known.seconds("represent", "a/cnn/none") is None
+
+
+def test_the_data_matter_more_than_the_regularizer(tmp_path, monkeypatch):
+    table = {("train", "digits_concat/cnn/none"): 1.0, ("train", "mnist_concat/cnn/dropout"): 30.0}
+    monkeypatch.setattr(costs, "shipped", lambda: table)
+    assert Costs(tmp_path).seconds("train", "digits_concat_select_pairs/cnn/dropout") == 1.0
 
 
 def test_costs_of_splits_come_from_the_logs_of_their_jobs(tmp_path, monkeypatch):
