@@ -19,6 +19,8 @@ PARAMETERS = {
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption, whose numbers come from the table."""
     rows = table[(table.split == "test") & (table.metric == options["metric"])]
+    if rows.empty:
+        raise ValueError(f"metric: {options['metric']}: the table has only {', '.join(sorted(set(table.metric)))}")
     means = rows.groupby(["task", "lambda"]).value.mean().unstack("task")
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
     shown = means.rename(columns=lambda task: words.of(task, options)).rename_axis(columns=None)

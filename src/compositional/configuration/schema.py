@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError, explain, options_for
-from compositional.plugins import available, declarations, module_path
+from compositional.plugins import available, contract, declarations, module_path
 from compositional.records.provenance import RUN_RECORDS
 
 
@@ -148,6 +148,8 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
         known = [declared_by(f"tables.{name}")["SOURCE"] for name in available("tables")]
         known += [name for name in made if name.endswith(".csv")]
         asked += [("SOURCE", name, known) for name in several(found["SOURCE"])]
+    if section == "regularizers":
+        asked += [("APPLIES_TO", kind, available("kinds")) for kind in found["APPLIES_TO"]]
     if section == "tables":
         asked.append(("SOURCE", found["SOURCE"], ["split", *made]))
     return [
@@ -155,6 +157,18 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
         for key, value, known in asked
         if value not in known
     ]
+
+
+def _of_other_types(module: str, found: dict[str, Any]) -> list[str]:
+    """Messages about declarations that are not true or false, or not a number, although their contract says so."""
+    section, _, own = module.partition(".")
+    expected = contract(section) if own in available(section) else None
+    wanted = {name: bool for name, default in expected.defaults.items() if isinstance(default, bool)} if expected else {}
+    wrong = [f"{name} = {found[name]!r}, must be True or False" for name in wanted if not isinstance(found[name], bool)]
+    bound = found.get("LAMBDA_BELOW")
+    if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
+        wrong.append(f"LAMBDA_BELOW = {bound!r}, must be a number or None")
+    return [f"{module_path(module)}: {one}" for one in wrong]
 
 
 @cache
@@ -176,7 +190,7 @@ def declared_by(module: str) -> dict[str, Any]:
     for name, form in _OF_DATASETS.items():
         if module.startswith("datasets.") and found.get(name) is not None:
             problems += check(found[name], form, f"{module_path(module)}: {name}")
-    problems += _unknown(module, found)
+    problems += _unknown(module, found) + _of_other_types(module, found)
     if problems:
         raise ConfigurationError("\n".join(problems))
     return found

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from compositional.plugins import PACKAGE, module_path, parsed
 
 # Libraries that only read, write or download: another version of them gives the same numbers.
 FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
+_FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
 
@@ -122,17 +125,36 @@ def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
 
 @cache
 def _version(library: str) -> str | None:
-    """The installed version without the name of its build ("+cpu"); None if the library is not installed."""
+    """The installed version without the name of its build ("+cpu"); None if no installed distribution has the library."""
     try:
         return metadata.version(DISTRIBUTIONS.get(library, library)).split("+")[0]
     except metadata.PackageNotFoundError:
-        return None
+        found = metadata.packages_distributions().get(library)  # slow, and rarely needed
+        return metadata.version(found[0]).split("+")[0] if found else None
+
+
+def _refuse_unknown(paths: Iterable[Path], libraries: dict[str, str | None]) -> None:
+    """Refuse imports that would fail in a job, and those of files whose changes would go unnoticed."""
+    for name in sorted(name for name, version in libraries.items() if version is None and name not in _FOR_TYPES):
+        path = next(path for path in paths if name in _read(path, PACKAGE)[2])
+        if find_spec(name) is None:
+            raise ValueError(f"{path} imports {name}, which is not installed")
+        raise ValueError(
+            f"{path} imports {name}, which belongs to no installed package, so results would not be made again if it changed: "
+            f"put it below {PACKAGE}"
+        )
 
 
 @cache
 def code(*modules: str) -> dict[str, Any]:
     """The code of modules such as "models.cnn", for recipes and records: the modules, their `fingerprint`, and the versions of
-    the `libraries` that they use directly or through imports. Libraries that only read and write are left out."""
+    the `libraries` that they use directly or through imports. Libraries that only read and write are left out.
+
+    Raises:
+        ValueError: something is imported that is no part of the project and of no installed package.
+    """
     paths = [module_path(name) for name in modules]
-    libraries = {name: _version(name) for name in sorted(behind(*paths)[1] - FILES_ONLY)}
+    files, used = behind(*paths)
+    libraries = {name: _version(name) for name in sorted(used - FILES_ONLY)}
+    _refuse_unknown(files, libraries)
     return {"modules": list(modules), "fingerprint": fingerprint(*paths), "libraries": libraries}

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from compositional import plugins
+from compositional.configuration import schema
 from compositional.configuration.messages import ConfigurationError
 from compositional.configuration.schema import declared_by, merged
 
@@ -45,6 +46,12 @@ def test_options_must_be_schemas_with_valid_defaults(package, option, message):
         ),
         ("figures.toy", 'SOURCE = "metric.csv"', "SOURCE: there is no 'metric.csv'; did you mean 'metrics.csv'?"),
         ("figures.toy", 'SOURCE = "run.json"', "SOURCE: there is no 'run.json'. Allowed: history.csv, metrics.csv,"),
+        ("regularizers.toy", 'APPLIES_TO = ("imagee",)', "APPLIES_TO: there is no 'imagee'; did you mean 'image'?"),
+        (
+            "regularizers.toy",
+            'APPLIES_TO = ("image",)\nLAMBDA_BELOW = "1"',
+            "LAMBDA_BELOW = '1', must be a number or None",
+        ),
         ("tables.toy", 'SOURCE = "runs.json"', "SOURCE: there is no 'runs.json'; did you mean 'run.json'?"),
     ],
 )
@@ -54,6 +61,13 @@ def test_names_in_declarations_of_modules_must_exist(package, name, declared, me
     package(name, f"{declared}\n")
     with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
         declared_by(name)
+
+
+def test_declarations_that_are_true_or_false_are_neither_text_nor_numbers():
+    known = declared_by("regularizers.additivity")
+    assert schema._of_other_types("regularizers.additivity", known) == []
+    (line,) = schema._of_other_types("regularizers.additivity", known | {"PAIRED": "no"})
+    assert line.endswith("additivity.py: PAIRED = 'no', must be True or False")
 
 
 @pytest.mark.parametrize(

@@ -200,3 +200,17 @@ def test_every_imported_library_has_a_known_version():
     found = set().union(*(module._read(path, module.PACKAGE)[2] for path in paths)) - module.FILES_ONLY
     there = {name for name in found if find_spec(name)}
     assert [name for name in sorted(there) if module._version(name) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [("not_there", "which is not installed"), ("my_helper", "which belongs to no installed package, so results would not be")],
+)
+def test_an_import_whose_changes_would_go_unnoticed_is_refused(tmp_path, monkeypatch, name, refused):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_helper.py").touch()
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(f"import {name}\n")
+    monkeypatch.setattr(module, "module_path", lambda _: plugin)
+    with pytest.raises(ValueError, match=f"^{plugin} imports {name}, {refused}"):
+        module.code("models.plugin")
