@@ -6,7 +6,7 @@
 # make test       install the environment and run the tests
 # make test-slurm only the tests on a real Slurm, which they install (as root, from Debian's packages) and start
 # make test-gpu   only the tests on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour and those of plain PyTorch
-# make bench     measure every family of runs beside plain PyTorch, and report what became slower than benchmarks/reference.csv (docs/performance.md)
+# make bench     compare every family of runs with plain PyTorch, and report what became slower than benchmarks/reference.csv (docs/performance.md)
 # make calibrate FIGURES="ablation"   measure which pack sizes are fast on this machine; later builds use them (docs/performance.md)
 # make archive   results/archive.zip: sources, tables, figures and their records in one file (docs/archive.md)
 # make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and report what agrees

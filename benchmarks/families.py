@@ -5,7 +5,7 @@
     python benchmarks/families.py --short                        # make bench: plain and largest packs alone, against what is kept
     python benchmarks/families.py --keep                         # the first, kept: benchmarks/reference.csv, docs/performance.md
 
-For each family as many single-threaded processes a way as there are cores: plain, and packs of growing size. The ways take turns;
+Methods: plain, and packs of growing size, each with one single-threaded process per core. For each family they take turns;
 a round is one turn of each, and a ratio is taken within a round. Shown are medians over rounds, and the least and greatest ratio.
 Time is CPU time of one core for one step of one run: what else runs on the machine counts for little. Both sides compute the same
 loss (tests/unit/test_benchmarks.py); batches of the plain side are drawn uniformly, as one does.

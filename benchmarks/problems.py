@@ -118,7 +118,7 @@ FAMILIES = {
         "cifar10_extrapolation", "vision_transformer", (1, 2), overlay="paper/kernel_theory.yaml", data=_cifar10
     ),
     "puzzles, pixel shuffle": Family("raven", "pixel_shuffle_transformer", (1, 3, 7)),
-    "puzzles, graphs": Family("raven_evolved", "graph_structured", (1, 2, 4)),
+    "puzzles, graphs": Family("raven_evolved_loop0_generation1", "graph_structured", (1, 4, 8)),
     "arithmetic, LSTM": Family("arithmetic", "lstm_regressor", (1, 8, 30)),
     "addition, dense network": Family("addition_extrapolation", "dense_rich", (1, 8, 30)),
     "quadrants, dense network": Family("quadrants", "multilayer_perceptron", (1, 8, 30)),
@@ -147,7 +147,9 @@ def problem_of(name: str) -> Problem:
     own = FAMILIES[name]
     known = configuration(*([ROOT / "config" / own.overlay] if own.overlay else []))
     told = known.family_parameters((own.task, own.model, own.regularizer))
-    if own.data is None and own.task != "raven_evolved":
+    if own.task not in known.config["tasks"]:
+        raise ValueError(f"{name}: there is no task {own.task!r}, whose settings would be the defaults")
+    if own.data is None and not own.task.startswith("raven_evolved"):
         return read_problem(split(known, own.task, RESULTS), told, "cpu")
     about, splits = own.data() if own.data else _puzzles(known)
     term = told.get("regularizer_module")

@@ -62,7 +62,7 @@ def write(kind: str, name: str) -> list[Path]:
     path = module_path(f"{section}.{name}")
     settings = SMALL.read_text(encoding="utf-8")
     if name in available(section) or path.with_suffix("").exists():
-        raise ValueError(f"NAME={name}: {path.relative_to(ROOT)} already exists; taken are {', '.join(available(section))}")
+        raise ValueError(f"NAME={name}: {path.relative_to(ROOT)} already exists; taken: {', '.join(available(section))}")
     shutil.copyfile(ROOT / "workflow" / "templates" / f"{kind}.py", path)
     SMALL.write_text(_with_entry(settings, section, name, entry), encoding="utf-8")
     return [path, SMALL]

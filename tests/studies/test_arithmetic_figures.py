@@ -71,7 +71,7 @@ def test_the_ablation_states_the_recorded_claim_and_whether_it_holds():
     leak = only(lines, "not seen during training")
     assert "training has 99.5% of the test examples and 99.0% of the distinct ones: DOES NOT HOLD" in leak
     assert "are 57.5%" in leak
-    assert "recorded: plain accuracy 0.84. Measured in the same way: 0.850 ± 0.025 (3 seeds), within 0.05: holds" in only(
+    assert "reported: plain accuracy 0.84. Measured in the same way: 0.850 ± 0.025 (3 seeds), within 0.05: holds" in only(
         lines, "plain accuracy 0.84"
     )
     # For both terms, up to lambda 1.
@@ -117,7 +117,7 @@ def test_variants_are_judged_in_distribution_and_on_held_out_expressions():
     assert "accuracy, simple RNN minus LSTM of width 64, at most -0.05" in lines[claim]
     assert lines[claim + 2] == "  - test expressions occur in training: -0.100 ± 0.000: holds"
     assert lines[claim + 3] == "  - test expressions held out of training: -0.020 ± 0.000: DOES NOT HOLD"
-    claim = lines.index(only(lines, "recorded: attention reaches 100 %"))
+    claim = lines.index(only(lines, "reported: attention reaches 100 %"))
     assert lines[claim + 2] == "  - test expressions occur in training: 0.800 ± 0.025: DOES NOT HOLD"
     assert only(lines, "simple RNN: accuracy").strip() == (
         "- simple RNN: accuracy 0.700 ± 0.025 on examples in training, published 0.73, 0.480 ± 0.025 held out (3 seeds)"

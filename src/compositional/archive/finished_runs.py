@@ -88,7 +88,7 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
     if version != FORMAT:
         raise ArchiveError(f"it has format {version!r}, this program reads {FORMAT}")
     if strange := [name for name in members if name != INDEX and not re.fullmatch(MEMBER, name)]:
-        raise ArchiveError(f"it holds {strange[0]!a}, which is no entry of a store")
+        raise ArchiveError(f"it holds {strange[0]!a}, which is not a store entry")
     if differing := sorted(digests.keys() ^ (members.keys() - {INDEX})):
         raise ArchiveError(f"{differing[0]!a} is not in both the file and its {INDEX}")
     return digests
@@ -117,7 +117,7 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
             for path in sorted(Path(temporary).glob("*.json")):
                 identity = identity_of(path)
                 if identity is None or not _is_run(path):
-                    raise ArchiveError(f"{path.name!a} is no finished run, or another one than its name says")
+                    raise ArchiveError(f"{path.name!a} is not a finished run, or not the one in its name")
                 checked[path] = folder / "entries" / f"{name_of(identity)}.json"
             named = {*(path.name for path in checked), *(place.name for path in checked if (place := tensors_of(path)))}
             if unused := sorted(digests.keys() - named):
@@ -127,6 +127,6 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
                 adopt(path, place)
             return len(new), len(checked) - len(new)
     except ArchiveError as error:
-        raise ArchiveError(f"{source} is not to be trusted: {error}. Nothing was added") from error
+        raise ArchiveError(f"{source} cannot be trusted: {error}. Nothing was added") from error
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise ArchiveError(f"{source} can't be unpacked to {folder}: {str(error)!a}") from error

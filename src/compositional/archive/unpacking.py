@@ -157,7 +157,7 @@ def unpack(archive: Path, folder: Path) -> None:
                         shutil.copyfileobj(source, stream)
                     target.chmod(0o755 if entry.external_attr >> 16 & 0o100 else 0o644)
     except ArchiveError as error:
-        raise ArchiveError(f"{archive} is not to be trusted: {error}") from error
+        raise ArchiveError(f"{archive} cannot be trusted: {error}") from error
     except Exception as error:  # a damaged zip file may raise almost any exception
         raise ArchiveError(f"{archive} can't be unpacked: {str(error)!a}") from error
 

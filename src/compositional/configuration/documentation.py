@@ -23,7 +23,7 @@ Every option of training, of each task, model, regularizer and figure, with its 
 explained on [another page](../config/README.md).
 """
 TITLES = {
-    "training.settings": "Training settings, under `training:` of a task or of a model (the model's win)",
+    "training.settings": "Training settings, under `training:` of a task or a model (the model wins)",
     "tasks": "Tasks, under `tasks:`",
     "models": "Models, under `models:`",
     "regularizers": "Regularizers, under `regularizers:`",
@@ -33,7 +33,7 @@ TITLES = {
 
 def _allowed(option: dict) -> str:
     if "enum" in option:
-        return ", ".join(str(value) for value in option["enum"])
+        return ", ".join("null" if value is None else str(value) for value in option["enum"])
     bounds = {
         "minimum": "at least",
         "exclusiveMinimum": "above",

@@ -80,14 +80,14 @@ def _published_claims(leak: pd.DataFrame, shares: pd.Series, options: dict[str, 
     plain = leak[leak.regularizer == "none"].value
     known = shares["examples in training"]
     lines = [
-        f"* recorded: test expressions are not seen during training. Measured: training has {known:.1%} of the test examples and "
+        f"* reported: test expressions are not seen during training. Measured: training has {known:.1%} of the test examples and "
         f"{shares['distinct inputs in training']:.1%} of the distinct ones: {style.verdict(known == 0)}. (The distinct ones in "
         "training, divided by the number of all test examples, are "
         f"{shares['distinct inputs in training per example']:.1%}: the paper's code review reports such an overlap, about 57 %)"
     ]
     if 0 in given:
         lines.append(
-            f"* recorded: plain accuracy {given[0]:.2f}. Measured in the same way: {style.summary(plain)} "
+            f"* reported: plain accuracy {given[0]:.2f}. Measured in the same way: {style.summary(plain)} "
             f"({style.seeds(plain)}), within {CLOSE:g}: {style.verdict(abs(plain.mean() - given[0]) <= CLOSE)}"
         )
     return lines
@@ -104,13 +104,13 @@ def _claims_of(term: str, tables: dict[str, pd.DataFrame], representation: str) 
     small = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].groupby("lambda").gain.mean().abs().dropna()
     if len(small):
         lines.append(
-            f"  - recorded: no lambda up to {LARGEST:g} changes accuracy by more than {CLOSE:g}. Measured in the same way: at "
+            f"  - reported: no lambda up to {LARGEST:g} changes accuracy by more than {CLOSE:g}. Measured in the same way: at "
             f"most {small.max():.3f}, at lambda {small.idxmax():g}: {style.verdict(small.max() <= CLOSE)}"
         )
     means = _own(_change(tables["leak"], representation), term).groupby("lambda").value.mean()
     start = _change(tables["leak"], representation, "initialization").value.mean()
     lines.append(
-        f"  - recorded: R falls with lambda. Measured: {start:.2f} before training, after it "
+        f"  - reported: R falls with lambda. Measured: {start:.2f} before training, after it "
         + ", ".join(f"{value:.2f} at {strength:g}" for strength, value in means.items())
         + f": {style.verdict(bool((np.diff(means) < 0).all()))}"
     )

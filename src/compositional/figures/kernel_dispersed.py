@@ -84,7 +84,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         f"Support vector regression on {errors.shape[1]} dispersed training sets of 18 combinations. Top: {shown} of the "
         "sets, and the mean squared error on new combinations against the salience of a component (band: two standard errors). "
-        "Bottom: learned against true values of items, one color per salience; dashed: right values.",
+        "Bottom: learned against true values of items, one color per salience; dashed: true values.",
         "",
         "* mean squared error (standard deviation over sets): "
         + ", ".join(

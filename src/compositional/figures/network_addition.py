@@ -56,7 +56,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, grid = plt.subplots(2, 4, figsize=(10.6, 5), layout="constrained")
     shades = dict(zip(models.values(), style.shades(len(models)), strict=True))
     lines = [
-        f"{options['problem']} Top: an item's learned value against its true one, mean of seeds (dashed: right values; items "
+        f"{options['problem']} Top: an item's learned value against its true one, mean of seeds (dashed: true values; items "
         "seen with all others are left out). Bottom: additivity index of the outputs; squared error on new combinations; "
         "similarity of hidden representations of inputs that share one item (0: nothing shared, 1: identical), before (open) "
         "and after training; and its standard deviation over such pairs of inputs.",

@@ -75,7 +75,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for index, (name, share) in enumerate(options["published"].items()):
         left.axvline(share, color="0.45", linestyle=style.line_of(index + 1), linewidth=1, label=f"published: {name}")
     left.set_yticks(range(len(methods)), [words.of_label(label, own, options) for label, own in methods.items()])
-    left.set(xlabel="sentences with the new word, share right", xlim=(-0.03, 1.03), ylim=(len(methods) - 0.5, -0.5))
+    left.set(xlabel="new-word sentences, share correct", xlim=(-0.03, 1.03), ylim=(len(methods) - 0.5, -0.5))
     right.set(xlabel="BLEU, ordinary sentences", xlim=(0, None))
     for axes in (left, right):
         axes.grid(axis="x", color="0.92")

@@ -106,7 +106,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         len(tasks), 1, figsize=(6.5, sum(heights) + 0.5), height_ratios=heights, squeeze=False, layout="constrained"
     )
     lines = [
-        "Accuracy on the members of test by category. Dots are seeds, bars means with 95 % intervals (Student's "
+        "Test accuracy by category. Dots are seeds, bars means with 95 % intervals (Student's "
         "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
         "over seeds."
         + (" Open marks are published values." if options["published"] else "")

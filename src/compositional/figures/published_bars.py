@@ -68,7 +68,7 @@ def _values(table: pd.DataFrame, line: dict[str, Any], split: str, metric: str) 
 
 
 def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[str, Any]) -> list[str]:
-    """The recorded claim, and for both ways of testing the measured value and whether the claim holds.
+    """The reported claim, and for both ways of testing the measured value and whether the claim holds.
 
     Raises:
         ValueError: a claim is about a line that is not shown.
@@ -78,7 +78,7 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
         raise ValueError(f"published_bars: claims name {', '.join(unknown)}, the lines are {', '.join(lines)}")
     expected = " and ".join(f"{key.replace('_', ' ')} {claim[key]:g}" for key in ("at_least", "at_most") if key in claim)
     than = f" minus {claim['than']}" if "than" in claim else ""
-    found = [f"* recorded: {claim['claim']}. Expected: {metric}, {claim['of']}{than}, {expected}"]
+    found = [f"* reported: {claim['claim']}. Expected: {metric}, {claim['of']}{than}, {expected}"]
     for name, split in _SPLITS.items():
         values = _values(table, lines[claim["of"]], split, metric)
         if "than" in claim:

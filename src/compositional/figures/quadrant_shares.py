@@ -75,7 +75,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             lines.append(f"  - the claim: in degree {style.verdict(degree)}, in kind {style.verdict(kind)}")
         axes.axvline(1, color="0.3", linestyle="--", linewidth=1, label="compositional", zorder=3)
         axes.xaxis.set_major_locator(MultipleLocator(0.1))
-        axes.set(title=name, xlabel="share of the test quadrant that is right", xlim=(left, 1.005), ylim=(0, 1.02))
+        axes.set(title=name, xlabel="share of the test quadrant correct", xlim=(left, 1.005), ylim=(0, 1.02))
         axes.grid(color="0.92")
     grid[0, 0].set_ylabel("fraction of seeds")
     grid[0, 0].legend(loc="upper left")

@@ -1,4 +1,4 @@
-"""One run's accuracy, read in several ways: last step, brackets repaired, best point on the test set; and published numbers."""
+"""A run's accuracy by several protocols: last step, brackets repaired, best point on the test set; and published numbers."""
 
 from __future__ import annotations
 

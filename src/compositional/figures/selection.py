@@ -1,4 +1,4 @@
-"""What an honest choice of lambda achieves: test accuracy of the choice of each protocol, and why protocols differ."""
+"""Choosing lambda without the test set: test accuracy of each protocol's choice, and why protocols differ."""
 
 from __future__ import annotations
 

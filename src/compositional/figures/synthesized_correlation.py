@@ -52,7 +52,7 @@ def _caption(found: pd.DataFrame, again: pd.DataFrame) -> str:
         "Left and middle: training against validation accuracy, one point per network, for the baseline (only seeds differ) and "
         "for the populations (one graph each). Right: validation accuracy of the graphs that were kept, in the generation in "
         "which they were selected, and trained again from scratch in the next; points below the diagonal became worse. Claim: "
-        "training accuracy predicts validation accuracy among graphs (recorded r 0.70 to 0.74) and not among the baseline's runs "
+        "training accuracy predicts validation accuracy among graphs (reported r 0.70 to 0.74) and not among the baseline's runs "
         "(0.04).",
         "",
         f"* baseline, {len(baseline)} runs: r {'unknown' if np.isnan(r) else f'= {r:.2f}'}{interval}",

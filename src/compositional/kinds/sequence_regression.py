@@ -96,7 +96,7 @@ class Batch(Targeted):
         if exchange != "lexicon":
             raise ValueError(f"recombination: exchange: {exchange} is not for expressions; leave it at lexicon")
         if self.equivalents is None:
-            raise ValueError("this task has no expressions of equal value to exchange: take operators among + and * alone")
+            raise ValueError("this task has no expressions of equal value to exchange: use only the operators + and *")
         return replace(self, inputs=self.equivalents)
 
 

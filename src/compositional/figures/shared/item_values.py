@@ -41,8 +41,8 @@ def slope(values: pd.Series) -> float:
 
 
 def draw(axes: Axes, values: Mapping[str, pd.Series], shades: Iterable[Any], size: float = 3) -> None:
-    """Draw learned against true values of items, one labeled line for each; dashed: right values."""
+    """Draw learned against true values of items, one labeled line for each; dashed: true values."""
     for (label, own), shade in zip(values.items(), shades, strict=True):
         axes.plot(designs.VALUES[own.index], own, "o-", color=shade, markersize=size, linewidth=1, label=label)
-    axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1, label="right values")
+    axes.plot([-4, 4], [-4, 4], color="0.5", linestyle="--", linewidth=1, label="true values")
     axes.set(xlabel="item's value", ylabel="learned value")
