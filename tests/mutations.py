@@ -48,8 +48,20 @@ MUTATIONS = {
         "tests/unit/training/test_networks.py::test_a_decoder_that_sees_later_target_symbols_is_refused",
     ),
     "a network may change its input": (
-        *("training/guards.py", "if not torch.equal(own, given[name])]", "if False]"),
+        *("training/guards.py", "if changed := different(before, tensors):", "if changed := []:"),
         "tests/unit/training/test_networks.py::test_an_ordinary_module_that_would_not_train_as_in_pytorch_is_refused",
+    ),
+    "runs may mix through the first run": (
+        *("training/guards.py", "    if twins:\n        _check_alone(", "    if False:\n        _check_alone("),
+        "tests/unit/training/test_guards.py::test_a_penalty_that_mixes_runs_is_refused",
+    ),
+    "a test set may be compared by other columns than models see": (
+        *("stages/split.py", 'seen = declared["INPUTS"] or ', "seen = "),
+        "tests/unit/stages/test_split.py::test_the_return_values_of_a_task_are_checked",
+    ),
+    "an edited recipe is followed": (
+        *("records/places.py", "or not path.stem.endswith(", "or False and path.stem.endswith("),
+        "tests/unit/planning/test_plan.py::test_the_start_of_a_build_writes_the_recipes_of_its_jobs",
     ),
     "a representation shares its memory with what follows": (
         *("training/networks.py", ".squeeze(0).clone()", ".squeeze(0)"),

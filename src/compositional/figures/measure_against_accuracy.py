@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, style, words
+from compositional.figures.shared import page, paired, ranks, style, words
 
 SOURCE = ("metrics.csv", "representations.csv")
 PARAMETERS = {
@@ -34,8 +34,8 @@ PARAMETERS = {
 def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
     """Rank correlation of two variables with a third one held fixed: the partial correlation of their ranks. All are (n,)."""
     if len(set(given)) < 2:
-        return style.rank_correlation(one, other)
-    own, first, second = (style.rank_correlation(*pair) for pair in ((one, other), (one, given), (other, given)))
+        return ranks.correlation(one, other)
+    own, first, second = (ranks.correlation(*pair) for pair in ((one, other), (one, given), (other, given)))
     rest = (1 - first**2) * (1 - second**2)
     return (own - first * second) / np.sqrt(rest) if rest > 0 else np.nan
 
@@ -43,7 +43,7 @@ def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
 def by_seed(rows: pd.DataFrame) -> np.ndarray:
     """The rank correlation between value and accuracy over the runs of each seed: a few seeds give no honest interval. Seeds in
     which one of the two does not vary are left out."""
-    found = [style.rank_correlation(own.value.to_numpy(), own.accuracy.to_numpy()) for _, own in rows.groupby("seed")]
+    found = [ranks.correlation(own.value.to_numpy(), own.accuracy.to_numpy()) for _, own in rows.groupby("seed")]
     return np.array([rho for rho in found if not np.isnan(rho)])
 
 
@@ -81,7 +81,7 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         known = own.dropna(subset=["value", "accuracy"])
         own_rhos = by_seed(known)
         stands += len(own_rhos) > 0 and bool((options["sign"] * own_rhos > 0).all())
-        rho = style.rank_correlation(known.value.to_numpy(), known.accuracy.to_numpy())
+        rho = ranks.correlation(known.value.to_numpy(), known.accuracy.to_numpy())
         given = partial(*(known[column].to_numpy() for column in ("value", "accuracy", "fitted")))
         lines.append(
             f"* {task}, {model} ({len(known)} runs, {known.seed.nunique()} seeds): rho {rho:+.2f} "

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from compositional.figures.shared import intervals, page, paired, style, words
+from compositional.figures.shared import intervals, page, paired, ranks, style, words
 
 SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
 PARAMETERS = {
@@ -95,7 +95,7 @@ def _against_accuracy(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None
         axes.scatter(own.accuracy, own.value, s=14, color=shades[name], marker=marker, alpha=0.7, linewidths=0)
     axes.set_xlim(-0.03, 1.03)
     axes.tick_params(labelsize="small")
-    rhos = [style.stated(style.rank_correlation(own.value, own.accuracy)) for _, own in rows.groupby("model")]
+    rhos = [ranks.stated(ranks.correlation(own.value, own.accuracy)) for _, own in rows.groupby("model")]
     axes.set_title(f"rho {' / '.join(rhos)}", loc="right")
 
 
@@ -130,7 +130,7 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
                     best = accuracy.idxmax()
                     span = f", its most accurate lambda (range {by_lambda.min():.3f} to {by_lambda.max():.3f})"
                     parts.append(f"{name} {by_lambda[best]:.3f} at {best:g}{span if len(by_lambda) > 1 else ''}")
-            rho = style.rank_correlation(own.value, own.accuracy)
+            rho = ranks.correlation(own.value, own.accuracy)
             parts.append("rho undefined" if np.isnan(rho) else f"rho with accuracy {rho:+.2f} ({known.sum()} runs)")
             if not known.all():
                 parts.append(f"{(~known).sum()} of {len(own)} runs without a value")

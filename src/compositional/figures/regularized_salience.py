@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, style, words
+from compositional.figures.shared import page, paired, ranks, style, words
 
 SOURCE = "metrics.csv"
 ONE_MODEL = True
@@ -92,14 +92,14 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     # A representation that is equal for all inputs has no salience.
     own = runs[runs.regularizer.isin(["none", name])].dropna(subset="relevant")
     below = own[own["lambda"] < own["lambda"].max()]
-    trend, moderate = (style.stated(style.rank_correlation(part.relevant, part.accuracy)) for part in (own, below))
+    trend, moderate = (ranks.stated(ranks.correlation(part.relevant, part.accuracy)) for part in (own, below))
     return [
         f"  - {name}, at lambda {best:g}, the oracle (best of these runs): accuracy {means.accuracy[best]:.3f} "
         f"({style.summary(gain, '+')}, {verdict}); salience {said}; mean of both components {means.single[best]:.3f} "
         f"({change.single.mean():+.3f})" + (f"; additivity {means.additivity[best]:.3f}" if additive else ""),
         f"  - {name}, over all its runs and the plain ones: rho of accuracy with the relevant component's salience "
         f"{trend}, without the largest lambda {moderate}"
-        + (f"; with additivity {style.stated(style.rank_correlation(own.additivity, own.accuracy))}" if additive else ""),
+        + (f"; with additivity {ranks.stated(ranks.correlation(own.additivity, own.accuracy))}" if additive else ""),
     ]
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, protocols, style, words
+from compositional.figures.shared import page, paired, protocols, ranks, style, words
 from compositional.figures.shared.protocols import COMPOSITIONAL, PLAIN, Choice
 
 SOURCE = "metrics.csv"
@@ -114,7 +114,7 @@ class _Task:
         """Spearman's correlation of a validation accuracy with test accuracy (nan if one is constant), and the number of runs."""
         runs = self.runs.dropna(subset=[column, "in_distribution", "test"])
         runs = runs[runs.in_distribution >= _LEARNED] if learned else runs
-        return (style.rank_correlation(runs[column], runs.test) if len(runs) > 2 else np.nan), len(runs)
+        return (ranks.correlation(runs[column], runs.test) if len(runs) > 2 else np.nan), len(runs)
 
 
 def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:

@@ -151,7 +151,7 @@ def code(*modules: str) -> dict[str, Any]:
     the `libraries` that they use directly or through imports. Libraries that only read and write are left out.
 
     Raises:
-        ValueError: something is imported that is no part of the project and of no installed package.
+        ValueError: something is imported that is neither in the project nor in an installed package.
     """
     paths = [module_path(name) for name in modules]
     files, used = behind(*paths)

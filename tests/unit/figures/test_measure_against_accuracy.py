@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from compositional.figures import measure_against_accuracy
-from compositional.figures.shared import paired, style
+from compositional.figures.shared import paired, ranks
 from compositional.plugins import defaults
 
 OPTIONS = defaults("figures.measure_against_accuracy") | {
@@ -61,6 +61,6 @@ def test_without_the_measure_there_is_no_figure():
 
 
 def test_rank_correlations_are_undefined_without_variation():
-    assert style.rank_correlation([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(0.8)  # 1 - 6 * 2 / (4 * 15)
-    assert [style.stated(style.rank_correlation([1, 2], other)) for other in ([1, 1], [2, 1])] == ["undefined", "-1.00"]
-    assert style.stated(style.rank_correlation([1], [2])) == "undefined"
+    assert ranks.correlation([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(0.8)  # 1 - 6 * 2 / (4 * 15)
+    assert [ranks.stated(ranks.correlation([1, 2], other)) for other in ([1, 1], [2, 1])] == ["undefined", "-1.00"]
+    assert ranks.stated(ranks.correlation([1], [2])) == "undefined"

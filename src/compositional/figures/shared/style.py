@@ -210,18 +210,6 @@ def exposure(shown: pd.DataFrame, table: pd.DataFrame) -> str:
     return said
 
 
-def rank_correlation(one: ArrayLike, other: ArrayLike) -> float:
-    """Spearman's rank correlation of two variables (n,); NaN if one of them does not vary."""
-    from scipy.stats import spearmanr  # slow, and few figures need it
-
-    return float(spearmanr(one, other).statistic) if min(len(np.unique(one)), len(np.unique(other))) > 1 else np.nan
-
-
-def stated(correlation: float) -> str:
-    """A correlation in a caption or a title."""
-    return "undefined" if np.isnan(correlation) else f"{correlation:+.2f}"
-
-
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
     """The rows of every method by its label.
 
