@@ -53,6 +53,20 @@ VARIANTS = {"smoothness_embeddings": "smoothness"} | {
     f"recombination_of_{what}": "recombination_terms" for what in ("both", "kinds", "places")
 }
 FEWEST = 3  # seeds for a verdict
+NOTES = (
+    "**Gain:** accuracy minus that of the plain run of the same seed, with the 95 % interval of its mean (Student's t, not "
+    "corrected for the number of cells). p: of the t-test, corrected for it by Holm's method.",
+    "**Lambda:** *chosen* by compositional validation, without the test set, if the task has such a set "
+    "([selection](selection.md)). Otherwise the *oracle*, the best of several on the test set, which flatters the term, so that "
+    "it cannot show that the term helps; or *configured*, the only one in its table, from a paper or an earlier ablation. An "
+    "ablation on the same test set flatters the term, too (0.1 on SCAN jump).",
+    "**Task:** cells of a row can be of different tasks. The table names them, with the plain model's accuracy. Compare terms "
+    "only on the same task.",
+    "**Term:** after a colon, the entry of the configuration; of several, the best on the test set. On images, `recombination` "
+    "shows the network inputs of test combinations, without labels; `recombination_seen` does not.",
+    "Results without a table, such as those of Pathfinder, are only in the text of their pages ([results](results.md)). Tables "
+    "in `reference/` have their commits and versions. Two streams: the model `primitive_attention`.",
+)
 
 
 @dataclass(frozen=True)
@@ -252,21 +266,22 @@ def why_empty(row: Row, term: str) -> str:
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
-    """The picture: colors by mean gain, bold if there is a verdict, dashed frames if the table is from reference/."""
+    """The picture: colors by mean gain, bold if there is a verdict, dashed frames if some tables are from reference/."""
     shades = plt.get_cmap("RdBu")
+    mixed = len({known.reference for known in found.values()}) > 1
     figure, axes = plt.subplots(figsize=(0.98 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
         for across, term in enumerate(TERMS):
             if row.missing:
                 continue
             known = found.get((row.label, term))
-            mean = known.gain.mean() if known else 0.0
-            # Use square roots, so that small gains are visible next to large ones.
-            face = shades(0.5 + 0.42 * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
-            frame = {"edgecolor": "0.3", "linestyle": "--"} if known and known.reference else {"edgecolor": "white"}
+            bold = known is not None and known.helps != "open"
+            mean = round(known.gain.mean(), 2) if known else 0.0  # as it is printed
+            # Use square roots, so that small gains are visible next to large ones. Without a verdict, colors are pale.
+            face = shades(0.5 + (0.42 if bold else 0.12) * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
+            frame = {"edgecolor": "0.3", "linestyle": "--"} if mixed and known and known.reference else {"edgecolor": "white"}
             axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
             shown = text(known) if known else why_empty(row, term)
-            bold = known is not None and known.helps != "open"
             axes.text(
                 across + 0.5,
                 down + 0.5,
@@ -275,7 +290,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
                 va="center",
                 fontsize=(6.6 if bold else 7.1) if known else 6.5,
                 fontweight="bold" if bold else "normal",
-                color="white" if abs(mean) > 0.4 else "black" if known else "0.6",
+                color="white" if bold and abs(mean) > 0.4 else "black" if known else "0.6",
             )
         if row.missing:
             axes.text(0.1, down + 0.5, row.missing, va="center", fontsize=8, color="0.45", style="italic")
@@ -283,11 +298,11 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set_xticks([place + 0.5 for place in range(len(TERMS))], [label for label, _ in TERMS.values()], fontsize=7)
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=9)
     axes.set_xlabel(
-        "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss; "
-        "dashed: from reference/.\nBold: a verdict (the interval excludes 0, with 3 seeds or more, and a gain is not the "
-        "oracle's). Lambda was chosen without the test set,\nunless marked: * the oracle, the best on the test set; ° "
-        "configured, the only one in its table. n: seeds.\n–: the term is not for examples of this kind. No table: neither "
-        "built here nor in reference/. Passes: forward passes per step.",
+        "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss. Bold, "
+        "in strong colors: a verdict (the interval excludes 0,\nwith 3 seeds or more, and a gain is not the oracle's). Lambda "
+        "(λ) was chosen without the test set, unless marked: * the oracle, the best on the test set;\n° configured, the only "
+        "one in its table. n: seeds. –: the term is not for examples of this kind. No table: neither built here nor in "
+        "reference/.\n" + ("Dashed: from reference/. " if mixed else "") + "Passes: forward passes per step.",
         fontsize=9,
     )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
@@ -311,32 +326,18 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         "",
         "<!-- Written by `make verdict`: edit docs/verdict.py instead. -->",
         "",
-        *textwrap.wrap(
-            "Does a compositional term help on combinations never seen? Each cell is the gain in accuracy over the plain run "
-            "of the same seed, with the 95 % interval of its mean (Student's t, not corrected for the number of cells). "
-            "Lambda was *chosen* by compositional validation, without the test set, if the task has such a set "
-            "([selection](selection.md)). Otherwise it is the *oracle*, the best of several on the test set, which flatters "
-            "the term, so that it cannot show that the term helps, or *configured*, the only one in its table, taken from a "
-            "paper or from an earlier ablation, which flatters the term, too, if it was on the same test set (0.1 on SCAN "
-            "jump). Cells with dashed frames are from tables in `reference/`, which also has their commits and versions. "
-            "Cells of a row can be of different tasks, which the table names with the plain model's accuracy: compare terms "
-            "only on the same task. A name after a colon is that of an entry of the configuration, the best on the test set "
-            "if there are several. There is no verdict from fewer than three seeds. On images, `recombination` shows the "
-            "network inputs of test combinations, without labels; `recombination_seen` does not. The last column but two is "
-            "the p value of the t-test, corrected for the number of cells by Holm's method. Results without a table, such as "
-            "those of Pathfinder, are only in the text of their pages ([results](results.md)). Two streams: the model "
-            "`primitive_attention`.",
-            136,
-        ),
+        "Does a compositional term help on combinations never seen?",
         "",
         "![Gains by task and term](verdict.png)",
+        "",
+        *(line for note in NOTES for line in textwrap.wrap(note, 136, initial_indent="* ", subsequent_indent="  ")),
         "",
         *textwrap.wrap(
             f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), "
             f"below 0 in {counts['harms']} (harms), and includes 0 in {counts['open'] - few - oracles} (open). Also open are "
-            f"{oracles} gains of an oracle and {few} of fewer than {FEWEST} seeds. In {plain}, the plain model was chosen. "
-            f"After correction for the {len(holm)} cells with an interval, {kept['helps']} of the {counts['helps']} and "
-            f"{kept['harms']} of the {counts['harms']} remain (p < 0.05).",
+            f"{oracles} gains of an oracle, and {few} cells whose interval excludes 0 with fewer than {FEWEST} seeds. In "
+            f"{plain}, the plain model was chosen. After correction for the {len(holm)} cells with an interval, {kept['helps']} "
+            f"of the {counts['helps']} and {kept['harms']} of the {counts['harms']} remain (p < 0.05).",
             136,
         ),
         "",
