@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,13 +55,39 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
         temporary.write_text(text.strip() + "\n", encoding="utf-8")
 
 
+_shut: list[Path] = []  # folders that nothing may read now
+
+
+def _refuse_reading(event: str, arguments: tuple) -> None:
+    """An audit hook: stops what opens a file in one of the shut folders."""
+    if event == "open" and _shut and isinstance(arguments[0], str | bytes | os.PathLike):
+        path = Path(os.fsdecode(arguments[0])).absolute()
+        if any(folder in path.parents for folder in _shut):
+            raise PermissionError(f"a figure is drawn from its table alone, so that it is made again if that changes: not {path}")
+
+
+sys.addaudithook(_refuse_reading)
+
+
+@contextmanager
+def _shutting(*folders: Path) -> Iterator[None]:
+    """Within the context, files in these folders cannot be opened."""
+    _shut.extend(folder.absolute() for folder in folders)
+    try:
+        yield
+    finally:
+        _shut.clear()
+
+
 @contextmanager
 def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator[tuple[Drawing, str]]:
     """The figure and its caption, inside the settings that it must be saved with."""
     with plt.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc and styles
         plt.rcParams.update(page.rc(options.get("style", {})))
-        made = plugins.load(Figure, f"figures.{module}").draw(table, options)
+        implementation = plugins.load(Figure, f"figures.{module}")
+        with _shutting(Path("results"), Path("config")):
+            made = implementation.draw(table, options)
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Drawing) and isinstance(made[1], str)):
             kinds = f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__
             raise TypeError(f"{plugins.module_path(f'figures.{module}')}: draw must return (Figure, str), it returns {kinds}")

@@ -79,3 +79,21 @@ def test_a_figure_module_that_returns_something_else_is_named(monkeypatch, made,
     message = rf"figures/ablation.py: draw must return \(Figure, str\), it returns {said}"
     with pytest.raises(TypeError, match=message), stage.drawn("ablation", None, {}):
         pass
+
+
+@pytest.mark.parametrize("name", ["results/runs/history.csv", "config/note.txt"])
+def test_a_figure_that_reads_more_than_its_table_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text("other numbers")
+
+    def draw(table, options):
+        return plt.figure(), open(name).read()
+
+    monkeypatch.setattr(stage.plugins, "load", lambda contract, module: SimpleNamespace(draw=draw))
+    with (
+        pytest.raises(PermissionError, match=f"drawn from its table alone, .*: not {tmp_path}/{name}"),
+        stage.drawn("mine", None, {}),
+    ):
+        pass
+    assert (tmp_path / name).read_text() == "other numbers"
