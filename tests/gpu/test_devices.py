@@ -54,7 +54,7 @@ def test_computation_is_deterministic_and_in_full_precision(device):
 def test_two_jobs_take_turns_on_one_gpu(device, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", PLACES)
-    monkeypatch.setenv(devices.VARIABLE, devices.visible()[0])
+    monkeypatch.setenv(devices.DEVICES, devices.visible()[0])
     jobs = [subprocess.Popen([sys.executable, "-c", TAKE_TURNS], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     (first, second) = sorted([float(line) for line in job.communicate()[0].split()] for job in jobs)
     assert second[0] >= first[1]
@@ -65,7 +65,7 @@ def test_two_simultaneous_jobs_have_the_same_bytes_as_one(device, tmp_path, monk
     for name, value in (("TMPDIR", str(tmp_path)), ("PYTHONPATH", PLACES)):
         monkeypatch.setenv(name, value)
     if device == "cuda":
-        monkeypatch.setenv(devices.VARIABLE, devices.visible()[0])
+        monkeypatch.setenv(devices.DEVICES, devices.visible()[0])
     command, pipes = [sys.executable, "-c", TRAIN, device], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
     def digests(count: int) -> set[str]:
@@ -84,7 +84,7 @@ def test_two_simultaneous_jobs_have_the_same_bytes_as_one(device, tmp_path, monk
 
 def test_the_error_without_a_visible_device_states_what_to_do():
     code = "from compositional.stages.shared import devices; devices.resolve('cuda')"
-    environment = os.environ | {devices.VARIABLE: "", "PYTHONPATH": PLACES}
+    environment = os.environ | {devices.DEVICES: "", "PYTHONPATH": PLACES}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "device: cuda was asked for, but PyTorch sees no CUDA device" in done.stderr

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from compositional.plugins import PACKAGE, module_path, parsed
+from compositional.records.provenance import installed
 
 # Libraries that only read, write or download: another version of them gives the same numbers.
 FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
@@ -126,11 +127,10 @@ def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
 @cache
 def _version(library: str) -> str | None:
     """The installed version without the name of its build ("+cpu"); None if no installed distribution has the library."""
-    try:
-        return metadata.version(DISTRIBUTIONS.get(library, library)).split("+")[0]
-    except metadata.PackageNotFoundError:
-        found = metadata.packages_distributions().get(library)  # slow, and rarely needed
-        return metadata.version(found[0]).split("+")[0] if found else None
+    if version := installed(DISTRIBUTIONS.get(library, library)):
+        return version
+    found = metadata.packages_distributions().get(library)  # slow, and rarely needed
+    return installed(found[0]) if found else None
 
 
 def _refuse_unknown(paths: Iterable[Path], libraries: dict[str, str | None]) -> None:

@@ -40,9 +40,17 @@ ROOT = Path(__file__).parents[3]  # folder of the sources; results may be elsewh
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that results depend on, without the name of a build ("+cpu")."""
-    return {"python": platform.python_version()} | {name: metadata.version(name).split("+")[0] for name in PACKAGES}
+def installed(distribution: str) -> str | None:
+    """The installed version without the name of its build ("+cpu"); None if there is none."""
+    try:
+        return metadata.version(distribution).split("+")[0]
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that results depend on."""
+    return {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES}
 
 
 @cache
@@ -182,11 +190,5 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 def environment(lock: Path) -> dict[str, Any]:
     """The installed versions of Python and of each package of a lock file (null: not installed)."""
-    packages: dict[str, str | None] = {}
-    for line in lock.read_text(encoding="utf-8").split():
-        name = line.partition("==")[0]
-        try:
-            packages[name] = metadata.version(name).split("+")[0]
-        except metadata.PackageNotFoundError:
-            packages[name] = None
-    return {"python": platform.python_version(), "packages": packages}
+    names = [line.partition("==")[0] for line in lock.read_text(encoding="utf-8").split()]
+    return {"python": platform.python_version(), "packages": {name: installed(name) for name in names}}

@@ -134,19 +134,24 @@ def test_without_cuda_a_message_states_why(monkeypatch):
 
 
 @pytest.mark.parametrize(("built", "said"), [(True, True), (False, False)], ids=["CUDA build", "CPU build"])
-def test_waiting_is_logged_and_a_cpu_build_waits_for_nothing(monkeypatch: pytest.MonkeyPatch, built: bool, said: bool) -> None:
-    """Schedulers assign a device by its UUID; PyTorch is not asked about it."""
+def test_waiting_is_logged_and_a_cpu_build_waits_for_nothing(tmp_path, monkeypatch: pytest.MonkeyPatch, built: bool, said: bool):
+    """Schedulers assign a device by its UUID; PyTorch is not asked about it. The code of plug-ins is imported before it waits."""
+    happened = []
 
     def claim(jobs_per_gpu: int) -> None:
         assert built, "a CPU build of PyTorch took a device"
+        happened.append("waited")
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-5ebe9f43")
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: built)
     monkeypatch.setattr(devices, "claim", claim)
+    monkeypatch.setattr(trained_runs, "_plug_ins", lambda about, family: happened.append("imported"))
     monkeypatch.setattr(trained_runs, "read_problem", lambda *told: None)
-    monkeypatch.setattr(trained_runs.integrity, "verify", lambda path: None)
+    (tmp_path / "splits/t").mkdir(parents=True)
+    (tmp_path / "splits/t/task.json").write_text("{}")
     log = io.StringIO()
     content = {"job": {"device": "auto", "jobs_per_gpu": 1}, "common": {"family": {"task": "t"}}}
-    trained_runs.load_problem(content, Path(), log)
+    trained_runs.load_problem(content, tmp_path, log)
+    assert happened == ["imported", "waited"][: 1 + built]
     assert ("waiting until one of these devices is free: GPU-5ebe9f43\n" in log.getvalue()) == said
     assert "computing on cpu" in log.getvalue()

@@ -19,7 +19,8 @@ from typing import TextIO
 
 import torch
 
-VARIABLE = "CUDA_VISIBLE_DEVICES"
+from compositional.records.surroundings import DEVICES
+
 _POLL_SECONDS = 0.5
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # names of settings in malloc.h
 _held: list[TextIO] = []  # open files, which keep their locks
@@ -27,7 +28,7 @@ _held: list[TextIO] = []  # open files, which keep their locks
 
 def visible() -> list[str]:
     """The GPUs that this process may use: those assigned to it, or else all of the machine."""
-    given = os.environ.get(VARIABLE)
+    given = os.environ.get(DEVICES)
     if given is None:
         return [str(index) for index in range(torch.cuda.device_count())]
     names = [name.strip() for name in given.split(",") if name.strip()]
@@ -60,7 +61,7 @@ def claim(jobs_per_gpu: int) -> str | None:
                     lock.close()
                     continue
                 _held.append(lock)
-                os.environ[VARIABLE] = name
+                os.environ[DEVICES] = name
                 return name
         time.sleep(_POLL_SECONDS)
 
@@ -99,7 +100,7 @@ def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
     if wanted == "cuda" and not available:
         raise RuntimeError(
             "device: cuda was asked for, but PyTorch sees no CUDA device on this machine "
-            f"({platform.node()}, {VARIABLE}={os.environ.get(VARIABLE, '(not set)')}{why}); ask the scheduler for a GPU, "
+            f"({platform.node()}, {DEVICES}={os.environ.get(DEVICES, '(not set)')}{why}); ask the scheduler for a GPU, "
             "or set device: cpu (or auto) in the configuration"
         )
     device = "cuda" if available else "cpu"
@@ -124,5 +125,5 @@ def resolve(wanted: str, jobs_per_gpu: int = 1) -> str:
 def describe(device: str) -> str:
     """One line for a job's log: its device and machine."""
     parts = [f"computing on {device}", f"host {os.environ.get('SLURMD_NODENAME', platform.node())}"]
-    parts += [f"{name}={os.environ[name]}" for name in ("SLURM_JOB_ID", VARIABLE) if name in os.environ]
+    parts += [f"{name}={os.environ[name]}" for name in ("SLURM_JOB_ID", DEVICES) if name in os.environ]
     return ", ".join(parts)
