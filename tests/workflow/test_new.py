@@ -57,7 +57,7 @@ def test_a_figure_made_of_new_plugins_can_be_built(project):
     ("words", "message"),
     [
         (("modle", "mine"), "KIND=modle: there is no such kind of plug-in; did you mean 'model'? Allowed: dataset, "),
-        (("model", "cnn"), "NAME=cnn: src/compositional/models/cnn.py already exists; taken are "),
+        (("model", "cnn"), "NAME=cnn: src/compositional/models/cnn.py already exists; taken: "),
         (("kind", "shared"), "NAME=shared: choose another name, because Python or this project uses this one"),
         (("model", "class"), "NAME=class: choose another name"),
         (("model", "MyModel"), "NAME='MyModel': a letter, then letters, digits and _, all lower case"),

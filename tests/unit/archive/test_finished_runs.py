@@ -123,28 +123,28 @@ def test_existing_runs_are_replaced_only_if_they_are_damaged(packed, tmp_path):
 )
 def test_a_member_with_an_unexpected_name_is_refused(packed, name):
     held = members(packed)
-    refused(rewritten(packed, held | {name: b"x"}), "not to be trusted")
+    refused(rewritten(packed, held | {name: b"x"}), "cannot be trusted")
 
 
 def test_a_pickle_under_an_entry_s_name_is_refused_and_not_opened(packed, tmp_path):
     harmful = f"cos\nmkdir\n(V{tmp_path}/opened\ntR."  # whoever loads it makes a folder
     held = members(packed)
     for name in held.keys() - {finished_runs.INDEX}:
-        refused(rewritten(packed, held | {name: harmful.encode()}), "is no finished run")
+        refused(rewritten(packed, held | {name: harmful.encode()}), "is not a finished run")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda held, first, second: held | {first: held[second]}, "another one than its name says"),
-        (lambda held, first, second: held | {first: held[first].replace(b'"step": 4', b'"step": 5')}, "is no finished run"),
-        (lambda held, first, second: held | {f"cpu-{'0' * 64}.json": held[first]}, "another one than its name says"),
+        (lambda held, first, second: held | {first: held[second]}, "or not the one in its name"),
+        (lambda held, first, second: held | {first: held[first].replace(b'"step": 4', b'"step": 5')}, "is not a finished run"),
+        (lambda held, first, second: held | {f"cpu-{'0' * 64}.json": held[first]}, "or not the one in its name"),
         (lambda held, first, second: held | {f"weights-{'0' * 64}.safetensors": b""}, "is of no run"),
         (
             lambda held, first, second: {name: held[name][:-1] if "weights" in name else held[name] for name in held},
-            "is no finished",
+            "is not a finished",
         ),
-        (lambda held, first, second: {name: held[name] for name in held if "weights" not in name}, "is no finished run"),
+        (lambda held, first, second: {name: held[name] for name in held if "weights" not in name}, "is not a finished run"),
     ],
 )
 def test_a_run_that_does_not_vouch_for_itself_is_refused_although_the_index_agrees(packed, change, message):
@@ -169,7 +169,7 @@ def test_a_run_that_does_not_vouch_for_itself_is_refused_although_the_index_agre
 def test_a_malformed_run_is_refused(packed, tmp_path, about):
     path = keep(tmp_path / "there", 0, **about)
     held = members(packed)
-    refused(rewritten(packed, held | {path.name: path.read_bytes()}), "is no finished run")
+    refused(rewritten(packed, held | {path.name: path.read_bytes()}), "is not a finished run")
 
 
 def test_two_runs_with_the_same_weights_are_both_there(tmp_path):
@@ -191,7 +191,7 @@ def test_malformed_weights_are_refused(packed, tmp_path, tensors):
     about, _ = Store(tmp_path / "there").load(name_of(identity(0)))
     Store(tmp_path / "there").add(name_of(identity(0)), about, tensors)
     both = {one.name: one.read_bytes() for one in (path, tensors_of(path))}
-    refused(rewritten(packed, members(packed) | both), "is no finished run")
+    refused(rewritten(packed, members(packed) | both), "is not a finished run")
 
 
 def test_a_wrong_index_is_refused(packed):

@@ -95,7 +95,7 @@ def test_additional_results_and_code_are_refused_even_if_the_manifest_names_them
     if named:
         built["source"]["files"][name] = digest(b"forged")
     write(tmp_path / "bad.zip", members(built) | {name: b"forged"})
-    assert_refused(tmp_path / "bad.zip", r"bad.zip is not to be trusted: it holds '")
+    assert_refused(tmp_path / "bad.zip", r"bad.zip cannot be trusted: it holds '")
 
 
 def test_members_that_the_manifest_does_not_name_or_describes_differently_are_refused(tmp_path):
@@ -141,7 +141,7 @@ def test_damaged_zip_files_and_zip_bombs_are_refused_with_a_message(tmp_path):
     (tmp_path / "2.zip").write_bytes(good[:40] + b"\xff" * 8 + good[48:])
     (tmp_path / "3.zip").write_bytes(b"")
     for number in range(4):
-        assert_refused(tmp_path / f"{number}.zip", "can't be unpacked: |is not to be trusted: ")
+        assert_refused(tmp_path / f"{number}.zip", "can't be unpacked: |cannot be trusted: ")
     assert_refused(tmp_path / "not_there.zip", "can't be unpacked")
     with pytest.raises(bundle.ArchiveError, match="is not an empty folder"):
         unpacking.unpack(tmp_path / "0.zip", tmp_path / "1.zip")
