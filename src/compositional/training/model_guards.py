@@ -154,8 +154,10 @@ def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
         return found
 
     one, other = map(losses, parts)
-    shared = sorted(one.keys() & other.keys())
+    if not (shared := sorted(one.keys() & other.keys())):
+        return
     ours, theirs = (torch.stack([found[row] for row in shared], 1) for found in (one, other))
     difference = (ours - theirs).abs().max() / ours.abs().max()
-    if difference >= ROUNDING:  # not if it is NaN: a run that diverges is no fault of the model
+    # On a GPU, other algorithms may compute batches of other sizes. NaN, of a run that diverges, is not refused.
+    if difference >= (ROUNDING if ours.device.type == "cpu" else 1e-2):
         refuse(written, f"in evaluation, an example's loss changes with the others of its batch, by {difference:.1e}", "examples")
