@@ -27,8 +27,9 @@ def measured(name: str) -> list[list[str]]:
     """The rows of a family."""
     own = problems.FAMILIES[name]
     key = pack_sizes.key_of(configuration(), (own.task, own.model, own.regularizer))
-    rows = []
-    for runs, milliseconds, megabytes in pack_times(problems.problem_of(name), MOST, pack_sizes.room()):
+    rows, case = [], problems.problem_of(name)
+    most = len(case.about.get("population", range(MOST)))  # a run needs a program of its own
+    for runs, milliseconds, megabytes in pack_times(case, most, pack_sizes.room()):
         rows.append([pack_sizes.machine(), *key, str(runs), f"{milliseconds:.3g}", f"{megabytes:.0f}"])
     return rows
 

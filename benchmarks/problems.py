@@ -118,7 +118,7 @@ FAMILIES = {
         "cifar10_extrapolation", "vision_transformer", (1, 2), overlay="paper/kernel_theory.yaml", data=_cifar10
     ),
     "puzzles, pixel shuffle": Family("raven", "pixel_shuffle_transformer", (1, 3, 7)),
-    "puzzles, graphs": Family("raven_evolved_loop0_generation1", "graph_structured", (1, 4, 8)),
+    "puzzles, graphs": Family("raven_evolved_loop0_generation1", "graph_structured", (1, 4, 16)),
     "arithmetic, LSTM": Family("arithmetic", "lstm_regressor", (1, 8, 30)),
     "addition, dense network": Family("addition_extrapolation", "dense_rich", (1, 8, 30)),
     "quadrants, dense network": Family("quadrants", "multilayer_perceptron", (1, 8, 30)),
@@ -135,7 +135,7 @@ def _puzzles(known: Any) -> Data:
     puzzles = read_problem(
         split(known, "raven", RESULTS), known.family_parameters(("raven", "pixel_shuffle_transformer", "none")), "cpu"
     )
-    search = Search(8, 200000, 16, 24, 0.001, 0.5, 3, 2)
+    search = Search(16, 200000, 16, 24, 0.001, 0.5, 3, 2)
     library, members, _ = refill(Library({}), [], search)
     return puzzles.about | {"population": [describe(library, member) for member in members]}, puzzles.splits
 
