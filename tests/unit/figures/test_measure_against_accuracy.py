@@ -64,3 +64,5 @@ def test_rank_correlations_are_undefined_without_variation():
     assert ranks.correlation([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(0.8)  # 1 - 6 * 2 / (4 * 15)
     assert [ranks.stated(ranks.correlation([1, 2], other)) for other in ([1, 1], [2, 1])] == ["undefined", "-1.00"]
     assert ranks.stated(ranks.correlation([1], [2])) == "undefined"
+    assert ranks.correlation([1, np.nan, 2], [1, 2, np.nan]) is np.nan
+    assert ranks.correlation([1, 2, 3, 9, np.nan], [1, 2, 3, np.nan, 0]) == pytest.approx(1)

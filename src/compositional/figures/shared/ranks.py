@@ -8,8 +8,11 @@ from scipy.stats import spearmanr
 
 
 def correlation(one: ArrayLike, other: ArrayLike) -> float:
-    """Spearman's rank correlation of two variables (n,); NaN if one of them does not vary."""
-    return float(spearmanr(one, other).statistic) if min(len(np.unique(one)), len(np.unique(other))) > 1 else np.nan
+    """Spearman's rank correlation of two variables (n,), without pairs of which a value is missing (NaN); NaN if one does not
+    vary."""
+    pairs = np.stack([np.asarray(one, float), np.asarray(other, float)])
+    known = pairs[:, ~np.isnan(pairs).any(0)]
+    return float(spearmanr(*known).statistic) if min(len(np.unique(values)) for values in known) > 1 else np.nan
 
 
 def stated(correlation: float) -> str:
