@@ -60,7 +60,7 @@ MUTATIONS = {
         "tests/unit/stages/test_split.py::test_the_return_values_of_a_task_are_checked",
     ),
     "an edited recipe is followed": (
-        *("records/places.py", "or not path.stem.endswith(", "or False and path.stem.endswith("),
+        *("records/places.py", "if not path.stem.endswith(", "if False and path.stem.endswith("),
         "tests/unit/planning/test_plan.py::test_the_start_of_a_build_writes_the_recipes_of_its_jobs",
     ),
     "a representation shares its memory with what follows": (

@@ -162,9 +162,9 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
 def _of_other_types(module: str, found: dict[str, Any]) -> list[str]:
     """Messages about declarations that are not true or false, or not a number, although their contract says so."""
     section, _, own = module.partition(".")
-    expected = contract(section) if own in available(section) else None
-    wanted = {name: bool for name, default in expected.defaults.items() if isinstance(default, bool)} if expected else {}
-    wrong = [f"{name} = {found[name]!r}, must be True or False" for name in wanted if not isinstance(found[name], bool)]
+    promised = contract(section) if own in available(section) else None
+    switches = [name for name, default in promised.defaults.items() if isinstance(default, bool)] if promised else []
+    wrong = [f"{name} = {found[name]!r}, must be True or False" for name in switches if not isinstance(found[name], bool)]
     bound = found.get("LAMBDA_BELOW")
     if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
         wrong.append(f"LAMBDA_BELOW = {bound!r}, must be a number or None")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from compositional import files
+from compositional.records import provenance
 from compositional.records.provenance import RUN_RECORDS, SUFFIX
 from compositional.runs import Run
 
@@ -21,10 +21,10 @@ def recipe_in(path: Path) -> dict[str, Any]:
         ValueError: the file was altered or damaged.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = provenance.read(path)
     except ValueError:
-        content = None
-    if not isinstance(content, dict) or not path.stem.endswith(recipe_name("", content)):
+        content = {}
+    if not path.stem.endswith(recipe_name("", content)):
         raise ValueError(f"{path} was altered or damaged. Call the same command again, which writes it again")
     return content
 

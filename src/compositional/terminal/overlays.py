@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 import yaml
@@ -73,13 +73,13 @@ def check(arguments: list[str], root: Path = Path()) -> None:
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]
-    for folder in islice(named(arguments, "directory"), 1):  # targets may follow
+    if folder := next(named(arguments, "directory"), None):  # targets may follow
         above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
         if not above.is_dir():
             sys.exit(f"--directory {folder}: {above} is a file, not a folder")
         if above != folder.absolute() and not os.access(above, os.W_OK):
             sys.exit(f"--directory {folder}: it cannot be made, because {above} is not writable")
-    here = next(iter(named(arguments, "directory")), Path()).absolute()
+    here = (folder or Path()).absolute()
     results, writes = here / "results", next((path for path in (here / ".snakemake", here) if path.exists()), None)
     if results.is_symlink() and not results.exists():
         sys.exit(f"{results} is a link to {results.readlink()}, which does not exist: make that folder, or remove the link")

@@ -129,7 +129,7 @@ def measured(
         facts |= {run: provenance.circumstances(seconds) | {"device_name": device} for run in group}
     for run, folder in folders.items():
         trained = provenance.read(folder / "run.json")
-        if read_now(run) != inputs[run]:
+        if run in missing and read_now(run) != inputs[run]:
             raise integrity.DamagedFileError(
                 f"{folder} was changed while it was measured, perhaps by a job of a build that was killed. End such jobs, and "
                 "call the same command again"
