@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from copy import deepcopy
 from dataclasses import replace
 from itertools import count
 
@@ -210,8 +211,10 @@ def test_a_regularizer_that_changes_the_training_set_is_refused(problem):
     def prepares(parameters, split):
         split.input_lengths.sub_(1)
 
+    case = with_penalty(problem, smoothness.penalty, prepare=prepares)
+    case = replace(case, splits=deepcopy(case.splits))  # other tests use the same data
     with pytest.raises(PluginError, match="prepares: it changes input_lengths of its training set"):
-        prepare(with_penalty(problem, smoothness.penalty, prepare=prepares))
+        prepare(case)
 
 
 def test_a_gradient_that_is_not_finite_is_refused(problem):
