@@ -47,7 +47,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
-from compositional.layers import lstm_compiled, pooling
+from compositional.layers import dropout_compiled, lstm_compiled, pooling, softmax_compiled
 from compositional.stages.shared import devices
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem
@@ -114,6 +114,14 @@ def _compiled_shown():
     with (
         mock.patch.multiple(lstm_compiled, step=shown(lstm_compiled.step), step_gradient=shown(lstm_compiled.step_gradient)),
         mock.patch.multiple(pooling, _forward=shown(pooling._forward), _backward=shown(pooling._backward)),
+        mock.patch.multiple(
+            softmax_compiled,
+            **{
+                name: shown(getattr(softmax_compiled, name))
+                for name in ("_shares", "_shares_gradient", "_losses", "_losses_gradient")
+            },
+        ),
+        mock.patch.object(dropout_compiled, "_keep", shown(dropout_compiled._keep)),
     ):
         yield
 

@@ -8,12 +8,14 @@ import math
 from collections import Counter
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from compositional import plugins, randomness
 from compositional.configuration.configuration import Configuration
@@ -21,7 +23,7 @@ from compositional.datasets import geoquery, scan
 from compositional.evaluation import decoding, error_types, metrics, representations
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
-from compositional.layers import attention
+from compositional.layers import attention, softmax
 from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
 from compositional.layers.ragged import Chunks, Layout
 from compositional.layers.tap import dropout, silent_tap
@@ -341,39 +343,86 @@ def test_losses_equal_pytorch_and_do_not_depend_on_other_runs(scan_splits, vocab
 def test_a_view_turns_distances_into_keys():
     scores = torch.arange(15.0).view(1, 1, 1, 3, 5)  # row i, distance index c
     expected = torch.tensor([[row * 5 + 2 - row + key for key in range(3)] for row in range(3)], dtype=torch.float32)
-    assert torch.equal(attention._shifted(scores, 3)[0, 0, 0], expected)
-    past = attention._shifted(scores[..., :3].contiguous(), 3)[0, 0, 0]
+    assert torch.equal(softmax._shifted(scores, 3)[0, 0, 0], expected)
+    past = softmax._shifted(scores[..., :3].contiguous(), 3)[0, 0, 0]
     assert torch.equal(past.tril(), expected.tril())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "library"])
+@pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("length", [1, 5])
-def test_relative_attention_has_the_gradients_of_its_formula(causal, length):
-    """Of 2 runs, 3 rows and 4 heads, with every score gathered one by one."""
-    runs, rows, heads, width = 2, 3, 4, 6
+def test_attention_has_the_gradients_of_its_formula(causal, relative, dtype):
+    """Of 2 runs, 4 heads and chunks of 2 and 3 rows with 5 and 1 or 3 positions, against row by row and score by score."""
+    runs, heads, width, chunks = 2, 4, 6, Chunks((2, 3), (5, 3 if causal else 1))
     generator = torch.Generator().manual_seed(0)
-    columns = length if causal else 2 * length - 1
+    count, longest = sum(rows * length for rows, length in zip(chunks.rows, chunks.lengths, strict=True)), 5
 
     def drawn(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
 
-    parts = [drawn(runs * rows * heads, length, width) for _ in range(3)]
-    parts.append(drawn(runs, heads, rows, length, columns))
-    queries, keys, values, by_distance = parts
-    bias = None if causal else torch.zeros(runs, rows, 1, 1, length, dtype=torch.float64)
-    if not causal and length > 1:
-        bias[..., -1] = float("-inf")
-    found = attention._RelativeAttention.apply(*parts, bias)
-    place = torch.arange(length)
-    distance = (length - 1 - place[:, None] + place).clamp(max=columns - 1)
-    scores = by_distance.gather(4, distance.expand(runs, heads, rows, -1, -1)).transpose(1, 2)
-    blocked = torch.ones(length, length, dtype=torch.bool).triu(1) if causal else bias == float("-inf")
-    scores = (scores.flatten(0, 2) + queries @ keys.transpose(1, 2)).unflatten(0, (runs, rows, heads))
-    expected = scores.masked_fill(blocked, float("-inf")).softmax(-1).flatten(0, 2) @ values
-    torch.testing.assert_close(found, expected)
+    parts = [drawn(runs, count, heads * width) for _ in range(3)]
+    if relative:
+        parts += [drawn(runs, heads, width), drawn(runs, heads, width), drawn(runs, heads, longest if causal else 9, width)]
+    masks = None
+    if not causal:
+        masks = [torch.rand(runs, *shape, generator=generator) < 0.7 for shape in zip(chunks.rows, chunks.lengths, strict=True)]
+        for mask in masks:
+            mask[..., 0] = True
+    where = attention._Rectangles(heads, chunks, chunks, masks)
+    found = attention._Attention.apply(where, *parts, *([] if relative else [None] * 3))
+
+    def by_row(values):
+        return [row.unflatten(2, (heads, width)) for chunk in chunks.cut(values) for row in chunk.unbind(1)]
+
+    exact = [part.detach().double().requires_grad_() for part in parts]
+    expected = []
+    for number, (query, key, value) in enumerate(zip(*map(by_row, exact[:3]), strict=True)):
+        length = query.shape[1]
+        scores = torch.full((runs, heads, length, length), float("-inf"), dtype=torch.float64)
+        for here, there in product(range(length), repeat=2):
+            asked = query[:, here] + exact[3] if relative else query[:, here]
+            if there <= here if causal else True:
+                scores[:, :, here, there] = (asked * key[:, there]).sum(-1)
+                if relative:
+                    near = exact[5][:, :, longest - 1 - (here - there)]
+                    scores[:, :, here, there] += ((query[:, here] + exact[4]) * near).sum(-1)
+        if not causal:
+            allowed = torch.cat([functional.pad(mask, (0, 5 - mask.shape[2])) for mask in masks], 1)[:, number, :length]
+            scores = scores.masked_fill(~allowed[:, None, None], float("-inf"))
+        expected.append(torch.einsum("rhls,rshe->rlhe", scores.softmax(-1), value).flatten(2))
+    expected = torch.cat(expected, 1)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
     weight = torch.randn(found.shape, generator=generator, dtype=torch.float64)
-    ours, theirs = (torch.autograd.grad((outputs * weight).sum(), parts) for outputs in (found, expected))
-    torch.testing.assert_close(ours, theirs)
+    ours = torch.autograd.grad((found * weight.to(dtype)).sum(), parts)
+    for our, their in zip(ours, torch.autograd.grad((expected * weight).sum(), exact), strict=True):
+        torch.testing.assert_close(our.double(), their, rtol=1e-5, atol=1e-5)
+
+
+def test_compiled_exponentials_are_exact_to_two_units_in_the_last_place():
+    """Of distances from the largest number, over all that float32 holds; NaN and infinity make a row NaN, as in PyTorch."""
+    distances = torch.linspace(-86.9, 0, 100_001)
+    pairs = torch.stack([torch.zeros_like(distances), distances], 1).view(1, 1, 1, -1, 2)
+    found = softmax.shares(pairs.clone(), None, None, False)
+    expected = pairs.double().softmax(-1)
+    assert ((found - expected).abs() / expected).max() < 2 * 2**-23
+    edges = torch.tensor([[0.0, float("-inf")], [0.0, -200.0], [float("nan"), 1.0], [float("inf"), 1.0], [float("-inf")] * 2])
+    found = softmax.shares(edges.clone().view(1, 1, 1, -1, 2), None, None, False).view(-1, 2)
+    torch.testing.assert_close(found, edges.softmax(-1), equal_nan=True)
+
+
+@pytest.mark.parametrize("symbols", [65, 700])
+def test_compiled_cross_entropy_is_exact_at_large_differences(symbols):
+    torch.manual_seed(0)
+    logits, targets = 30 * torch.randn(50, symbols), torch.randint(symbols, (50,))
+    losses = softmax.cross_entropy(logits.requires_grad_(), targets)
+    exact = logits.detach().double().requires_grad_()
+    expected = functional.cross_entropy(exact, targets, reduction="none")
+    torch.testing.assert_close(losses.double(), expected, rtol=1e-6, atol=1e-6)
+    weight = torch.randn(50)
+    (ours,), (theirs,) = (
+        torch.autograd.grad((found * weight).sum(), given) for found, given in ((losses, logits), (expected, exact))
+    )
+    torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-6)
 
 
 def attention_weights(reference: nn.MultiheadAttention) -> dict[str, torch.Tensor]:
@@ -443,16 +492,16 @@ def test_relative_scores_equal_the_papers_formula():
             for i in range(length)
         ]
     )
-    # With the identity as values, attention returns its weights.
-    values = torch.eye(length, width)
-    stacked = {name: tensor[None] for name, tensor in weights.items()}
-    parts = tuple(part[None, None] for part in (queries, keys, values))
-    found = attention._self_attend(stacked, "a", parts, 1, torch.ones(1, 1, length, dtype=torch.bool))
-    torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
+    # With the identity as values and as the output map, attention returns its weights.
+    stacked = {name: tensor[None] for name, tensor in (weights | {"a.output.weight": torch.eye(width)}).items()}
+    parts, chunks = tuple(part[None] for part in (queries, keys, torch.eye(length, width))), Chunks((1,), (length,))
+    masks = [torch.ones(1, 1, length, dtype=torch.bool)]
+    found = attention._attend(stacked, "a", *parts, attention._Rectangles(1, chunks, chunks, masks))
+    torch.testing.assert_close(found[0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
     # A decoder attends only to itself and earlier positions.
-    found = attention._self_attend(stacked, "a", parts, 1, None)
+    found = attention._attend(stacked, "a", *parts, attention._Rectangles(1, chunks, chunks, None))
     scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), float("-inf"))
-    torch.testing.assert_close(found[0, 0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(found[0, :, :length], (scores / math.sqrt(width)).softmax(-1), atol=1e-5, rtol=1e-4)
 
 
 def test_the_transformer_does_not_see_the_future_or_padding(problem):

@@ -26,6 +26,7 @@ from compositional.kinds.shared import sentence_pairs
 from compositional.language.vocabulary import PAD, START, Vocabulary
 from compositional.layers.functional import SMALL_VOCABULARY, swapped
 from compositional.layers.ragged import ROWS, Layout
+from compositional.layers.softmax import cross_entropy
 
 LOSSES = ("cross_entropy",)
 SAID = ("source_words", "target_words")
@@ -110,7 +111,7 @@ class Batch:
         if logits.shape[-1] <= SMALL_VOCABULARY:
             # Symbols before positions: the sums over few symbols then vectorize along the long, contiguous axis of positions.
             return functional.cross_entropy(swapped(logits), self.targets, reduction="none") * self.target_mask
-        each = functional.cross_entropy(logits.flatten(0, 1), self.targets.flatten(), reduction="none")
+        each = cross_entropy(logits.flatten(0, 1), self.targets.flatten())
         return each.view(self.targets.shape) * self.target_mask
 
     def example_losses(self, losses: Tensor) -> Tensor:

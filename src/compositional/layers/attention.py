@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional import randomness
-from compositional.layers import Weights
-from compositional.layers.functional import linear, padding_bias
+from compositional.layers import Weights, softmax
+from compositional.layers.functional import linear
 from compositional.layers.ragged import Chunks, Layout
 
 
@@ -97,128 +97,134 @@ def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
     return sinusoids(torch.arange(length - 1, -length, -1.0, device=device), width)
 
 
-def _shifted(by_distance: Tensor, keys: int) -> Tensor:
-    """Scores by distance as a view by key: contiguous (R, heads, B, L, C) -> (R, B, heads, L, keys).
+def _by_head(values: Tensor, heads: int, bias: Tensor | None = None, head_first: bool = False) -> Tensor:
+    """(R, B, L, D) -> (R, B, heads, L, D / heads) or (R, heads, B, L, D / heads), plus a bias (R, heads, D / heads).
 
-    out[i, j] = in[i, L - 1 - i + j]: each row of the view starts one place earlier than the row of scores, so strides are enough
-    (Dai et al. 2019, appendix B, pad and reshape instead). C is 2 L - 1 for all distances, or L for those of keys at or before
-    the query; values at later keys are then meaningless.
+    The result is contiguous for any number of runs: a product of tensors with other strides can have other last bits.
     """
-    runs, heads, rows, length, columns = by_distance.shape
-    row, head, run = length * columns, rows * length * columns, heads * rows * length * columns
-    begin = by_distance.storage_offset() + length - 1
-    return by_distance.as_strided((runs, rows, heads, length, keys), (run, row, head, columns - 1, 1), begin)
+    order = (0, 3, 1, 2, 4) if head_first else (0, 1, 3, 2, 4)
+    split = values.unflatten(-1, (heads, -1)).permute(order)
+    result = split.new_empty(split.shape)
+    if bias is None:
+        return result.copy_(split)
+    return torch.add(split, bias[:, :, None, None] if head_first else bias[:, None, :, None], out=result)
 
 
-class _RelativeAttention(torch.autograd.Function):
-    """Softmax attention with scores by distance, which are not copied.
+@dataclass(frozen=True)
+class _Rectangles:
+    """Which positions attend to which.
 
-    queries, keys, values: (N, L, E), N = R B heads. by_distance: (R, heads, B, L, C). bias: added to the scores; None: a query
-    attends to itself and to earlier positions.
+    Attributes:
+        queries, keys: the chunks of both. They have the same rows, which the keys' chunks may divide more coarsely.
+        masks: for each chunk of keys (R, rows, S), which positions count; None: those up to the query.
+    """
+
+    heads: int
+    queries: Chunks
+    keys: Chunks
+    masks: list[Tensor] | None
+
+    def of_queries(self, values: Tensor) -> list[Tensor]:
+        """Views (R, rows, L, ...) of (R, N, ...)."""
+        return self.queries.cut(values)
+
+    def of_keys(self, values: Tensor) -> list[Tensor]:
+        """Views (R, rows, S, ...), of the same rows."""
+        return self.keys.within(self.keys.cut(values), self.queries.rows)
+
+    def allowed(self) -> Sequence[Tensor | None]:
+        """The mask (R, rows, S) of each."""
+        return [None] * len(self.queries.rows) if self.masks is None else self.keys.within(self.masks, self.queries.rows)
+
+    def near(self, distances: Tensor, length: int) -> Tensor:
+        """Of vectors (R, heads, C, E) of the distances in the longest chunk, those in a chunk of this length."""
+        longest = max(self.queries.lengths)
+        return distances[:, :, longest - length : longest if self.masks is None else longest + length - 1]
+
+
+class _Attention(torch.autograd.Function):
+    """Softmax attention in all chunks, without autograd's records of their many small operations.
+
+    queries: (R, N, D), divided by sqrt(E), E = D / heads. keys, values: (R, M, D). content, position: u and v (R, heads, E), also
+    divided by sqrt(E). distances: (R, heads, C, E), W r of the distances in the longest chunk. If positions are not relative,
+    these three are None. Returns (R, N, D).
     """
 
     @staticmethod
-    def forward(ctx, queries, keys, values, by_distance, bias):
-        runs, heads, rows, length, _ = by_distance.shape
-        scores = queries.new_empty(runs, rows, heads, length, length)
-        if bias is None:
-            scores.copy_(_shifted(by_distance, length)).masked_fill_(_later(length, scores.device), float("-inf"))
-        else:
-            torch.add(_shifted(by_distance, length), bias, out=scores)
-        shares = torch.baddbmm(scores.flatten(0, 2), queries, keys.transpose(1, 2)).softmax(-1)
-        ctx.save_for_backward(queries, keys, values, shares)
-        ctx.shape, ctx.causal = by_distance.shape, bias is None
-        return torch.bmm(shares, values)
+    def forward(ctx, where, queries, keys, values, content, position, distances):
+        heads, mixed, kept = where.heads, torch.empty_like(queries), []
+        views = where.of_queries(queries), *map(where.of_keys, (keys, values)), where.of_queries(mixed), where.allowed()
+        for query, key, value, result, allowed in zip(*views, strict=True):
+            asked, key, value = _by_head(query, heads, content), _by_head(key, heads), _by_head(value, heads)
+            scores, by_distance, told = _products(asked, key.mT), None, None
+            if distances is not None:
+                told, near = _by_head(query, heads, position, True).flatten(2, 3), where.near(distances, query.shape[2])
+                by_distance = _products(told, near.mT).unflatten(2, query.shape[1:3])
+            share = softmax.shares(scores, by_distance, allowed, where.masks is None)
+            result.unflatten(-1, (heads, -1)).copy_(_products(share, value).transpose(2, 3))
+            kept += [asked, key, value, share, told]
+        ctx.save_for_backward(distances, *kept)
+        ctx.where, ctx.shapes = where, (queries.shape, keys.shape)
+        return mixed
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
-        queries, keys, values, shares = ctx.saved_tensors
-        grad_values = torch.bmm(shares.transpose(1, 2), grad)
-        grad_shares = torch.bmm(grad, values.transpose(1, 2))
-        grad_scores = torch._softmax_backward_data(grad_shares, shares, -1, shares.dtype)
-        grad_queries = torch.bmm(grad_scores, keys)
-        grad_keys = torch.bmm(queries.transpose(1, 2), grad_scores).transpose(1, 2)
-        runs, heads, rows, length, _ = ctx.shape
-        by_key = grad_scores.view(runs, rows, heads, length, length)
-        if ctx.causal:
-            # The last column of by_key is zero except in the last row. In memory, it is where the next row's first column is.
-            grad_distance = grad_scores.new_empty(ctx.shape)
-            grad_distance.flatten(3)[..., : length - 1] = 0
-            _shifted(grad_distance, length - 1).copy_(by_key[..., :-1])
-            grad_distance[..., -1, -1] = by_key[..., -1, -1].transpose(1, 2)
-        else:
-            grad_distance = grad_scores.new_zeros(ctx.shape)
-            _shifted(grad_distance, length).copy_(by_key)
-        return grad_queries, grad_keys, grad_values, grad_distance, None
+        where, (distances, *kept) = ctx.where, ctx.saved_tensors
+        heads, (queries, keys) = where.heads, ctx.shapes
+        grads: list = [grad.new_empty(shape) for shape in (queries, keys, keys)]
+        relative: list = [None] * 3
+        if distances is not None:
+            relative = [*distances.new_zeros(2, *distances.shape[:2], distances.shape[3]), torch.zeros_like(distances)]
+        views = *map(where.of_queries, (grad, grads[0])), *map(where.of_keys, grads[1:]), *(kept[place::5] for place in range(5))
+        for part, grad_query, grad_key, grad_value, asked, key, value, share, told in zip(*views, strict=True):
+            part = _by_head(part, heads)
+            grad_scores, by_distance = _products(part, value.mT), None
+            if told is not None:
+                near = where.near(distances, share.shape[3])
+                by_distance = grad.new_empty(*told.shape[:2], *share.shape[1:4:2], near.shape[2])
+            grad_scores = softmax.shares_gradient(share, grad_scores, by_distance, where.masks is None)
+            grad_asked = _products(grad_scores, key)
+            for whole, own in (
+                (grad_value, _products(share.mT, part)),
+                (grad_key, _products(grad_scores.mT, asked)),
+                (grad_query, grad_asked),
+            ):
+                whole.unflatten(-1, (heads, -1)).copy_(own.transpose(2, 3))
+            if by_distance is not None:
+                by_distance = by_distance.flatten(2, 3)
+                grad_told = _products(by_distance, near)
+                grad_query.unflatten(-1, (heads, -1)).add_(grad_told.unflatten(2, share.shape[1:4:2]).permute(0, 2, 3, 1, 4))
+                relative[0] += grad_asked.sum((1, 3))
+                relative[1] += grad_told.sum(2)
+                where.near(relative[2], share.shape[3]).add_(_products(by_distance.mT, told))
+        return None, *grads, *relative
 
 
-@lru_cache(maxsize=64)
-def _later(length: int, device: torch.device) -> Tensor:
-    """Which keys are after the query, (L, L) of bool."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
+def _products(left: Tensor, right: Tensor) -> Tensor:
+    """Batched product: (..., L, E) x (..., E, S) -> (..., L, S)."""
+    return torch.bmm(left.flatten(0, -3), right.flatten(0, -3)).unflatten(0, left.shape[:-2])
 
 
-def _heads(values: Tensor, heads: int) -> Tensor:
-    """(R, B, L, D) -> (R, B, heads, L, D / heads)."""
-    return values.unflatten(-1, (heads, -1)).transpose(2, 3)
+def _attend(weights: Weights, name: str, queries: Tensor, keys: Tensor, values: Tensor, where: _Rectangles) -> Tensor:
+    """Attention and its output map: (R, N, D) and twice (R, M, D) -> (R, N, D), with relative positions if they have weights."""
+    heads, (runs, _, width) = where.heads, queries.shape
+    scale = math.sqrt(width // heads)
+    relative: list[Tensor | None] = [None] * 3
+    if f"{name}.position" in weights:
+        longest = max(where.queries.lengths)
+        distances = _sinusoids(longest, width, queries.device)[: longest if where.masks is None else None]
+        distances = torch.bmm(distances.expand(runs, -1, -1), weights[f"{name}.position"])
+        content, position = (weights[f"{name}.{part}_bias"] / scale for part in ("content", "position"))
+        relative = [content, position, distances.unflatten(2, (heads, -1)).transpose(1, 2).contiguous()]
+    return project(weights, f"{name}.output", _Attention.apply(where, queries / scale, keys, values, *relative))
 
 
-def _batch(values: Tensor) -> Tensor:
-    """Merge all axes but the last two into one, the batch axis of a batched product.
-
-    The memory layout is the same for any number of runs. Flattening alone would copy for several runs but not for one, and a
-    product of tensors with other strides can have other last bits.
-    """
-    return values.contiguous().flatten(0, -3)
-
-
-def _mix(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-    """Softmax attention: queries (R, B, heads, L, E), divided by sqrt(E), keys and values (R, B, heads, S, E), bias
-    (R, B, heads, L or 1, S) added to the scores -> (R, B, L, heads * E)."""
-    scores = torch.baddbmm(bias.flatten(0, 2), _batch(queries), _batch(keys).transpose(1, 2))
-    mixed = torch.bmm(scores.softmax(-1), _batch(values))
-    return mixed.unflatten(0, queries.shape[:3]).transpose(2, 3).flatten(-2)
-
-
-def _self_attend(weights: Weights, name: str, parts: Sequence[Tensor], heads: int, mask: Tensor | None) -> Tensor:
-    """Self-attention before the output map, with relative positions if they have weights: parts (R, B, L, D) -> (R, B, L, D).
-
-    mask: (R, B, L), the positions that every position attends to; None: each attends to itself and to earlier positions.
-    """
-    queries, keys, values = (_heads(part, heads) for part in parts)
-    runs, rows, _, length, width = queries.shape
-    queries = queries / math.sqrt(width)
-    if f"{name}.position" not in weights:
-        if mask is None:
-            bias = queries.new_full((length, length), float("-inf")).triu(1)
-        else:
-            bias = padding_bias(mask, queries.dtype)[:, :, None, None, :]
-        return _mix(queries, keys, values, bias.expand(runs, rows, heads, -1, -1))
-    content, position = (
-        weights[f"{name}.{part}_bias"][:, None, :, None, :] / math.sqrt(width) for part in ("content", "position")
-    )
-    distances = _sinusoids(length, heads * width, queries.device)
-    distances = distances[:length] if mask is None else distances
-    distances = torch.bmm(distances.expand(runs, -1, -1), weights[f"{name}.position"])
-    distances = _heads(distances.unsqueeze(1), heads).squeeze(1)
-    # One product per run and head: rows and queries side by side.
-    asked = (queries + position).transpose(1, 2).flatten(2, 3)
-    by_distance = torch.bmm(_batch(asked), _batch(distances).transpose(1, 2))
-    by_distance = by_distance.view(runs, heads, rows, length, -1)
-    blocked = None if mask is None else padding_bias(mask, by_distance.dtype)[:, :, None, None, :]
-    asked = _batch(queries + content)
-    mixed = _RelativeAttention.apply(asked, _batch(keys), _batch(values), by_distance, blocked)
-    return mixed.view(runs, rows, heads, length, width).transpose(2, 3).flatten(-2)
-
-
-def _parts(weights: Weights, name: str, queried: Tensor, attended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries computed from `queried`, and keys and values computed from `attended`."""
-    return (
-        project(weights, f"{name}.query", queried),
-        project(weights, f"{name}.key", attended),
-        project(weights, f"{name}.value", attended),
-    )
+def _parts(weights: Weights, name: str, parts: Sequence[str], values: Tensor) -> tuple[Tensor, ...]:
+    """Several linear maps of the same values (R, N, D) as one product."""
+    weight = torch.cat([weights[f"{name}.{part}.weight"] for part in parts], 2)
+    bias = torch.cat([weights[f"{name}.{part}.bias"] for part in parts], 1)
+    return linear(values, weight, bias).chunk(len(parts), -1)
 
 
 def attend_own(weights: Weights, name: str, states: Tensor, chunks: Chunks, masks: list[Tensor] | None, heads: int) -> Tensor:
@@ -227,20 +233,11 @@ def attend_own(weights: Weights, name: str, states: Tensor, chunks: Chunks, mask
     masks: (R, rows, length) of every chunk, the positions that all others attend to; None: each attends to itself and to earlier
     positions.
     """
-    own_masks: Sequence[Tensor | None] = masks or [None] * len(chunks.rows)
-    parts = zip(own_masks, *(chunks.cut(part) for part in _parts(weights, name, states, states)), strict=True)
-    outputs = [_self_attend(weights, name, own, heads, mask).flatten(1, 2) for mask, *own in parts]
-    return project(weights, f"{name}.output", torch.cat(outputs, 1))
+    queries, keys, values = _parts(weights, name, ("query", "key", "value"), states)
+    return _attend(weights, name, queries, keys, values, _Rectangles(heads, chunks, chunks, masks))
 
 
 def attend_across(weights: Weights, name: str, states: Tensor, read: Encoded, layout: Layout, heads: int) -> Tensor:
     """Target positions (R, N, D) in chunk order attend to the input positions of their row -> (R, N, D)."""
-    queries, keys, values = _parts(weights, name, states, read.states)
-    queries = queries / math.sqrt(queries.shape[-1] // heads)
-    attended = (read.chunks.cut(keys), read.chunks.cut(values), read.masks)
-    parts = zip(layout.chunks(queries), *(read.chunks.within(part, layout.target_chunks.rows) for part in attended), strict=True)
-    outputs = []
-    for query, key, value, mask in parts:
-        bias = padding_bias(mask, query.dtype)[:, :, None, None, :].expand(-1, -1, heads, -1, -1)
-        outputs.append(_mix(_heads(query, heads), _heads(key, heads), _heads(value, heads), bias).flatten(1, 2))
-    return project(weights, f"{name}.output", torch.cat(outputs, 1))
+    queries, (keys, values) = project(weights, f"{name}.query", states), _parts(weights, name, ("key", "value"), read.states)
+    return _attend(weights, name, queries, keys, values, _Rectangles(heads, layout.target_chunks, read.chunks, read.masks))
