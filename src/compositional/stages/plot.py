@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from compositional.figures.shared import page
 from compositional.records import integrity, provenance
 from compositional.records.order import in_order
 from compositional.records.places import record_of
+from compositional.stages.shared import undeclared
 from compositional.tables.shared.reading import read_table
 
 
@@ -55,30 +54,6 @@ def plot(module: str, table: Path, options: dict[str, Any], *, pdf: Path, png: P
         temporary.write_text(text.strip() + "\n", encoding="utf-8")
 
 
-_shut: list[Path] = []  # folders that nothing may read now
-
-
-def _refuse_reading(event: str, arguments: tuple) -> None:
-    """An audit hook: stops what opens a file in one of the shut folders."""
-    if event == "open" and _shut and isinstance(arguments[0], str | bytes | os.PathLike):
-        path = Path(os.fsdecode(arguments[0])).absolute()
-        if any(folder in path.parents for folder in _shut):
-            raise PermissionError(f"a figure is drawn from its table alone, so that it is made again if that changes: not {path}")
-
-
-sys.addaudithook(_refuse_reading)
-
-
-@contextmanager
-def _shutting(*folders: Path) -> Iterator[None]:
-    """Within the context, files in these folders cannot be opened."""
-    _shut.extend(folder.absolute() for folder in folders)
-    try:
-        yield
-    finally:
-        _shut.clear()
-
-
 @contextmanager
 def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator[tuple[Drawing, str]]:
     """The figure and its caption, inside the settings that it must be saved with."""
@@ -86,7 +61,7 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc and styles
         plt.rcParams.update(page.rc(options.get("style", {})))
         implementation = plugins.load(Figure, f"figures.{module}")
-        with _shutting(Path("results"), Path("config")):
+        with undeclared.refused([], "a figure is drawn from its table alone, so that it is made again if that changes"):
             made = implementation.draw(table, options)
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Drawing) and isinstance(made[1], str)):
             kinds = f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__

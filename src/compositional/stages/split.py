@@ -18,6 +18,7 @@ from compositional import files, plugins
 from compositional.records import integrity, provenance
 from compositional.records.places import record_of
 from compositional.stages import download
+from compositional.stages.shared import undeclared
 from compositional.tasks import IN_DISTRIBUTION, Task
 
 # Parts of a task's description that training does not read. The other parts say how examples are shown to a model (canvas,
@@ -231,6 +232,7 @@ def make_split(
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
+        PermissionError: `build` reads another file of the project.
         ValueError: a raw file, another task or a run's metrics were altered after they were made, or `build` returned something
             that its contract does not allow.
     """
@@ -241,7 +243,9 @@ def make_split(
         integrity.verify(path)
     more: dict[str, Any] = {"processes": processes} if implementation.PARALLEL else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
-    members, about = implementation.build(raw, parameters, **more)
+    declared = [raw / name for name in raw_files]
+    with undeclared.refused([*declared, *splits, *metrics], "a task reads the files of its dataset, so that changes are noticed"):
+        members, about = implementation.build(raw, parameters, **more)
     _check(task, implementation.KIND, members, about)
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
     about["audit"] = audit(members, about.pop("disjoint"))

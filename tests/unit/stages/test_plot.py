@@ -81,10 +81,10 @@ def test_a_figure_module_that_returns_something_else_is_named(monkeypatch, made,
         pass
 
 
-@pytest.mark.parametrize("name", ["results/runs/history.csv", "config/note.txt"])
+@pytest.mark.parametrize("name", ["results/runs/history.csv", "config/note.txt", "colors.json"])
 def test_a_figure_that_reads_more_than_its_table_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("other numbers")
 
     def draw(table, options):

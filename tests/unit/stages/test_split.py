@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -233,6 +235,26 @@ def test_raw_files_are_checked_before_a_task_is_built_from_them(tmp_path):
     with pytest.raises(ValueError, match=r"train\.tsv was altered or damaged after it was fetched"):
         make_split("mine", "tasks.cogs", defaults("tasks.cogs"), tmp_path, tmp_path / "mine", raw_files=["train.tsv"])
     assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "raw/undeclared.csv"])
+def test_a_task_that_reads_other_files_than_its_dataset_s_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path("raw").mkdir()
+    for file in ("raw/declared.csv", name):
+        Path(file).write_text("numbers")
+
+    def build(raw, parameters):
+        assert (raw / "declared.csv").read_text() == "numbers"
+        Path("notes.txt").write_text("what is written needs no notice")
+        return Path(name).read_text()
+
+    task = SimpleNamespace(build=build, DATASET="mine", PARALLEL=False)
+    monkeypatch.setattr(split.plugins, "load", lambda contract, module: task)
+    monkeypatch.setattr(split.download, "verify", lambda dataset, path: None)
+    with pytest.raises(PermissionError, match=f"a task reads the files of its dataset, .*: not {tmp_path}/{name}"):
+        make_split("mine", "tasks.mine", {}, Path("raw"), tmp_path / "mine", raw_files=["declared.csv"])
+    assert Path(name).read_text() == "numbers"
 
 
 def test_an_evaluation_member_without_examples_is_refused_by_name():
