@@ -502,12 +502,15 @@ def accuracy_table(values: dict[tuple[str, float], list[float]]) -> pd.DataFrame
 def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     options = defaults("figures.locality") | {"tasks": {"near": 0, "far": 8}, "published": {"0.0": {"far": 0.5}}}
     table = accuracy_table(
-        {("near", 0.0): [0.9, 0.92], ("far", 0.0): [0.5, 0.52], ("near", 1.0): [0.9, 0.9], ("far", 1.0): [0.8, 0.9]}
+        {("near", 0.0): [0.9, 0.91, 0.92], ("far", 0.0): [0.5, 0.51, 0.52], ("near", 1.0): [0.9] * 3, ("far", 1.0): [0.8, 0.85, 0.9]}
     )
     _, caption = locality.draw(table, options)
-    assert "distance (pixels) 8: test 0.510 ± 0.010, train 0.510; published 0.500" in caption
+    assert "distance (pixels) 8: test 0.510 ± 0.008, train 0.510; published 0.500" in caption
     assert "0.400 at lambda 0, 0.050 at lambda 1" in caption
     assert caption.endswith("holds")
+    assert locality.draw(table[table.seed < 2], options)[1].endswith("open, fewer than 3 seeds")
+    worse = table.assign(value=table.value.mask((table["lambda"] == 1) & (table.split == "train"), 0.45))
+    assert locality.draw(worse, options)[1].endswith("open, its training accuracy at the end is lower by more than 0.05")
     table.loc[(table["lambda"] == 1) & (table.task == "far"), "value"] = 0.55
     assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
     table.loc[table["lambda"] == 1, "value"] = 0.5  # does not fall, because nothing is learned
@@ -515,7 +518,7 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     lost = table.assign(value=table.value.where((table["lambda"] == 0) | (table.task == "near")))
     figure, caption = locality.draw(lost[(lost.seed == 0) | (lost.task == "far")], options)
     assert "distance (pixels) 0: test 0.900 (1 seed), train 0.900" in caption
-    assert "distance (pixels) 8: all 2 runs diverged" in caption
+    assert "distance (pixels) 8: all 3 runs diverged" in caption
     assert caption.endswith("lambda 0 and 1: unknown")
     assert "nan" not in caption
     assert figure.axes[0].get_xlabel() == "distance (pixels)"

@@ -100,7 +100,7 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
             lines.append(f"  - commands for nine tenths of it: {_worth(curves, plain, 0.9)}")
         elif set(_RISE) <= set(curves):
             gain = curves[_RISE[1]] - curves[_RISE[0]]
-            holds = style.verdict(paired.helps(gain))
+            holds = style.verdict(paired.helps(gain)) if paired.differs(gain) else "open, the interval includes 0"
             lines.append(f"  - rises from {_RISE[0]} to {_RISE[1]} commands: {holds} ({style.summary(gain, '+', of='draw')})")
     bits = everything.groupby(_COMMANDS)[_BITS].mean()
     lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]

@@ -243,7 +243,7 @@ def make_split(
         integrity.verify(path)
     more: dict[str, Any] = {"processes": processes} if implementation.PARALLEL else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
-    declared = [raw / name for name in raw_files]
+    declared = [raw / name for name in raw_files] or [raw]  # without raw files, the folder has what `build` itself keeps there
     with undeclared.refused([*declared, *splits, *metrics], "a task reads the files of its dataset, so that changes are noticed"):
         members, about = implementation.build(raw, parameters, **more)
     _check(task, implementation.KIND, members, about)
