@@ -61,7 +61,7 @@ NOTES = (
     "it cannot show that the term helps; or *configured*, the only one in its table, from a paper or an earlier ablation. An "
     "ablation on the same test set flatters the term, too (0.1 on SCAN jump).",
     "**Task:** cells of a row can be of different tasks. The table names them, with the plain model's accuracy. Compare terms "
-    "only on the same task.",
+    "only on the same task with the same plain accuracy.",
     "**Term:** after a colon, the entry of the configuration; of several, the best on the test set. On images, `recombination` "
     "shows the network inputs of test combinations, without labels; `recombination_seen` does not.",
     "Results without a table, such as those of Pathfinder, are only in the text of their pages ([results](results.md)). Tables "

@@ -375,7 +375,7 @@ def test_captions_contradict_the_claim_if_the_table_does():
     _, caption = import_module("compositional.figures.setting_curves").draw(pd.DataFrame(table), options)
     assert "setting A, final train - test gap 0.0500, expected at least 0.15: DOES NOT HOLD" in caption
     assert "setting B, final train - test gap 0.0100, expected at most 0.05: holds" in caption
-    assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 2 seeds: DOES NOT HOLD" in caption
+    assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 2 pairs of independent runs: DOES NOT HOLD" in caption
     assert "step 30 was not recorded" in caption
     table = pd.DataFrame(table)
     table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")

@@ -502,7 +502,12 @@ def accuracy_table(values: dict[tuple[str, float], list[float]]) -> pd.DataFrame
 def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     options = defaults("figures.locality") | {"tasks": {"near": 0, "far": 8}, "published": {"0.0": {"far": 0.5}}}
     table = accuracy_table(
-        {("near", 0.0): [0.9, 0.91, 0.92], ("far", 0.0): [0.5, 0.51, 0.52], ("near", 1.0): [0.9] * 3, ("far", 1.0): [0.8, 0.85, 0.9]}
+        {
+            ("near", 0.0): [0.9, 0.91, 0.92],
+            ("far", 0.0): [0.5, 0.51, 0.52],
+            ("near", 1.0): [0.9] * 3,
+            ("far", 1.0): [0.8, 0.85, 0.9],
+        }
     )
     _, caption = locality.draw(table, options)
     assert "distance (pixels) 8: test 0.510 ± 0.008, train 0.510; published 0.500" in caption

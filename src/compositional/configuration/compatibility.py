@@ -30,6 +30,8 @@ def _wrong_settings(entries: Entries, task: str, model: str, kind: str) -> list[
     if settings["loss"] not in declared["LOSSES"]:
         allowed = ", ".join(declared["LOSSES"])
         problems.append(f"training.loss {settings['loss']!r} is not for {task!r}, a task of kind {kind!r}, which takes {allowed}")
+    if settings["momentum"] and settings["optimizer"] != "sgd":
+        problems.append(f"training.momentum is for optimizer: sgd; {task!r} with {model!r} has {settings['optimizer']}")
     if is_network(entries.module("models", model)) and settings["cuda_width"] not in (None, 1):
         problems.append(f"training.cuda_width: model {model!r} is a Network, whose runs take turns; leave it null")
     if (other := settings["seeded_as"]) is not None and other not in (known := entries.names("tasks")):

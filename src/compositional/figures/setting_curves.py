@@ -86,8 +86,8 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
             known = int((values["A"].notna() & values["B"].notna()).sum())
             ahead = int((values["A"] > values["B"]).sum())
             lines.append(
-                f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {known} seeds: "
-                f"{style.verdict(a > b)}"
+                f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {known} pairs of independent "
+                f"runs: {style.verdict(a > b)}"
             )
         final = {setting: {split: curve.iloc[-1] for split, curve in splits.items()} for setting, splits in of.items()}
         for setting, splits in final.items():

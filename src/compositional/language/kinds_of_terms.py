@@ -21,12 +21,14 @@ _HIDDEN, _KIND = "<hidden>", "<kind>"  # markers that occur in no symbol
 _WRAPPED = re.compile(rf"\S+{_KIND} \( (\S+ \( [^()]* \)) \)")
 
 
-def _written(form: str, kinds: bool) -> str:
-    """The form with marked arguments if they are not names; with `kinds`, each name is wrapped in a symbol of its kind."""
+def _written(question: str, form: str, kinds: bool) -> str:
+    """The form with marked arguments if they are not names, or not all of them are words of the question, as "tx" is not for
+    "austin texas"; with `kinds`, each name is wrapped in a symbol of its kind."""
+    known = {*question.split(), "_", ","}
 
     def term(match: re.Match[str]) -> str:
         function, arguments = match.groups()
-        if not _NAMES.fullmatch(function):
+        if not _NAMES.fullmatch(function) or not known.issuperset(arguments.split()):
             return f"{function} ( {' '.join(_HIDDEN + symbol for symbol in arguments.split())} )"
         return f"{function}{_KIND} ( {match[0]} )" if kinds else match[0]
 
@@ -43,7 +45,7 @@ def exchanged(
     """
     pairs = []
     for kinds in {"place": (False,), "kind": (True,), "both": (False, True)}[types]:
-        written = [_written(form, kinds) for form in outputs]
+        written = [_written(*pair, kinds) for pair in zip(inputs, outputs, strict=True)]
         found = logical_forms.exchanged(inputs, written, copies // (1 + (types == "both")), source)
         pairs += [(question, _WRAPPED.sub(r"\1", form).replace(_HIDDEN, "")) for question, form in found]
     return pairs

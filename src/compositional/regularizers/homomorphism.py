@@ -29,6 +29,8 @@ from compositional.language.vocabulary import END, PAD, START
 from compositional.layers.ragged import Layout
 from compositional.regularizers import Representation, Step
 
+_STUDIES = "means"  # of tasks with episodes, the word between a command and its actions
+
 APPLIES_TO = ("sequence",)
 REPRESENTATIONS = ("encoder_states", "command_states")
 PARAMETERS = {
@@ -82,9 +84,13 @@ def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
     """The tokens of the words that define rules, by kind of rule.
 
     Raises:
-        ValueError: there is no rule, or the task's inputs lack one of the words.
+        ValueError: there is no rule, the task's inputs lack one of the words or contain study examples, or R has no gradient.
     """
     words = split.source.words
+    if _STUDIES in words:
+        raise ValueError(f"homomorphism: inputs with study examples ({_STUDIES!r}) are not one phrase, so they have no parts")
+    if parameters["target"] == "norm" and parameters["detach"] == "whole":
+        raise ValueError("homomorphism: target: norm with detach: whole has no gradient; use detach: none")
     asked = {kind: list(parameters[kind]) for kind in _KINDS}
     if not any(asked[kind] for kind in _asked(parameters)):
         raise ValueError(

@@ -16,6 +16,7 @@ from compositional.regularizers import Step
 
 APPLIES_TO = ("sequence", "image")
 REPRESENTATIONS: tuple = ()
+LAMBDA_BELOW = 1  # at 1 the label has no effect, and above it the network learns to avoid it
 PARAMETERS: dict = {}
 
 

@@ -83,13 +83,15 @@ def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Ten
         None.
 
     Raises:
-        ValueError: there is nothing to exchange, the task has too few virtual words, `exchange: terms` is combined with
-            `form: soft`, or the exchange does not fit this kind of task.
+        ValueError: there is nothing to exchange, the task has too few virtual words, `form: soft` is combined with
+            `exchange: terms` or with inputs that are no sequences, or the exchange does not fit this kind of task.
     """
     what, allowed = ("sequences", _OF_SEQUENCES) if isinstance(split, SequenceSplit) else ("tasks of this kind", _OF_OTHERS)
     if (exchange := parameters["exchange"]) not in allowed:
         raise ValueError(f"recombination: exchange: {exchange} is not for {what}, which take {', '.join(allowed)}")
     if not isinstance(split, SequenceSplit):
+        if parameters["form"] == "soft":
+            raise ValueError("recombination: form: soft compares the symbols of sequences; use form: hard")
         return None
     if parameters["exchange"] == "terms":
         if parameters["form"] == "soft":

@@ -41,5 +41,5 @@ def _change(shown: Representation, over_width: str) -> Tensor:
     change = squares.sum(-1) if over_width == "sum" else squares.mean(-1)
     if shown.mask is None:
         raise ValueError(f"smoothness: {shown.name} has no positions to change between")
-    valid = shown.mask[:, :, 1:]
+    valid = shown.mask[:, :, 1:] & shown.mask[:, :, :-1]  # a mask can have gaps
     return (change * valid).sum((1, 2)) / valid.sum((1, 2))

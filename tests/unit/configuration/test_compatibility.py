@@ -41,6 +41,12 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
             ["training.seeded_as of 'scan_jump': unknown task 'scan_jmp'", "did you mean 'scan_jump'?"],
         ),
         ([*GRID, "regularizers"], {"dropout": [0.5, 1]}, ["lambda of regularizer 'dropout' must be below 1, it is 1"]),
+        ([*GRID, "regularizers"], {"label_smoothing": [3]}, ["lambda of regularizer 'label_smoothing' must be below 1, it is 3"]),
+        (
+            ["tasks", "scan_jump", "training", "momentum"],
+            0.9,
+            ["training.momentum is for optimizer: sgd; 'scan_jump'", "has adam"],
+        ),
     ],
 )
 def test_combinations_that_cannot_be_trained_are_refused_with_the_reason(path, value, parts):

@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from docutils.core import publish_parts
 
+from compositional import plugins
 from compositional.figures import selection
+from compositional.notebook.training import configuration
 from compositional.plugins import defaults
+from compositional.tasks import Task
 
 # (regularizer, lambda): accuracy in distribution, on compositional validation, on the test set, and refitted on the test set.
 SETTINGS = {
@@ -23,6 +26,21 @@ OPTIONS = defaults("figures.selection") | {
     "refitted": {"pairs": "whole"},
     "longer": {"pairs": "twice"},
 }
+
+
+def test_a_refit_has_the_same_test_set_and_other_training_examples():
+    known = configuration()
+    options = [about["options"] for name, about in known.figures.items() if about["module"] == "selection"]
+    pairs = {pair for own in options for pair in own["refitted"].items() if not any(map(known.raw_files, pair))}
+    assert pairs
+    for pair in pairs:
+        rows = []
+        for asked in map(known.split_parameters, pair):
+            task = plugins.load(Task, asked["module"])
+            columns, members = plugins.declarations(f"kinds.{task.KIND}")["COLUMNS"], task.build(None, asked["parameters"])[0]
+            rows.append({name: list(members[name].select_columns(list(columns))) for name in ("test", "train")})
+        assert rows[0]["test"] == rows[1]["test"]
+        assert rows[0]["train"] != rows[1]["train"]
 
 
 def table(settings=SETTINGS) -> pd.DataFrame:

@@ -41,6 +41,20 @@ def test_a_city_can_replace_a_state_by_place_but_not_by_kind():
     assert by_place == set(zip(QUESTIONS, FORMS, strict=True))  # exchanging texas with austin or utah gives existing pairs
 
 
+def test_names_that_the_question_gives_in_part_are_never_exchanged():
+    """Otherwise "rivers through salem texas" would have the form of Salem in any state."""
+    known = [
+        ("rivers through austin texas", "_answer ( _river ( _cityid ( austin , tx ) ) )"),
+        ("rivers through salem", "_answer ( _river ( _cityid ( salem , _ ) ) )"),
+        ("rivers through erie", "_answer ( _river ( _cityid ( erie , _ ) ) )"),
+        ("where is baton rouge", "_answer ( _loc_1 ( _cityid ( baton rouge, _ ) ) )"),
+        ("where is dc", "_answer ( _loc_1 ( _cityid ( washington, dc ) ) )"),
+    ]
+    for types in kinds_of_terms.TYPES:
+        found = set(kinds_of_terms.exchanged(*zip(*known, strict=True), 20, np.random.default_rng(0), types))
+        assert found == set(known)  # Salem and Erie give each other's pair
+
+
 def test_terms_that_name_nothing_are_never_exchanged():
     for types in kinds_of_terms.TYPES:
         found = exchanged(types)

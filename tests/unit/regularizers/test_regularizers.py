@@ -59,6 +59,10 @@ def test_smoothness_counts_valid_steps_only():
     step = step_of(representations=[Representation("encoder_states", states, mask)], parameters=options)
     # The squares of 1, 2 and -3, divided by three valid steps.
     assert smoothness.penalty(step).tolist() == pytest.approx([14 / 3])
+    # A mask with a gap, as between the study pairs of an episode: no step begins or ends in it.
+    states, mask = torch.tensor([[[[0.0], [1.0], [9.0], [5.0], [7.0]]]]), torch.tensor([[[True, True, False, True, True]]])
+    step = step_of(representations=[Representation("command_states", states, mask)], parameters=options)
+    assert smoothness.penalty(step).tolist() == pytest.approx([5 / 2])
 
 
 def image_batch() -> Batch:

@@ -112,6 +112,13 @@ class LabelledSplit(Generic[BatchT]):
         return np.stack([randomness.generator(key, step).integers(len(self), size=batch_size) for step in steps])
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, BatchT]]:
-        """All examples (or the first `limit`), the same for every run, as pairs (rows, batch)."""
-        rows = torch.arange(min(len(self), limit or len(self)))
+        """All examples, or `limit` evenly spaced ones, the same for every run, as pairs (rows, batch).
+
+        Each batch of a part is spread over all examples, because statistics are computed from it and rows may be sorted by class.
+        """
+        count = min(len(self), limit or len(self))
+        rows = torch.arange(count) * len(self) // count
+        if count < len(self):
+            parts = -(-count // batch_size)
+            rows = torch.cat([rows[part::parts] for part in range(parts)])
         return [(part, self.batch(part.to(self.device).expand(runs, -1))) for part in rows.split(batch_size)]
