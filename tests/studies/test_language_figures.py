@@ -112,8 +112,8 @@ def test_comparison_has_every_method_in_the_configured_order_and_published_numbe
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert labels == ["LSTM + entropy", "LSTM", "CGPS (published)"]
     half = style.interval(np.array([0.9, 0.91, 0.92]))
-    assert f"LSTM + entropy: 0.910 +- {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
-    assert "published, CGPS: 0.988 +- 0.014, median 0.990 (Li et al. 2019)" in caption
+    assert f"LSTM + entropy (lambda 0.1): 0.910 ± {half:.3f}, median 0.910, from 0.900 to 0.920 (3 seeds)" in caption
+    assert "published, CGPS: 0.988, standard deviation 0.014, median 0.990 (Li et al. 2019)" in caption
     # The interval is cut at 1: 0.974 to 1.002 would leave the axes.
     bars = [bar.get_segments()[0][:, 0] for bar in figure.axes[0].collections if isinstance(bar, LineCollection)]
     np.testing.assert_allclose(bars[-1], [0.974, 1])

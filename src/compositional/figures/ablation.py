@@ -31,6 +31,13 @@ PARAMETERS = {
         "default": {},
         "description": "task -> {label: published accuracy}, drawn as reference lines",
     },
+    "controls": {
+        "type": "object",
+        "names": "regularizers",
+        "additionalProperties": {"type": "string", "names": "regularizers"},
+        "default": {},
+        "description": "regularizer -> its control; the caption states the difference of the two at each lambda that both have",
+    },
 }
 _ANCHORS = ((0, (1, 1)), (0, (1, 4)), (0, (3, 2, 1, 2)))  # line styles of published results, by their order
 TITLES = {"test": "recombinations never seen", "in_distribution": "in distribution"}
@@ -72,11 +79,12 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     regularized = {model for model, name in lines if name != "none"}
     lines = [(model, name) for model, name in lines if name != "none" or model not in regularized]
     shades = style.distinct_colors(table.regularizer)
+    step = min(0.07, 0.2 / max(len(lines) - 1, 1))  # of a decade
     for index, (model, name) in enumerate(lines):
         own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]
         label = words.of_method(name, model, models, options)
         _line(
-            axes, own, shades[name], label, style.line_of(models.index(model)), 0.07 * (index - (len(lines) - 1) / 2), threshold
+            axes, own, shades[name], label, style.line_of(models.index(model)), step * (index - (len(lines) - 1) / 2), threshold
         )
     if split == "test":
         for (model, values), line in zip(_ceilings(table, options, task).items(), cycle(("--", "-.", ":"))):
@@ -123,6 +131,10 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     )
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses) and are not averaged")
+                control = own[own.regularizer == options["controls"].get(name)]
+                for strength, shared in regularized[regularized["lambda"].isin(control["lambda"])].groupby("lambda"):
+                    more = style.summary(style.gains(shared, control[control["lambda"] == strength]), "+")
+                    lines.append(f"  - {name} minus {control.regularizer.iloc[0]} at lambda {strength:g}: {more}")
         if style.holds_nothing_out(table, task):
             lines.append("  - bottom: training examples, because no examples of their distribution are held out")
         for model, values in _ceilings(table, options, task).items():

@@ -22,6 +22,11 @@ PARAMETERS = {
         "default": "",
         "description": 'the rule: the name of a reference of the tasks; "<rule> of <category>" is its accuracy on a category',
     },
+    "score": {
+        "type": "string",
+        "default": "accuracy",
+        "description": "what the tasks' accuracy is, for the axes and the caption",
+    },
     "strength": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -132,11 +137,11 @@ def _along_categories(axes: Axes, table: pd.DataFrame, task: str, options: dict[
 def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> str:
     strength = options["strength"]
     lines = [
-        "Accuracy on combinations never seen. Top: against lambda; dots are runs, lines are means with 95 % intervals (Student's "
-        "t, from three seeds on), and all lines share the plain runs at lambda = 0. Dashed: a rule that needs no network, "
-        f"computed from the same test set. Bottom: means by {options['categories'] or 'category'}, plain and at lambda "
-        f"{strength:g}. Open diamonds are published means; their thick bars are standard deviations over seeds, not intervals. "
-        "Gains are paired by seed, with 95 % intervals that are not corrected for the number of comparisons.",
+        f"{options['score'].capitalize()} on combinations never seen. Top: against lambda; dots are runs, lines are means with "
+        f"95 % intervals (Student's t, from three seeds on), and all lines share the plain runs at lambda = 0. Dashed: a rule "
+        f"that needs no network, computed from the same test set. Bottom: means by {options['categories'] or 'category'}, plain "
+        f"and at lambda {strength:g}. Open diamonds are published means; their thick bars are standard deviations over seeds, "
+        f"not intervals. Gains are paired by seed, with 95 % intervals that are not corrected for the number of comparisons.",
         "",
     ]
     for task in tasks:
@@ -181,8 +186,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         _along_categories(grid[1, column], table, task, options)
         for axes in grid[:, column]:
             axes.grid(axis="y", color="0.92")
-    grid[0, 0].set_ylabel("accuracy, recombinations")
-    grid[1, 0].set_ylabel(f"accuracy at lambda {options['strength']:g}")
+    grid[0, 0].set_ylabel(f"{options['score']},\nrecombinations")
+    grid[1, 0].set_ylabel(f"{options['score']},\nat lambda {options['strength']:g}")
     marks: list[Artist] = [
         Line2D([], [], color=style.COLORS["none"], marker="o", markersize=3, linewidth=1.2, label="plain (bottom)")
     ]

@@ -87,8 +87,8 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
         "95 % intervals (Student's t, from three seeds on), crosses runs that diverged and are not averaged; open diamonds are "
         "published results, with their standard deviation over seeds if it is given. "
         + ("Intervals and deviations are drawn only as far as 0 and 1. " if is_accuracy else "")
-        + "The training budget is fixed and no checkpoint is chosen on the test set. Lambda is set in the configuration; if it "
-        "is the oracle of the same test set (ablation), the regularizer's accuracy is too optimistic. Gains are over the plain "
+        + "The training budget is fixed and no checkpoint is chosen on the test set. If a lambda is the best on the same test "
+        "set (ablation), its accuracy is too optimistic. ± is half of a 95 % interval. Gains are over the plain "
         f"run of the same model and seed, with 95 % intervals; {rows.groupby(['task', 'method']).ngroups} cells are shown."
         + swaps,
         "",
@@ -99,17 +99,19 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
             values = own[own.method == method].value
             known = values.dropna().to_numpy()
             if len(known):
-                half = f" +- {style.interval(known):.3f}" if len(known) > 2 else ""
+                half = f" ± {style.interval(known):.3f}" if len(known) > 2 else ""
                 spread = f"{half}, median {np.median(known):.3f}, from {known.min():.3f} to {known.max():.3f}"
                 gains = own[own.method == method].gain
                 gained = f"; gain {style.summary(gains, '+')}" if gains.count() > 1 else ""
+                strength = own[own.method == method]["lambda"].iloc[0]
+                at = f" (lambda {strength:g})" if strength and method in options["methods"] else ""
                 lines.append(
-                    f"  - {method}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({style.seeds(values)}){gained}"
+                    f"  - {method}{at}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({style.seeds(values)}){gained}"
                 )
             elif len(values):
                 lines.append(f"  - {method}: all {len(values)} runs diverged")
         for method, given in options["published"].get(task, {}).items():
-            spread = f" +- {given['deviation']:.3f}" if "deviation" in given else ""
+            spread = f", standard deviation {given['deviation']:.3f}" if "deviation" in given else ""
             spread += f", median {given['median']:.3f}" if "median" in given else ""
             lines.append(
                 f"  - published, {method}: {given['mean']:.3f}{spread}" + (f" ({s})" if (s := given.get("source")) else "")

@@ -51,8 +51,12 @@ def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str,
         shade = _OTHER if label is None else PALETTE[list(groups).index(label) % len(PALETTE)]
         axes.scatter(points[own, 0], points[own, 1], s=size, color=shade, label=label, alpha=0.8, linewidths=0)
     if len(items) <= _NAMED:
-        for item, point in zip(items, points, strict=True):
-            axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize="x-small")
+        # The legend names groups. Names of other items are left out where they would cover each other.
+        room, named = np.ptp(points, axis=0).max() * np.array([0.16, 0.06]), list(points[[group is not None for group in of]])
+        for item, point, group in zip(items, points, of, strict=True):
+            if group is None and all((abs(point - other) > room).any() for other in named):
+                axes.annotate(item, point, xytext=(2, 2), textcoords="offset points", fontsize="x-small")
+                named.append(point)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

@@ -129,8 +129,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         _line(left, rows, place, label, shade, line)
         if rows.regularizer.iloc[0] == "none":
             means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
-            right.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0)
-            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker="o", markersize=3.5)
+            mark = style.marker_of(model)
+            right.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
+            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
     counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
     left.set_xscale("function", functions=(np.log1p, np.expm1))
     left.set_xticks(counts, [str(count) for count in counts])

@@ -63,6 +63,8 @@ def _draw(axes: Axes, rows: pd.DataFrame, options: dict[str, Any]) -> None:
     for name, own in rows.groupby("regularizer"):
         label = f"{style.RUN}, {words.of(name, options)}"
         axes.scatter(own.value, own.accuracy, s=16, color=shades[name], alpha=0.75, linewidths=0, label=label)
+    if rows.value.min() > 0 and rows.value.max() > 100 * rows.value.min():
+        axes.set_xscale("log")
     axes.set_ylim(-0.04, 1.04)
     axes.grid(color="0.94")
     axes.set_axisbelow(True)

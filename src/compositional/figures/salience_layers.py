@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
@@ -74,7 +73,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, places = _grid(panels, list(columns))
     for (title, panel), axes in places.items():
         models = columns[title]
-        shades = matplotlib.color_sequences["tab10"] if by_order else style.shades(len(models))
+        shades = style.apart(len(models)) if by_order else style.shades(len(models))
         for (model, label), shade in zip(models.items(), shades, strict=False):
             curve = rows[(rows.model == model) & (rows[key] == panel)].groupby("layer").value.mean()
             axes.plot(curve.index, curve, color=shade, label=label, linewidth=1.4)

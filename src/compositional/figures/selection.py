@@ -164,6 +164,8 @@ def _outcomes(axes: Axes, task: _Task) -> None:
         ticks.append(((begin + place - 1) / 2, textwrap.fill(label, 14)))
         place += 0.8
     axes.axvline(task.plain.mean(), color="0.2", linestyle=":", linewidth=1, label="plain, mean")
+    if task.refits is not None:
+        axes.axvline(task.refits.test.loc[PLAIN].mean(), color="0.4", linestyle="-.", linewidth=1, label="plain, refitted")
     if len(task.longer):
         axes.axvline(task.longer.mean(), color="0.6", linestyle="--", linewidth=1, label="plain, equal compute")
     axes.set_yticks(*zip(*ticks, strict=True))
@@ -223,14 +225,16 @@ def _verdicts(task: _Task) -> list[str]:
 
 def _caption(tasks: list[_Task], exposure: str) -> str:
     longer = " Dashed: plain with the compute of a second pass." if any(len(task.longer) for task in tasks) else ""
+    refits = any(task.refits is not None for task in tasks)
+    refit = " Dash-dotted: plain trained on both sets, with which open circles are compared." * refits
     refitted = "open circle, *compositional, refitted*: the same lambda trained on the training set and the validation set; "
-    refitted *= any(task.refits is not None for task in tasks)
+    refitted *= refits
     lines = [
         "Choosing lambda without the test set. Left: accuracy on combinations of the test set against accuracy in "
         "distribution and against compositional validation (combinations also never seen, none of them in the test set), one "
         "point per run. Titles give Spearman's rank correlation, over all runs and over those that learned the task. Right: what "
         "each protocol's choice achieves on the test set, with seeds as dots, means with 95 % intervals (Student's t), and the "
-        f"chosen lambda. Dotted: plain.{longer}",
+        f"chosen lambda. Dotted: plain.{refit}{longer}",
         "",
         "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
         f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "

@@ -44,7 +44,10 @@ def table(tmp_path):
 
 
 ROOT = Path(__file__).parents[3]
-OPTIONS = {"ceilings": {"digits_concat": "digits_b"}, "anchors": {"scan_jump": {"published": 0.98}}}
+OPTIONS = defaults("figures.ablation") | {
+    "ceilings": {"digits_concat": "digits_b"},
+    "anchors": {"scan_jump": {"published": 0.98}},
+}
 
 
 def draw(table, folder):
@@ -128,6 +131,16 @@ def test_the_ablation_states_where_all_runs_diverged(table):
     assert "scan_jump, lstm_attention: all 3 runs diverged at lambda = 0" in caption
     assert "ceiling (digits_b): all 3 runs diverged" in caption
     assert "nan" not in caption
+
+
+def test_the_ablation_states_the_difference_from_a_control_at_lambdas_of_both(table):
+    rows = pd.read_csv(table)
+    control = rows[(rows.regularizer == "entropy") & (rows["lambda"] == 0.1) & (rows.task == "scan_jump")]
+    control = control.assign(regularizer="entropy_noise", value=control.value - 0.3 - 0.1 * control.seed)
+    _, caption = ablation.draw(pd.concat([rows, control]), OPTIONS | {"controls": {"entropy": "entropy_noise"}})
+    half = 4.302653 * 0.1 / np.sqrt(3)
+    assert caption.count("  - entropy minus entropy_noise at lambda ") == 1
+    assert f"  - entropy minus entropy_noise at lambda 0.1: +0.400 ± {half:.3f}" in caption
 
 
 def test_the_ablation_draws_intervals_from_three_seeds_on(table):

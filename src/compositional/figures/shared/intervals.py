@@ -88,7 +88,8 @@ def seeds_and_mean(
             color=shade,
             marker=mark,
             markersize=size if mark == "|" else size / 2,
-            markeredgewidth=2 if mark == "|" else 0,
             capsize=2,
             label=name,
+            # Not a width of 0, which would also be that of the caps.
+            **({"markeredgewidth": 2} if mark == "|" else {"markeredgecolor": "none"}),
         )

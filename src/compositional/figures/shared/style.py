@@ -268,13 +268,19 @@ def named_diverged(runs: pd.Series | np.ndarray) -> dict[str, Any]:
     return {"label": f"{RUN} that diverged"} if len(runs) else {}
 
 
-def _mark(name: str) -> Any:
-    """The legend's handle for a mark that appears in every color: it is gray."""
+def _mark(name: str, across: bool = False) -> Any:
+    """The legend's handle for a mark that appears in every color: it is gray. across: intervals are horizontal."""
     if name == RUN:
         return Line2D([], [], linestyle="", marker="o", markersize=3.5, markeredgewidth=0, color="0.4", alpha=0.6, label=name)
-    caps = tuple(Line2D([], [], marker="_", markersize=4, color="0.4") for _ in range(2))
+    caps = tuple(Line2D([], [], marker="|" if across else "_", markersize=4, color="0.4") for _ in range(2))
     bar = LineCollection([[(0, 0), (0, 1)]], colors="0.4", linewidths=0.9)
-    return ErrorbarContainer((Line2D([], [], linestyle=""), caps, (bar,)), has_yerr=True, label=name)
+    return ErrorbarContainer((Line2D([], [], linestyle=""), caps, (bar,)), has_xerr=across, has_yerr=not across, label=name)
+
+
+def _across(panels: Iterable[Axes]) -> bool:
+    """Whether the panels' error bars are horizontal."""
+    drawn = [bar for axes in panels for bar in axes.containers if isinstance(bar, ErrorbarContainer)]
+    return any(bar.has_xerr for bar in drawn) and not any(bar.has_yerr for bar in drawn)
 
 
 def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[Any], list[str]]:
@@ -282,9 +288,11 @@ def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[A
 
     marks: additional entries: RUN, INTERVAL, or handles with their own labels.
     """
+    panels = list(panels)
     found: dict[str, Any] = {
         name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    found |= {str(mark.get_label()): mark for mark in (_mark(one) if isinstance(one, str) else one for one in marks)}
+    across = _across(panels)
+    found |= {str(mark.get_label()): mark for mark in (_mark(one, across) if isinstance(one, str) else one for one in marks)}
     names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL)))  # marks that every line has come last
     return [found[name] for name in names], names

@@ -120,7 +120,7 @@ def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
     model, name, strength = rows[["model", "regularizer", "lambda"]].iloc[0]
     if label not in (model, f"{model} + {name} {format_lambda(strength)}"):
         return label
-    return of(model, options) + ("" if name == "none" else f" + {of(name, options)} {format_lambda(strength)}")
+    return of(model, options) + ("" if name == "none" else f" + {of(name, options)}, lambda {format_lambda(strength)}")
 
 
 def of_method(name: str, model: str, models: list[str], options: dict[str, Any]) -> str:
