@@ -24,10 +24,10 @@ from compositional.language.vocabulary import Vocabulary
 from compositional.models import Model
 from compositional.notebook.training import configuration, split
 from compositional.regularizers import Regularizer
-from compositional.stages.shared.trained_runs import read_problem
 from compositional.synthesis.grammar import Library
 from compositional.synthesis.population import Search, describe, refill
 from compositional.training.problem import Problem
+from compositional.training.reading import read_problem
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "benchmarks"

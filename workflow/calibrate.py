@@ -24,7 +24,7 @@ from compositional.planning import pack_sizes
 from compositional.planning.targets import wanted_runs
 from compositional.records import surroundings
 from compositional.stages.shared.pack_times import pack_times
-from compositional.stages.shared.trained_runs import read_problem
+from compositional.training.reading import read_problem
 
 
 def measured(folder: Path, family: dict[str, Any], most: int, memory: float) -> list[tuple[int, str, str]]:

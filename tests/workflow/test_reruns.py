@@ -355,6 +355,56 @@ def test_changed_writing_code_updates_existing_runs_without_training(built):
     assert built.numbers() == before
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("training/reading.py", 'settings=family["settings"]', 'settings=family["settings"] | {"batch_size": 8}'),
+        ("training/state.py", "fresh_state(problem, run.seed,", "fresh_state(problem, run.seed + 100,"),
+    ],
+)
+def test_code_that_says_what_a_run_is_trained_on_is_part_of_its_identity(built, name, old, new):
+    edit(built, f"src/compositional/{name}", old, new)
+    one_figure = {"train": 1, "evaluate": 1, "aggregate": 1, "plot": 1}
+    assert built.exactly(SMALL) == (one_figure, {run.removeprefix("results/runs/") for run in (RUN, OTHER)})
+
+
+def test_a_history_that_evaluation_reads_is_checked_like_weights(built):
+    """It is missing, and then altered without a trace in its time, while evaluation must be repeated for its code."""
+    history, before = built.folder / RUN / "history.csv", built.numbers()
+    history.unlink()
+    edit(built, "src/compositional/stages/evaluate.py", "def perform(", "UNUSED = 1\n\n\ndef perform(")
+    assert built.exactly(f"{RUN}/metrics.csv") == ({"train": 1, "evaluate": 1}, set())
+    made = history.stat().st_mtime_ns
+    damage(history)
+    os.utime(history, ns=(made, made))
+    edit(built, "src/compositional/stages/evaluate.py", "UNUSED = 1", "UNUSED = 2")
+    assert "history.csv was altered or damaged after it was made" in built.told(f"{RUN}/metrics.csv", succeeds=False)
+    assert built.exactly(f"{RUN}/metrics.csv") == ({"train": 1, "evaluate": 1}, set())
+    assert {name: built.numbers()[name] for name in before if name.startswith(RUN)} == {
+        name: digest for name, digest in before.items() if name.startswith(RUN)
+    }
+
+
+def test_another_release_of_a_dataset_is_downloaded_and_split_by_one_call(built):
+    """First, the published file has another name; then the file of this name has other content."""
+    examples, dataset = built.folder / "docs/examples", "src/compositional/datasets/my_colors.py"
+    for folder in ("datasets", "tasks"):
+        shutil.copy(examples / folder / "my_colors.py", built.folder / "src/compositional" / folder)
+    mirror = {"COMPOSITIONAL_MIRROR": str(examples / "mirror")}
+    published = examples / "mirror/my_colors/pairs.tsv"
+    fetched = {"download": 1, "split": 1}
+    assert built.exactly("results/splits/my_colors", **mirror)[0] == fetched
+    published = published.rename(published.with_name("colors.tsv"))
+    text = (built.folder / dataset).read_text().replace("pairs.tsv", "colors.tsv")
+    (built.folder / dataset).write_text(text)
+    assert built.exactly("results/splits/my_colors", **mirror)[0] == fetched
+    old = files.sha256(published)
+    lines = published.read_text().splitlines(keepends=True)
+    published.write_text("".join([lines[-1], *lines[:-1]]))
+    edit(built, dataset, old, files.sha256(published))
+    assert built.exactly("results/splits/my_colors", **mirror)[0] == fetched
+
+
 def of_another_release(built: Built, record: str) -> None:
     """Change a record as if it was made at another commit, with more entries in its recipe and with other writing code."""
     known = json.loads((built.folder / record).read_text())

@@ -161,6 +161,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
 
     Raises:
         ArchiveError: sources changed since the manifest was made.
+        DamagedFileError: a table or figure was altered after it was made.
     """
     members: dict[str, bytes] = {}
     for name, digest in built["source"]["files"].items():
@@ -175,7 +176,10 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
         f"{FOLDER}/source.json": files.json_bytes(built["source"]),
         f"{FOLDER}/config.json": _configuration(built),
     }
-    members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in built["artifacts"] if is_kept(name)}
+    kept = [name for name in built["artifacts"] if is_kept(name)]
+    for name in kept:
+        integrity.verify(results / name)
+    members |= {f"{FOLDER}/results/{name}": (results / name).read_bytes() for name in kept}
     members |= {f"{FOLDER}/results/{name}": lasting_bytes(results / name) for name in built["records"]}
     if data:
         allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]

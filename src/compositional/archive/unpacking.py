@@ -102,7 +102,7 @@ def members_of(stored: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]
     return members
 
 
-def _check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None:
+def check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None:
     """Refuse members that the archive's manifest does not name, or that differ from it.
 
     Raises:
@@ -148,7 +148,7 @@ def unpack(archive: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as stored:
             members = members_of(stored, archive.stat().st_size)
-            _check(stored, members)
+            check(stored, members)
             with files.replacing_folder(folder) as temporary:
                 for name, entry in members.items():
                     target = temporary / name

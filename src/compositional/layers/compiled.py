@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +24,9 @@ def compiled(function: Callable, variant: str = "") -> Callable:
 
     variant: distinguishes functions that are made at the same place in the source, for example by their constant width.
     """
-    function.__qualname__ += variant
+    # numba finds a function in its cache by its file's time and size. Those may stay, and options above are in another file.
+    sources = b"".join(Path(path).read_bytes() for path in (__file__, inspect.getfile(function)))
+    function.__qualname__ += f"{variant}_{hashlib.sha256(sources).hexdigest()[:12]}"
     dispatcher = njit(cache=True, error_model="numpy")(function)
     compile_unlocked, folder = dispatcher.compile, Path(dispatcher.stats.cache_path or "")
 

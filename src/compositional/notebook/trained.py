@@ -23,9 +23,9 @@ from compositional.layers.tap import silent_tap
 from compositional.notebook.inputs import split_of
 from compositional.records import integrity
 from compositional.runs import Run
-from compositional.stages.shared.trained_runs import read_problem
 from compositional.tables.shared.reading import read_table
 from compositional.training.problem import Problem
+from compositional.training.reading import read_problem
 
 
 @dataclass(repr=False)

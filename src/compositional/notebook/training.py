@@ -20,11 +20,11 @@ from compositional.records.provenance import ROOT
 from compositional.runs import Run
 from compositional.stages.download import fetch
 from compositional.stages.evaluate import METRICS_HEADER, PREDICTIONS
-from compositional.stages.shared.trained_runs import read_problem
 from compositional.stages.split import make_split
 from compositional.stages.train import HISTORY_HEADER
 from compositional.training.loop import train_runs
 from compositional.training.problem import buffers, weight_layout
+from compositional.training.reading import read_problem
 from compositional.training.state import fresh_state
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compositional import files
-from compositional.archive import bundle
+from compositional.archive import bundle, unpacking
 from compositional.planning.recipes import Job, Recipes, job
 from compositional.records import provenance
 from compositional.records.fingerprint import code
@@ -122,8 +122,7 @@ class Archived:
         manifest = self.manifest()
         with zipfile.ZipFile(path) as stored:
             same = stored.read(f"{bundle.FOLDER}/manifest.json") == (self.results / manifest.record).read_bytes()
-            if stored.testzip() is not None:
-                raise ValueError
+            unpacking.check(stored, unpacking.members_of(stored, path.stat().st_size))
         return same and self.why(manifest) is None
 
     def _report_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:

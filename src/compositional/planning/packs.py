@@ -68,10 +68,10 @@ class Pack:
 
     @property
     def inputs(self) -> list[str]:
-        """The split; after training also weights and records."""
+        """The split; after training also what training made."""
         split = f"results/splits/{self.family[0]}"
-        made = [] if self.content["stage"] == "train" else [*self.files("weights.safetensors"), *self.files("run.json")]
-        return [split, f"{split}{provenance.SUFFIX}", *made]
+        made = [] if self.content["stage"] == "train" else [*provenance.RUN_RECORDS["run.json"], "run.json"]
+        return [split, f"{split}{provenance.SUFFIX}", *(path for name in made for path in self.files(name))]
 
     @property
     def outputs(self) -> list[str]:

@@ -28,7 +28,7 @@ from compositional.runs import Run, figure_runs
 from compositional.tables import reader_of
 
 # Modules that determine a run's numbers, besides its task's kind, its model and its regularizer.
-TRAINING = ("training.loop", "evaluation.learning_curves", "stages.shared.devices")
+TRAINING = ("training.loop", "training.reading", "evaluation.learning_curves", "stages.shared.devices")
 WHAT = {"train": "", "evaluate": "evaluation of ", "represent": "representations of "}  # in messages
 _SHOWN = 60  # characters of a value that a message shows
 
@@ -248,10 +248,18 @@ class Recipes:
         return any(map(is_linked, self.damaged(path)))
 
     def altered(self, path: str) -> list[str]:
-        """Raw files that no longer match their published checksum or this record. They must be downloaded again."""
-        inputs = (self.record(path) or {"inputs": {}})["inputs"]
-        raw = {name: digest for name, digest in inputs.items() if name.startswith("raw/") and _published(*name.split("/")[1:])}
-        return [f"results/{name}" for name, digest in raw.items() if self._now(name, path) not in (None, digest)]
+        """Raw files that do not match today's published checksum or this record. They must be downloaded again."""
+        record, recipe = self.record(path) or {"inputs": {}, "recipe": {}}, self.recipe(path)
+        before, found = record["recipe"].get("raw", {}), []
+        for name, content in recipe.get("raw", {}).items():
+            place, published = f"raw/{recipe['dataset']}/{name}", _published(recipe["dataset"], name)
+            if not published or not (self.results / place).is_file():
+                continue
+            changed = self._now(place, path) not in (None, record["inputs"].get(place))
+            # Another release of the dataset: the file may already be that one. A git blob's checksum is not compared here.
+            renewed = before.get(name, content) != content and files.sha256(self.results / place) != published
+            found += [f"results/{place}"] * (changed or renewed)
+        return found
 
     def _now(self, name: str, record: str) -> str | None:
         """Today's digest of a file, or of a split's content, according to its record; None if no valid record has it."""
@@ -269,7 +277,7 @@ class Recipes:
 
 def _published(dataset: str, name: str) -> str | None:
     """The published checksum of a download, if there is one."""
-    entry = declarations(f"datasets.{dataset}")["FILES"][name]
+    entry = declarations(f"datasets.{dataset}")["FILES"].get(name, {})
     return entry.get("sha256") or entry.get("git_blob")
 
 

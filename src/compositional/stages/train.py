@@ -25,7 +25,7 @@ from compositional.stages.shared.progress import Progress
 from compositional.stages.shared.trained_runs import data_of, device_name, intact, load_problem
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, weight_layout
-from compositional.training.state import State, fresh_state, has_ended
+from compositional.training.state import State, begun, has_ended
 from compositional.training.weights import WeightLayout
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
@@ -146,11 +146,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     if missing and restore:
         return perform(content, log, results, restore=False)
 
-    def begun(run: Run) -> State:
-        checkpoint = kept.load_checkpoint(name_of(identities[run]))
-        return State.restored(*checkpoint) if checkpoint else fresh_state(problem, run.seed, run.strength)
-
-    states = {run: begun(run) for run in missing}
+    states = {run: begun(problem, run, kept.load_checkpoint(name_of(identities[run]))) for run in missing}
     names = {id(state): run for run, state in states.items()}
     ended = partial(has_ended, settings=problem.settings)
     restored = len(recipes) - len(missing)

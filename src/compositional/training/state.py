@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from compositional.runs import Run
 from compositional.training.optimizers import moment_size
 from compositional.training.problem import Problem, initial_weights, weight_layout
 
@@ -40,6 +41,11 @@ def fresh_state(problem: Problem, seed: int, strength: float) -> State:
     flat = weight_layout(problem).flatten(initial_weights(problem, seed))
     zeros = torch.zeros(moment_size(problem.settings, len(flat)))
     return State(seed, strength, tensors={"weights": flat, "first_moment": zeros, "second_moment": zeros.clone()})
+
+
+def begun(problem: Problem, run: Run, checkpoint: tuple[dict[str, Any], dict[str, Tensor]] | None) -> State:
+    """A run as its checkpoint has it, or before its first step."""
+    return State.restored(*checkpoint) if checkpoint else fresh_state(problem, run.seed, run.strength)
 
 
 def has_ended(state: State, settings: dict[str, Any]) -> bool:

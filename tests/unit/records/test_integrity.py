@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 
 import pytest
 from support.commit import forget
@@ -12,6 +13,16 @@ from support.commit import forget
 from compositional import files
 from compositional.archive import bundle
 from compositional.records import integrity, provenance
+
+
+def test_damage_is_found_although_a_clock_was_set_back(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    record = tmp_path / f"a{provenance.SUFFIX}"
+    provenance.write(record, {"inputs": {}}, {}, [tmp_path / "a.txt"])
+    later = time.time_ns() + 10**12
+    os.utime(record, ns=(later, later))
+    (tmp_path / "a.txt").write_text("b")
+    assert integrity.damaged(record, provenance.vouched(record)) == [tmp_path / "a.txt"]
 
 
 def test_damage_is_found_by_record(tmp_path):

@@ -1,10 +1,10 @@
-"""Shared by training and evaluation: a family's problem, read from disk."""
+"""Shared by training and evaluation: a family's problem on its device, and measurements of trained runs."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -12,15 +12,12 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from compositional import plugins
-from compositional.kinds import Kind
-from compositional.models import Model
 from compositional.records import integrity, provenance
 from compositional.records.places import STAGES
-from compositional.regularizers import Regularizer
 from compositional.stages.shared import devices
 from compositional.stages.shared.job import recipes_of
 from compositional.training.problem import Problem, width_of
+from compositional.training.reading import imported, read_problem
 
 
 def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem:
@@ -28,7 +25,7 @@ def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem
     told, family = content["job"], content["common"]["family"]
     split = results / "splits" / family["task"]
     integrity.verify(split)
-    _plug_ins(json.loads((split / "task.json").read_text(encoding="utf-8")), family)  # before its code can change while it waits
+    imported(split, family)  # before its code can change while the job waits
     # A CPU build of PyTorch cannot use a device, even if the scheduler assigns one.
     wish = "cpu" if told["device"] == "auto" and not torch.backends.cuda.is_built() else told["device"]
     if wish != "cpu" and (seen := devices.visible()):
@@ -36,34 +33,6 @@ def load_problem(content: dict[str, Any], results: Path, log: TextIO) -> Problem
     device = devices.resolve(wish, told["jobs_per_gpu"])
     print(devices.describe(device), file=log)
     return read_problem(split, family, device)
-
-
-def read_problem(split: Path, family: dict[str, Any], device: str) -> Problem:
-    """A family's problem from its task's folder; `family` as returned by Configuration.family_parameters."""
-    about = json.loads((split / "task.json").read_text(encoding="utf-8"))
-    kind, model, regularizer = _plug_ins(about, family)
-    return Problem(
-        task=family["task"],
-        about=about,
-        splits=kind.load(split, device),
-        model_name=family["model"],
-        model=model,
-        model_parameters=family["model_parameters"],
-        regularizer=regularizer,
-        regularizer_parameters=family.get("regularizer_parameters", {}),
-        settings=family["settings"],
-        device=device,
-    )
-
-
-def _plug_ins(about: dict[str, Any], family: dict[str, Any]) -> tuple[Kind, Model, Regularizer | None]:
-    """A family's kind, model and regularizer, imported."""
-    regularizer = family.get("regularizer_module")
-    return (
-        plugins.load(Kind, f"kinds.{about['kind']}"),
-        plugins.load(Model, family["model_module"]),
-        plugins.load(Regularizer, regularizer) if regularizer else None,
-    )
 
 
 def data_of(problem: Problem) -> dict[str, str]:
@@ -101,7 +70,7 @@ def measured(
     Rows of the weights beyond the number of folders are padding.
 
     Raises:
-        DamagedFileError: weights were altered after training, or a run was replaced while it was measured.
+        DamagedFileError: a file of a run was altered after training, or a run was replaced while it was measured.
     """
     name = STAGES[content["stage"]]
     folders = {run: results / "runs" / run for run in content["runs"]}
@@ -110,8 +79,8 @@ def measured(
     def read_now(run: str) -> dict[str, str]:
         return provenance.digests(results, [folders[run] / file for file in made_of]) | data_of(problem)
 
-    for folder in folders.values():
-        integrity.verify(folder / "weights.safetensors")
+    for folder, file in product(folders.values(), made_of):
+        integrity.verify(folder / file)
     inputs = {run: read_now(run) for run in folders}
     identity = {key: content["common"][key] for key in ("family", "code")} | {"device": problem.device}
     identity |= {"described": {part: problem.about.get(part) for part in reads}}
