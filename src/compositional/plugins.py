@@ -160,7 +160,9 @@ def _check(name: str, tree: ast.Module, declared: dict[str, Any], contract: Cont
         helpers = [one for one in lines if not one.isupper() and one not in contract.names]
         close = difflib.get_close_matches(missing[0], helpers, n=1, cutoff=0.5)
         guess = f" (is it {close[0]!r}, line {lines[close[0]]}?)" if close else ""
-        raise ValueError(f"{path} defines no {', '.join(missing)}{guess}: each must be a function of this module; {see}")
+        others = " and ".join(sorted({contract.unless[one] for one in missing if one in contract.unless}))
+        instead = f", or a class {others} instead of them" if others else ""
+        raise ValueError(f"{path} defines no {', '.join(missing)}{guess}: each must be a function of this module{instead}; {see}")
     if missing := sorted(one for one in contract.required if one.isupper() and one not in declared):
         raise ValueError(
             f"{path} declares no {', '.join(missing)}: each must be a literal of this module, <module>.<NAME> of "

@@ -15,6 +15,7 @@ from support.project import ROOT, RUN, Project
 
 import compositional
 from compositional.configuration.configuration import ConfigurationError
+from compositional.notebook import trained
 
 pytestmark = pytest.mark.workflow
 TINY = ROOT / "tests" / "support" / "tiny.yaml"
@@ -68,6 +69,12 @@ def test_debugging_tools_do_not_change_runs(project):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (project.folder / SENTENCES / "history.csv").read_text()
+
+
+def test_a_run_that_was_trained_by_other_code_is_opened_with_a_warning(project, monkeypatch):
+    monkeypatch.setattr(trained, "code", lambda *modules: {"fingerprint": "of other code"})
+    with pytest.warns(UserWarning, match="was trained by other code than is here now"):
+        compositional.open(project.folder / RUN)
 
 
 def test_the_notebook_of_the_docs_runs_with_the_same_outputs(tmp_path):

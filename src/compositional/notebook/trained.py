@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from compositional.layers.ragged import ROWS
 from compositional.layers.tap import silent_tap
 from compositional.notebook.inputs import split_of
 from compositional.records import integrity
+from compositional.records.fingerprint import code
 from compositional.runs import Run
 from compositional.tables.shared.reading import read_table
 from compositional.training.problem import Problem
@@ -149,6 +151,12 @@ def open_run(path: str | Path) -> TrainedRun:
     problem = read_problem(split, record["family"], "cpu")
     if problem.about["content_sha256"] != record["data"]:
         raise ValueError(f"{folder} was trained on other data than {split} holds now; make one of them again")
+    if (made_by := record["code"]) and code(*made_by["modules"])["fingerprint"] != made_by["fingerprint"]:
+        warnings.warn(
+            f"{folder} was trained by other code than is here now, with which it is used from here on; "
+            f"`snakemake {folder}/metrics.csv` makes it again",
+            stacklevel=2,
+        )
     weights = {name: values.unsqueeze(0) for name, values in load_file(folder / "weights.safetensors").items()}
     tables = {
         name: read_table(folder / f"{name}.csv") if (folder / f"{name}.csv").exists() else None

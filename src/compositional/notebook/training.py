@@ -13,6 +13,7 @@ from compositional.configuration.files import merged, read, shipped
 from compositional.evaluation import decoding, learning_curves
 from compositional.evaluation.metrics import measure
 from compositional.kinds.sequence import SequenceSplit
+from compositional.notebook import imported
 from compositional.notebook.trained import TrainedRun
 from compositional.planning.recipes import Recipes
 from compositional.records.places import record_of
@@ -88,13 +89,20 @@ def train(
 
     Raises:
         ConfigurationError: there can be no such run; the message says why.
+        RuntimeError: a module changed after this process imported it.
     """
+    imported.check()
+    if isinstance(strength, bool) or not isinstance(strength, int | float):
+        raise TypeError(
+            f"strength must be a number of Python, such as 0.1: it is {strength!r}, of type {type(strength).__name__}"
+        )
     asked = [*overlays, {"models": {model: {"training": settings}}}] if settings else overlays
     known, run = configuration(*asked), Run.parse(Run(task, model, regularizer, strength, seed).path)
     known.check_run(run)
     problem = read_problem(split(known, task, Path(results)), known.family_parameters(run.family), "cpu")
     state = fresh_state(problem, run.seed, run.strength)
     train_runs(problem, [state], learning_curves.measure)
+    imported.check()
     fixed = {name: values.unsqueeze(0) for name, values in buffers(problem, run.seed).items()}
     weights = weight_layout(problem).views(state.tensors["weights"].unsqueeze(0)) | fixed
     lost = state.diverged_at is not None

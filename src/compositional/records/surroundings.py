@@ -25,6 +25,7 @@ KEPT = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 SET = {
     "LC_ALL": "C.UTF-8",
     "PYTHONUTF8": "1",
+    "PYTHONHASHSEED": "0",  # a task that goes through a set is made again with the same bytes
     "PYTHONNOUSERSITE": "1",
     "MATPLOTLIBRC": os.devnull,
     "MPLBACKEND": "Agg",

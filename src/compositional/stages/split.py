@@ -245,7 +245,12 @@ def make_split(
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     declared = [raw / name for name in raw_files] or [raw]  # without raw files, the folder has what `build` itself keeps there
     with undeclared.refused([*declared, *splits, *metrics], "a task reads the files of its dataset, so that changes are noticed"):
-        members, about = implementation.build(raw, parameters, **more)
+        built = implementation.build(raw, parameters, **more)
+    if not isinstance(built, tuple) or len(built) != 2:
+        raise TypeError(
+            f"{plugins.module_path(module)}: build must return (members, content of task.json), it returns {type(built)}"
+        )
+    members, about = built
     _check(task, implementation.KIND, members, about)
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
     about["audit"] = audit(members, about.pop("disjoint"))

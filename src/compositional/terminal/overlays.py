@@ -70,6 +70,10 @@ def check(arguments: list[str], root: Path = Path()) -> None:
 
     root: the repository's folder.
     """
+    for option, words in (("--configfiles?", "--configfile a.yaml b.yaml"), ("--config|-C", "--config a=1 b=2")):
+        # Snakemake forgets all but the last without a word.
+        if sum(re.fullmatch(rf"({option})(=.*)?", word) is not None for word in arguments) > 1:
+            sys.exit(f"{words.split()[0]} is given twice, and Snakemake would read the last one only: write {words}")
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, .
         refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
     if value.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, value.shape, strict=True)):
         refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
-    if value.dtype not in (torch.float32, torch.float64):
+    if value.dtype != torch.float32:
         refuse(function, f"{what} must be of dtype torch.float32, it is of {value.dtype}", "dtype")
     if value.device != device:
         refuse(function, f"{what} must be on {device}, it is on {value.device}", "device")
@@ -73,6 +73,34 @@ def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, .
 def _tensors(batch: Batch) -> dict[str, Tensor]:
     """The tensors of a batch by name."""
     return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
+
+
+def _leaves(tensors: Iterable[Any]) -> dict[int, Tensor]:
+    """The tensors, by identity, that a gradient of these tensors reaches and that nothing computed."""
+    found: dict[int, Tensor] = {}
+    seen: set[Any] = set()
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
+            continue
+        if tensor.grad_fn is None:
+            found[id(tensor)] = tensor
+        ahead = [tensor.grad_fn]
+        while ahead:
+            if (node := ahead.pop()) is None or node in seen:
+                continue
+            seen.add(node)
+            if (own := getattr(node, "variable", None)) is not None:
+                found[id(own)] = own
+            ahead += [following for following, _ in node.next_functions]
+    return found
+
+
+def _refuse_others(function: Callable, value: Tensor, known: Iterable[Any]) -> None:
+    """Refuse a value that depends on parameters that are none of the run's: no step changes them, and no run keeps them."""
+    own = _leaves(known)
+    if other := [one for name, one in _leaves([value]).items() if isinstance(one, torch.nn.Parameter) and name not in own]:
+        shapes = ", ".join(str(tuple(one.shape)) for one in other)
+        refuse(function, f"its result depends on parameters of shape {shapes} that do not belong to the run", "foreign")
 
 
 @contextmanager
@@ -107,6 +135,7 @@ def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: boo
         _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
         if torch.is_grad_enabled() and like.requires_grad and not outputs.requires_grad:
             refuse(written, "its result has no gradient", "gradient")
+        _refuse_others(written, outputs, [*weights.values(), *_tensors(batch).values()])
         seen.append((batch, outputs))
         return outputs
 
@@ -132,6 +161,8 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Re
         _check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
         if regularizer.perturb is None and not value.requires_grad:
             refuse(regularizer.penalty, "its result has no gradient", "gradient")
+        reached = [*step.weights.values(), *(shown.values for shown in step.representations), step.outputs]
+        _refuse_others(regularizer.penalty, value, [*reached, *_tensors(step.batch).values()])
         return value
 
     if (own := regularizer.perturb) is None:

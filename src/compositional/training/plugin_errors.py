@@ -22,8 +22,8 @@ _CAUSES = {
     "that is kept as a buffer, or an operation on .data or under torch.no_grad whose name ends in _",
     "data": "All runs of the job and their evaluation read the same data. Usual cause: an operation whose name ends in _",
     "kept": "A resumed run, and a run that is computed after another, would start from other values. Usual cause: a counter",
-    "examples": "Its accuracy would depend on the size of a batch. Usual cause: no batch_first=True, a mean or norm over the "
-    "examples, batch normalization with track_running_stats=False",
+    "examples": "Its accuracy would depend on the size of a batch. Usual cause: dropout without training=self.training, no "
+    "batch_first=True, a mean or norm over the examples, batch normalization with track_running_stats=False",
     "device": "Usual cause: a tensor that is made without device=",
     "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
     "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
@@ -33,6 +33,8 @@ _CAUSES = {
     "inplace=True; write x = (x - 0.5) * 2 instead of x.sub_(0.5).mul_(2)",
     "gradient": "It could not change any weight. Usual cause: detach, argmax, a comparison, torch.no_grad, or "
     "a conversion to NumPy",
+    "foreign": "They are neither trained nor kept, and every process would draw others. Usual cause: a layer that is made "
+    "outside __init__, such as nn.Linear(...) at the top of the file, as an attribute of the class, or in forward or penalty",
     "finite": "Usual cause: the logarithm, root or quotient of a 0, or padding that is not masked",
 }
 

@@ -34,7 +34,7 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, "regularizers"], {"entropy": [10**400]}, ["regularizers.entropy.0", "is not of type 'number'"]),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
-        (["tasks"], None, ["tasks: is empty: write {} or remove the key"]),
+        (["tasks"], None, ["tasks: is empty: write {}"]),
         (["tasks", "scan_jump", "training", "learning_rte"], 1, ["did you mean 'learning_rate'"]),
         (["tasks", "scan_jump", "training", "steps"], "many", ["tasks.scan_jump.training.steps", "'many'"]),
         (["tasks", "../../outside"], {}, ["tasks", "../../outside"]),

@@ -145,7 +145,7 @@ def test_waiting_is_logged_and_a_cpu_build_waits_for_nothing(tmp_path, monkeypat
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-5ebe9f43")
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: built)
     monkeypatch.setattr(devices, "claim", claim)
-    monkeypatch.setattr(trained_runs, "_plug_ins", lambda about, family: happened.append("imported"))
+    monkeypatch.setattr(trained_runs, "imported", lambda split, family: happened.append("imported"))
     monkeypatch.setattr(trained_runs, "read_problem", lambda *told: None)
     (tmp_path / "splits/t").mkdir(parents=True)
     (tmp_path / "splits/t/task.json").write_text("{}")

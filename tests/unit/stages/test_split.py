@@ -237,6 +237,15 @@ def test_raw_files_are_checked_before_a_task_is_built_from_them(tmp_path):
     assert not (tmp_path / "mine").exists()
 
 
+def test_a_task_that_returns_nothing_is_refused_by_its_file(tmp_path, monkeypatch):
+    task = SimpleNamespace(build=lambda raw, parameters: None, DATASET="mine", PARALLEL=False)
+    monkeypatch.setattr(split.plugins, "load", lambda contract, module: task)
+    with pytest.raises(
+        TypeError, match=r"tasks/mine\.py: build must return \(members, content of task.json\), it returns .*None"
+    ):
+        make_split("mine", "tasks.mine", {}, tmp_path, tmp_path / "mine")
+
+
 @pytest.mark.parametrize("name", ["labels.csv", "raw/undeclared.csv"])
 def test_a_task_that_reads_other_files_than_its_dataset_s_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

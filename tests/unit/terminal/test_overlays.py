@@ -118,3 +118,16 @@ def test_results_that_cannot_be_a_folder_are_refused(tmp_path, monkeypatch):
     Path("results").touch()
     with pytest.raises(SystemExit, match=f"{tmp_path}/results is a file, must be a folder: move it away"):
         check(["snakemake", "all"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--configfile a.yaml --configfile b.yaml",
+        "--configfile=a.yaml --configfiles b.yaml",
+        "--config a=1 -C b=2",
+    ],
+)
+def test_an_option_of_which_snakemake_forgets_the_first_is_refused(words):
+    with pytest.raises(SystemExit, match="is given twice"):
+        check(["snakemake", *words.split()])

@@ -94,6 +94,22 @@ def test_a_penalty_that_mixes_runs_is_refused(problem, penalty, seeds):
     assert "values.sum((1, 2))" in message
 
 
+HEAD = torch.nn.Linear(4, 4)
+
+
+def test_a_penalty_of_a_layer_that_is_not_the_run_s_is_refused(problem):
+    def penalty(step):
+        return smoothness.penalty(step) + HEAD.weight.square().sum()
+
+    message = refusal(with_penalty(problem, penalty))
+    assert "penalty: its result depends on parameters of shape (4, 4) that do not belong to the run. They are neither" in message
+
+
+def test_a_penalty_in_double_precision_is_refused(problem):
+    message = refusal(with_penalty(problem, lambda step: smoothness.penalty(step).double()))
+    assert "must be of dtype torch.float32, it is of torch.float64" in message
+
+
 def test_a_perturbation_that_mixes_runs_is_refused(problem):
     def perturb(step, shown):
         return shown.values + 0.1 * shown.values.mean() * step.normal(shown.values.shape[1:])

@@ -255,6 +255,17 @@ def mixes_examples(self, batch):
     return scores - scores.mean(0)
 
 
+OUTSIDE = nn.Linear(10, 10)
+
+
+def uses_a_layer_of_the_file(self, batch):
+    return OUTSIDE(self.output(batch.flatten(1)))
+
+
+def makes_a_layer(self, batch):
+    return nn.Linear(10, 10)(self.output(batch.flatten(1)))
+
+
 def drops_in_evaluation(self, batch):
     return self.output(nn.functional.dropout(batch.flatten(1), 0.5))
 
@@ -269,6 +280,8 @@ def drops_in_evaluation(self, batch):
         (shrinks_in_evaluation, "it changes output.weight of its run. Only the optimizer"),
         (mixes_examples, "an example's loss changes with the others of its batch"),
         (drops_in_evaluation, "an example's loss changes with the others of its batch"),
+        (uses_a_layer_of_the_file, "that do not belong to the run"),
+        (makes_a_layer, "that do not belong to the run"),
         (numpy_noise, "the output of a run changes when the same is computed again"),
         (lambda self, batch: self.output(batch.flatten(1)).mean(0), "its result must be of shape"),
         (lambda self, batch: self.output(batch.flatten(1)).log(), "not finite"),
