@@ -48,7 +48,7 @@ MUTATIONS = {
         "tests/unit/training/test_networks.py::test_a_decoder_that_sees_later_target_symbols_is_refused",
     ),
     "a network may change its input": (
-        *("training/guards.py", "if changed := different(before, tensors):", "if changed := []:"),
+        *("training/effects.py", "if changed := different(before, tensors):", "if changed := []:"),
         "tests/unit/training/test_networks.py::test_an_ordinary_module_that_would_not_train_as_in_pytorch_is_refused",
     ),
     "runs may mix through the first run": (

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,12 +25,12 @@ from torch import Tensor
 from compositional.kinds import Batch
 from compositional.models import Model
 from compositional.regularizers import Regularizer, Representation, Step
+from compositional.training.effects import refuse_foreign, unchanged
 from compositional.training.model_guards import (
     EXAMPLES,
     check_examples,
     check_network,
     check_order,
-    different,
     evaluated,
     state_of,
 )
@@ -75,43 +74,6 @@ def _tensors(batch: Batch) -> dict[str, Tensor]:
     return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
 
 
-def _leaves(tensors: Iterable[Any]) -> dict[int, Tensor]:
-    """The tensors, by identity, that a gradient of these tensors reaches and that nothing computed."""
-    found: dict[int, Tensor] = {}
-    seen: set[Any] = set()
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
-            continue
-        if tensor.grad_fn is None:
-            found[id(tensor)] = tensor
-        ahead = [tensor.grad_fn]
-        while ahead:
-            if (node := ahead.pop()) is None or node in seen:
-                continue
-            seen.add(node)
-            if (own := getattr(node, "variable", None)) is not None:
-                found[id(own)] = own
-            ahead += [following for following, _ in node.next_functions]
-    return found
-
-
-def _refuse_others(function: Callable, value: Tensor, known: Iterable[Any]) -> None:
-    """Refuse a value that depends on parameters that are none of the run's: no step changes them, and no run keeps them."""
-    own = _leaves(known)
-    if other := [one for name, one in _leaves([value]).items() if isinstance(one, torch.nn.Parameter) and name not in own]:
-        shapes = ", ".join(str(tuple(one.shape)) for one in other)
-        refuse(function, f"its result depends on parameters of shape {shapes} that do not belong to the run", "foreign")
-
-
-@contextmanager
-def unchanged(written: Callable, tensors: dict[str, Tensor], of: str, cause: str) -> Iterator[None]:
-    """Refuse a function of a plug-in that changes these tensors within the context."""
-    before = {name: values.detach().clone() for name, values in tensors.items()}
-    yield
-    if changed := different(before, tensors):
-        refuse(written, f"it changes {', '.join(changed)} of its {of}", cause)
-
-
 def _kept(problem: Problem) -> dict[Callable, dict[str, Any]]:
     """By function of a plug-in: its options, and numbers that it could change from one pass to the next."""
     found = {forward_of(problem.model): problem.model_parameters | state_of(problem)}
@@ -135,7 +97,7 @@ def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: boo
         _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
         if torch.is_grad_enabled() and like.requires_grad and not outputs.requires_grad:
             refuse(written, "its result has no gradient", "gradient")
-        _refuse_others(written, outputs, [*weights.values(), *_tensors(batch).values()])
+        refuse_foreign(written, outputs, [*weights.values(), *_tensors(batch).values()])
         seen.append((batch, outputs))
         return outputs
 
@@ -162,7 +124,7 @@ def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Re
         if regularizer.perturb is None and not value.requires_grad:
             refuse(regularizer.penalty, "its result has no gradient", "gradient")
         reached = [*step.weights.values(), *(shown.values for shown in step.representations), step.outputs]
-        _refuse_others(regularizer.penalty, value, [*reached, *_tensors(step.batch).values()])
+        refuse_foreign(regularizer.penalty, value, [*reached, *_tensors(step.batch).values()])
         return value
 
     if (own := regularizer.perturb) is None:

@@ -82,5 +82,5 @@ def prepare(problem: Problem) -> Any:
         return None
     prepare, train = problem.regularizer.prepare, problem.splits["train"]
     tensors = {name: value for name, value in vars(train).items() if isinstance(value, Tensor)}
-    with import_module("compositional.training.guards").unchanged(prepare, tensors, "training set", "data"):
+    with import_module("compositional.training.effects").unchanged(prepare, tensors, "training set", "data"):
         return prepare(problem.regularizer_parameters, train)

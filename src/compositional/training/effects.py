@@ -1,0 +1,50 @@
+"""Checks of plug-ins: they depend on no parameters but those of the run, and change no tensor that others use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compositional.training.model_guards import different
+from compositional.training.plugin_errors import refuse
+
+
+def _leaves(tensors: Iterable[Any]) -> dict[int, Tensor]:
+    """The tensors, by identity, that a gradient of these tensors reaches and that nothing computed."""
+    found: dict[int, Tensor] = {}
+    seen: set[Any] = set()
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
+            continue
+        if tensor.grad_fn is None:
+            found[id(tensor)] = tensor
+        ahead = [tensor.grad_fn]
+        while ahead:
+            if (node := ahead.pop()) is None or node in seen:
+                continue
+            seen.add(node)
+            if (own := getattr(node, "variable", None)) is not None:
+                found[id(own)] = own
+            ahead += [following for following, _ in node.next_functions]
+    return found
+
+
+def refuse_foreign(function: Callable, value: Tensor, known: Iterable[Any]) -> None:
+    """Refuse a value that depends on parameters that are none of the run's: no step changes them, and no run keeps them."""
+    own = _leaves(known)
+    if other := [one for name, one in _leaves([value]).items() if isinstance(one, torch.nn.Parameter) and name not in own]:
+        shapes = ", ".join(str(tuple(one.shape)) for one in other)
+        refuse(function, f"its result depends on parameters of shape {shapes} that do not belong to the run", "foreign")
+
+
+@contextmanager
+def unchanged(written: Callable, tensors: dict[str, Tensor], of: str, cause: str) -> Iterator[None]:
+    """Refuse a function of a plug-in that changes these tensors within the context."""
+    before = {name: values.detach().clone() for name, values in tensors.items()}
+    yield
+    if changed := different(before, tensors):
+        refuse(written, f"it changes {', '.join(changed)} of its {of}", cause)
