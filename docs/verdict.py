@@ -57,9 +57,9 @@ NOTES = (
     "**Gain:** accuracy minus that of the plain run of the same seed, with the 95 % interval of its mean (Student's t, not "
     "corrected for the number of cells). p: of the t-test, corrected for it by Holm's method.",
     "**Lambda:** *chosen* by compositional validation, without the test set, if the task has such a set "
-    "([selection](selection.md)). Otherwise the *oracle*, the best of several on the test set, which flatters the term, so that "
-    "it cannot show that the term helps; or *configured*, the only one in its table, from a paper or an earlier ablation. An "
-    "ablation on the same test set flatters the term, too (0.1 on SCAN jump).",
+    "([selection](selection.md)). *oracle*: the best of several on the test set; it flatters the term, so it cannot show that "
+    "the term helps. *configured*: the only one in its table, from a paper or an earlier ablation. An ablation on the same test "
+    "set flatters the term, too (0.1 on SCAN jump).",
     "**Task:** cells of a row can be of different tasks. The table names them, with the plain model's accuracy. Compare terms "
     "only on the same task with the same plain accuracy.",
     "**Term:** after a colon, the entry of the configuration; of several, the best on the test set. On images, `recombination` "

@@ -113,9 +113,8 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
         for method, given in options["published"].get(task, {}).items():
             spread = f", standard deviation {given['deviation']:.3f}" if "deviation" in given else ""
             spread += f", median {given['median']:.3f}" if "median" in given else ""
-            lines.append(
-                f"  - published, {method}: {given['mean']:.3f}{spread}" + (f" ({s})" if (s := given.get("source")) else "")
-            )
+            source = given.get("source", "as commonly reported")
+            lines.append(f"  - published, {method}: {given['mean']:.3f}{spread} ({source})")
     return "\n".join(lines + (_summary_lines(rows, methods) if options["summarize"] else []))
 
 
