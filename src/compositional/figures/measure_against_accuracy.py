@@ -92,10 +92,12 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         lines.append("")
         cell = table[(table.task == task) & (table.model == model)]
         representation = own.metric.iloc[0].rpartition(" in ")[2]
-        for name, group in known.groupby("regularizer"):
-            line = f"  - {'plain' if name == 'none' else name}: {group.value.mean():.3f}, accuracy {group.accuracy.mean():.3f}"
+        for (name, strength), group in known.groupby(["regularizer", "lambda"]):
+            shown = "plain" if name == "none" else f"{name}, lambda {strength:g}"
+            line = f"  - {shown}: {group.value.mean():.3f}, accuracy {group.accuracy.mean():.3f}"
+            setting = cell[(cell.regularizer == name) & (cell["lambda"] == strength)]
             for called, metric in options["references"].items():
-                values = cell[(cell.regularizer == name) & (cell.metric == metric.replace("*", representation))].value
+                values = setting[setting.metric == metric.replace("*", representation)].value
                 line += f"; {called} {values.mean():.3f}" if len(values) else ""
             lines.append(line)
         lines.append("")
