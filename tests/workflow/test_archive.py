@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -90,6 +91,32 @@ def test_the_manifest_lists_every_artifact(archived_project):
     assert len(listed["runs"]) == 6
     assert listed["environment"]["packages"]["snakemake"]
     assert listed["config"]["mirror"] is None
+
+
+def test_an_altered_archive_and_a_table_altered_before_it_is_packed_are_made_again(archived_project, tmp_path):
+    project = copy.copy(archived_project)
+    project.folder = tmp_path / "copy"
+    subprocess.run(["cp", "-a", archived_project.folder, project.folder], check=True)
+    archive, table = project.folder / "results/archive.zip", project.folder / "results/tables/ablation.csv"
+    before = archive.read_bytes()
+    with zipfile.ZipFile(archive) as stored:
+        members = {entry: stored.read(entry) for entry in stored.infolist()}
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as stored:
+        for entry, content in members.items():
+            stored.writestr(
+                entry, content.replace(b"0.", b"1.", 1) if entry.filename.endswith("tables/ablation.csv") else content
+            )
+    assert archive.read_bytes() != before
+    shown = project.snakemake("-n", "results/archive.zip", overlay="overlay.yaml")
+    assert "made again: archive: it was altered or damaged after it was made" in shown
+    made, text = table.stat().st_mtime_ns, table.read_text()
+    table.write_text(text.replace("0.", "1.", 1))
+    os.utime(table, ns=(made, made))
+    refused = project.snakemake("results/archive.zip", overlay="overlay.yaml", succeeds=False)
+    assert "tables/ablation.csv was altered or damaged after it was made" in refused
+    project.snakemake("results/archive.zip", overlay="overlay.yaml")
+    assert archive.read_bytes() == before
+    assert table.read_text() == text
 
 
 def test_the_archive_contains_sources_results_and_citation(archived_project):
