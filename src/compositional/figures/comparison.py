@@ -96,14 +96,13 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
     for task, own in rows.groupby("task"):
         lines.append(f"* {task}")
         for method in methods:
-            values = own[own.method == method].value
+            runs = own[own.method == method]
+            values, strength = runs.value, runs["lambda"].max()
             known = values.dropna().to_numpy()
             if len(known):
                 half = f" ± {style.interval(known):.3f}" if len(known) > 2 else ""
                 spread = f"{half}, median {np.median(known):.3f}, from {known.min():.3f} to {known.max():.3f}"
-                gains = own[own.method == method].gain
-                gained = f"; gain {style.summary(gains, '+')}" if gains.count() > 1 else ""
-                strength = own[own.method == method]["lambda"].iloc[0]
+                gained = f"; gain {style.summary(runs.gain, '+')}" if runs.gain.count() > 1 else ""
                 at = f" (lambda {strength:g})" if strength and method in options["methods"] else ""
                 lines.append(
                     f"  - {method}{at}: {known.mean():.3f}{spread if len(known) > 1 else ''} ({style.seeds(values)}){gained}"

@@ -63,12 +63,14 @@ def shares_gradient(shares: Tensor, grad: Tensor, by_distance: Tensor | None, ca
         return softmax_compiled.shares_gradient(shares, grad, by_distance, causal)
     grad = torch._softmax_backward_data(grad, shares, -1, shares.dtype)
     if by_distance is not None:
-        by_distance.zero_()
         if causal:
             # The last column of grad is zero except in the last row. In memory, it is where the next row's first column is.
+            # The copy reaches every place but the first ones.
+            by_distance.flatten(3)[..., : grad.shape[4] - 1] = 0
             _shifted(by_distance, grad.shape[4] - 1).copy_(grad[..., :-1])
             by_distance[..., -1, -1] = grad[..., -1, -1].transpose(1, 2)
         else:
+            by_distance.zero_()
             _shifted(by_distance, grad.shape[4]).copy_(grad)
     return grad
 
