@@ -145,7 +145,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for name, marker, _ in _MEMBERS.values()
     ]
     if systems:
-        for marker, label in (("D", "published value (another score)"), ("x", "complete test set, lower-cased tokens")):
+        for marker, label in (("D", "published value (another score)"), ("x", "whole test set, lower-cased tokens")):
             marks.append(plt.Line2D([], [], linestyle="", marker=marker, color="0.45", markerfacecolor="white", label=label))
     several = [style.INTERVAL] if rows.groupby(["task", "model", "regularizer", "lambda"]).seed.nunique().max() > 2 else []
     page.legend(figure, panels, options, *marks, *several)
