@@ -59,11 +59,6 @@ def overlap(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return agree @ (1 << np.arange(left.shape[1])[::-1])
 
 
-def gram(similarity: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Kernel (2, ..., 2) between two sets of inputs, items (n, C) and (m, C): (n, m)."""
-    return similarity.reshape(-1)[overlap(left, right)]
-
-
 def next_layer(cosine: np.ndarray, activation: str) -> np.ndarray:
     """Kernel of an infinitely wide random layer on inputs of equal norm, from their cosine similarity, up to a factor.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
@@ -123,7 +124,15 @@ def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights before fitting: kernels (K, 2^C), zero dual coefficients (sets, K, Z) of all Z combinations, biases (sets, K)."""
-    similarity = np.stack(list(family(parameters, len(task["sizes"])).values())).reshape(-1, 2 ** len(task["sizes"]))
+    return _unfitted(_flat(family(parameters, len(task["sizes"]))), task)
+
+
+def _flat(kernels_by_name: dict[str, np.ndarray]) -> np.ndarray:
+    """Kernels (K, 2^C), in double precision."""
+    return np.stack([similarity.reshape(-1) for similarity in kernels_by_name.values()])
+
+
+def _unfitted(similarity: np.ndarray, task: dict) -> Weights:
     machines = (task["sets"], len(similarity))
     return {
         "similarity": torch.from_numpy(similarity).to(torch.float32),
@@ -151,16 +160,18 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
     """
     if parameters["machine"] == "svc" and not train.signs:
         raise ValueError("machine: 'svc' classifies signs, but this task's targets are numbers; use 'svr' or 'ridge'")
-    weights = initialize(parameters, task, np.random.default_rng(0))
+    similarities = _flat(family(parameters, len(task["sizes"])))
+    weights = _unfitted(similarities, task)
     targets = train.labels.cpu().numpy().astype(np.float64)
     places = np.asarray(np.ravel_multi_index(tuple(train.combinations.T), task["sizes"]))
-    with warnings.catch_warnings():
+    # The inputs are valid by construction, and checking them takes as long as fitting.
+    with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # reaching the limit on iterations, a documented option
-        for index, similarity in enumerate(family(parameters, len(task["sizes"])).values()):
-            for number in range(task["sets"]):
-                own = train.sets == number
-                items = train.combinations[own]
-                dual, bias = _fit_one(parameters, kernels.gram(similarity, items, items), targets[own])
+        for number in range(task["sets"]):
+            own = train.sets == number
+            agree = kernels.overlap(train.combinations[own], train.combinations[own])
+            for index, similarity in enumerate(similarities):
+                dual, bias = _fit_one(parameters, similarity[agree], targets[own])
                 weights["dual"][number, index, places[own]] = torch.from_numpy(dual).to(torch.float32)
                 weights["bias"][number, index] = bias
     return weights
