@@ -1,10 +1,14 @@
-"""From gradients to changes of the weights, for many runs at once; and the learning rate of every step."""
+"""From gradients to new weights, for many runs at once; and the learning rate of every step."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from compositional.training import optimizers_compiled
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 # group_rmsprop as in the code of Razin, Maman and Cohen (ICML 2022). With the gradient g of all weights w and t = 1, 2, ...:
@@ -27,42 +31,57 @@ def scales(settings: dict[str, Any], step: int) -> list[float]:
     return [rate, *(1 / (1 - beta ** (step + 1)) for beta in betas)]
 
 
-def clear_unhealthy(rows: Tensor, healthy: Tensor) -> None:
-    """Set the rows (R, P) of runs that are not `healthy` (R,) to zero, in place."""
-    if rows.device.type != "cpu":
-        rows.masked_fill_(~healthy.unsqueeze(1), 0.0)
-    elif not healthy.all():  # on the CPU this check is cheaper than a pass over all weights
-        rows[~healthy] = 0.0
-
-
-def clipped(settings: dict[str, Any], gradient: Tensor, norm: Tensor, weights: Tensor) -> Tensor:
-    """The gradient (R, P) with norms (R,), clipped run by run, plus the decay of the weights (R, P)."""
-    if settings["clip"] is not None:
-        gradient = gradient * (settings["clip"] / norm).clamp(max=1).unsqueeze(1)
-    if settings["weight_decay"]:
-        gradient = gradient + settings["weight_decay"] * weights
-    return gradient
-
-
-def change_of(
-    settings: dict[str, Any], gradient: Tensor, norm: Tensor, first: Tensor, second: Tensor, scale: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """What a step subtracts from the weights, (R, P), and for group_rmsprop the step size, (R,). Changes the moments in place.
+def update(
+    settings: dict[str, Any],
+    gradient: Tensor,
+    norm: Tensor,
+    healthy: Tensor,
+    weights: Tensor,
+    first: Tensor,
+    second: Tensor,
+    scale: Tensor,
+) -> Tensor | None:
+    """One step: change weights and moments in place, after clipping each run's gradient and adding the decay of its weights.
 
     Args:
-        gradient: (R, P), clipped.
-        norm: (R,), the norm of the gradient before clipping.
+        gradient: (R, P); it may be overwritten.
+        norm: (R,), the norm of the gradient.
+        healthy: (R,), whether a run's loss and gradient are finite. The weights of the other runs stay.
+        weights: (R, P).
         first, second: the moments, (R, P); for group_rmsprop (R, 1).
         scale: (3,), the result of `scales`.
+
+    Returns:
+        The step size of group_rmsprop, (R,).
     """
+    clip, decay, kind = settings["clip"], settings["weight_decay"], settings["optimizer"]
+    factors = torch.ones_like(norm) if clip is None else (clip / norm).clamp(max=1)
+    if weights.device.type == "cpu" and kind != "group_rmsprop":
+        rate, *corrections = scale.numpy()
+        changed = (weights.numpy(), healthy.numpy(), first.numpy())
+        used = (gradient.numpy(), factors.numpy(), np.float32(decay), *changed)
+        if kind == "sgd":
+            optimizers_compiled.sgd(*used, np.float32(settings["momentum"]), rate)
+            return None
+        optimizers_compiled.adam_moments(*used, second.numpy(), (_BETA1, _BETA2), corrections[1])
+        gradient.sqrt_()  # not compiled, because PyTorch's square roots are not always the closest numbers
+        optimizers_compiled.adam_weights(gradient.numpy(), *changed, corrections[0], np.float32(_EPSILON), rate)
+        return None
+    gradient = gradient if clip is None else gradient * factors.unsqueeze(1)
+    gradient = gradient + decay * weights if decay else gradient
+    unhealthy, pace = ~healthy.unsqueeze(1), None
+    gradient = gradient.masked_fill(unhealthy, 0.0)
     rate, first_correction, second_correction = scale.unbind()
-    if settings["optimizer"] == "sgd":
-        return first.mul_(settings["momentum"]).add_(gradient) * rate, None
-    if settings["optimizer"] == "group_rmsprop":
-        used_norm = norm if settings["clip"] is None else norm.clamp(max=settings["clip"])
+    if kind == "sgd":
+        change = first.mul_(settings["momentum"]).add_(gradient) * rate
+    elif kind == "group_rmsprop":
+        used_norm = norm if clip is None else norm.clamp(max=clip)
         second.mul_(_GROUP_BETA).add_((1 - _GROUP_BETA) * used_norm.square().unsqueeze(1))
         pace = 1 / ((second * second_correction).sqrt() + _GROUP_EPSILON)
-        return gradient * pace * rate, pace.squeeze(1) * rate
-    first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
-    second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
-    return (first * first_correction) / ((second * second_correction).sqrt() + _EPSILON) * rate, None
+        change = gradient * pace * rate
+    else:
+        first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
+        second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
+        change = (first * first_correction) / ((second * second_correction).sqrt() + _EPSILON) * rate
+    weights.sub_(change.masked_fill_(unhealthy, 0.0))
+    return None if pace is None else pace.squeeze(1) * rate

@@ -119,12 +119,9 @@ class Pack:
         """One gradient step of every run. It reads its inputs from the fixed addresses and copies no value to the host."""
         task_loss, penalty, gradient, norm, healthy = self.gradient()
         with torch.no_grad():
-            settings = self.problem.settings
-            gradient = optimizers.clipped(settings, gradient, norm, self.flat)
-            optimizers.clear_unhealthy(gradient, healthy)
-            change, size = optimizers.change_of(settings, gradient, norm, self.first, self.second, self.scales)
-            optimizers.clear_unhealthy(change, healthy)
-            self.flat.sub_(change)
+            size = optimizers.update(
+                self.problem.settings, gradient, norm, healthy, self.flat, self.first, self.second, self.scales
+            )
             if size is not None:
                 self.totals[2] += size
             self.totals[:2] += torch.stack([task_loss, penalty])
