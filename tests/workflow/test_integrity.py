@@ -56,6 +56,36 @@ def test_a_damaged_file_of_each_stage_is_made_again(project):
     assert "Nothing to be done" in project.snakemake(FIGURE, overlay="overlay.yaml")
 
 
+def test_a_figure_or_table_of_another_build_is_noticed_although_it_keeps_its_old_time(project):
+    for name, jobs in ((FIGURE, {"plot": 1}), ("results/tables/ablation.csv", {"aggregate": 1, "plot": 1})):
+        path, other = project.folder / name, project.folder / "older"
+        before = path.read_bytes()
+        other.write_bytes(before + b"of another build")
+        os.utime(other, (0, 0))
+        other.replace(path)
+        assert project.jobs(FIGURE, overlay="overlay.yaml") == jobs
+        project.snakemake(FIGURE, overlay="overlay.yaml")
+        assert path.read_bytes() == before
+    assert project.jobs(FIGURE, overlay="overlay.yaml") == {}
+
+
+def test_a_damaged_file_is_made_again_after_a_failed_repair_too(project):
+    """Snakemake then puts the damaged file back. The summary shows an error of an import, and so does the log."""
+    code = project.folder / "src/compositional/figures/shared/page.py"
+    figure = (project.folder / FIGURE).read_bytes()
+    damage(project.folder / FIGURE)
+    whole = code.read_text()
+    code.write_text(f'{whole}\nraise RuntimeError("broken at its end")\n')
+    output = project.snakemake(FIGURE, overlay="overlay.yaml", succeeds=False)
+    assert "  RuntimeError: broken at its end" in output.rstrip().splitlines()[-6:]
+    assert "broken at its end" in (project.folder / "results/logs/plot/ablation.log").read_text()
+    code.write_text(whole)
+    assert project.jobs(FIGURE, overlay="overlay.yaml") == {"plot": 1}
+    project.snakemake(FIGURE, overlay="overlay.yaml")
+    assert (project.folder / FIGURE).read_bytes() == figure
+    assert project.jobs(FIGURE, overlay="overlay.yaml") == {}
+
+
 @pytest.mark.parametrize("target", ["all", "results/report.html"])
 def test_a_damaged_figure_without_runs_is_found_by_the_targets_all_and_report(tmp_path, target):
     project, name = Project(tmp_path), "results/figures/pathfinder_samples"

@@ -31,15 +31,20 @@ def damaged(path: Path, record: dict[str, Any], everything: bool = False) -> lis
 
     everything: check all files, not only those that are newer than the record; missing files then count, too.
     """
-    found, written = [], path.stat().st_mtime_ns
+    found, own = [], path.stat()
+    written = own.st_mtime_ns
     everything = everything or written > time.time_ns()  # a clock was set back: nothing is newer than such a record
+    # No job reads a figure, and `make reference` copies tables. A file that is moved here keeps its time, but not the time of its
+    # change of place.
+    final = path.parent.name in ("figures", "tables")
     for name, digest in record["files"].items():
         file = path.parent / name
         try:
-            suspect = everything or file.stat().st_mtime_ns > written
+            held = file.stat()
+            suspect = held.st_mtime_ns > written or (final and held.st_ctime_ns > own.st_ctime_ns)
         except FileNotFoundError:
             suspect = file.parent != path.parent and (path.parent / Path(name).parts[0]).exists()
-        if suspect and _altered(file, digest):
+        if (everything or suspect) and _altered(file, digest):
             found.append(file)
     return found
 

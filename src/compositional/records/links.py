@@ -18,6 +18,7 @@ from typing import Any
 
 from compositional import files
 
+_times: dict[Path, tuple[int, int]] = {}  # of files and folders that jobs of this process may change
 _FICLONE = 0x40049409  # Linux: two files share blocks until one of them is written to
 
 
@@ -78,6 +79,9 @@ def _anew(backup: Callable[[Any, Path], None]) -> Callable[[Any, Path], None]:
     @wraps(backup)
     def backup_output(self: Any, path: Path) -> None:
         self.cleanup_backup(path)
+        held = path.stat()
+        # The copy has a new time. A damaged file would come back older than its record, and the damage would not be noticed.
+        _times[path] = held.st_atime_ns, max(held.st_mtime_ns, held.st_ctime_ns)
         backup(self, path)
 
     return backup_output
@@ -91,6 +95,9 @@ def _parting(restore: Callable[[Any, Path], bool]) -> Callable[[Any, Path], bool
         if is_linked(path):
             with files.replacing(path) as temporary:
                 shutil.copyfile(path, temporary)
-        return restore(self, path)
+        restored = restore(self, path)
+        if restored and path in _times:
+            os.utime(path, ns=_times.pop(path))
+        return restored
 
     return restore_output

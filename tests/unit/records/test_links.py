@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -149,6 +150,33 @@ def test_what_snakemake_restores_is_written_under_one_name_only(tmp_path):
     (tmp_path / "split").mkdir()
     for _ in range(2):  # a killed call leaves its copy
         Persistence().backup_output(tmp_path / "split")
+
+
+def test_a_file_that_was_altered_is_still_newer_than_its_record_after_a_failed_repair(tmp_path):
+    """Otherwise one failed or interrupted job would make a damaged figure count as up to date."""
+
+    class Persistence:
+        def backup_output(self, path: Path) -> None:
+            shutil.copy(path, path.with_suffix(".backup"))
+
+        def cleanup_backup(self, path: Path) -> None:
+            path.with_suffix(".backup").unlink(missing_ok=True)
+
+        def restore_output(self, path: Path) -> bool:
+            shutil.copy(path.with_suffix(".backup"), path)
+            return True
+
+    links.keep_backups_apart(SimpleNamespace(Persistence=Persistence))
+    record, figure = tmp_path / "figure.json", tmp_path / "figure.pdf"
+    figure.write_text("drawn")
+    record.write_text("{}")
+    time.sleep(0.01)
+    figure.write_text("altered")
+    for path in (figure, record):
+        Persistence().backup_output(path)
+    for path in (figure, record):
+        Persistence().restore_output(path)
+    assert figure.stat().st_mtime_ns > record.stat().st_mtime_ns
 
 
 def test_a_snakemake_that_restores_in_another_way_is_refused():

@@ -210,6 +210,9 @@ def _run(words: list[str]) -> int:
         return 128 + signal.SIGINT
     except BaseException:
         traceback.print_exc()
+        # An error before a script opens its log, such as one of an import; every script's third word is its log.
+        with suppress(OSError, IndexError), Path(words[2]).open("a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
         return 1
     return 0
 
