@@ -157,7 +157,7 @@ def _check(payload: bytes, entry: dict, path: Path) -> None:
     elif entry["sha256"]:
         kind, known = "sha256", entry["sha256"]
     elif _first(path).exists():
-        kind, known = f"by {_first(path)}, sha256", _first(path).read_text(encoding="utf-8").split()[0]
+        kind, known = f"by {_first(path)}, sha256", _first(path).read_text(encoding="utf-8").partition(" ")[0]
     else:
         return
     if digest != known:
@@ -205,11 +205,11 @@ def fetch(dataset: str, name: str, destination: Path, order: list[str], mirror: 
             reason = str(error).splitlines()[0] if str(error) else ""
             failures.append(f"  - {source}: {type(error).__name__}: {reason}")
             continue
-        with files.replacing(destination) as temporary:
-            temporary.write_bytes(payload)
         if entry.get("sha256", "") is None and not _first(destination).exists():
             with files.replacing(_first(destination)) as temporary:
                 temporary.write_text(f"{hashlib.sha256(payload).hexdigest()}  {name}\n", encoding="utf-8")
+        with files.replacing(destination) as temporary:
+            temporary.write_bytes(payload)
         return source
     raise DownloadError(
         "\n".join(
