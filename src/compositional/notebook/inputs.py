@@ -37,6 +37,10 @@ def _images(problem: Problem, given: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"images of task {problem.task!r} are (n, {', '.join(map(str, shape))}), these are {images.shape}")
     if images.min() < 0 or images.max() > 255:
         raise ValueError(f"images have pixels from 0 to 255, these have {images.min()} to {images.max()}")
+    if (images != images.astype(np.uint8)).any():
+        raise ValueError(
+            "images have whole numbers from 0 to 255 as pixels, these have fractions: multiply images in [0, 1] by 255 and round"
+        )
     return images.astype(np.uint8).reshape(len(images), *shape)
 
 
@@ -74,8 +78,11 @@ def _composites(problem: Problem, given: Any, train: Any) -> CompositeSplit:
 
 def _combinations(problem: Problem, given: Any, train: Any) -> CombinationSplit:
     items = np.asarray(given)
-    if items.ndim != 2 or items.shape[1] != len(train.sizes) or (items < 0).any() or (items >= train.sizes).any():
-        raise ValueError(f"task {problem.task!r} takes items (n, {len(train.sizes)}), below {train.sizes}; these are {given!r}")
+    fits = items.ndim == 2 and items.shape[1] == len(train.sizes) and (items == items.astype(np.int64)).all()
+    if not fits or (items < 0).any() or (items >= train.sizes).any():
+        raise ValueError(
+            f"task {problem.task!r} takes items (n, {len(train.sizes)}), whole numbers below {train.sizes}; these are {given!r}"
+        )
     return CombinationSplit(items, np.zeros(len(items)), np.zeros(len(items)), train.sizes, train.signs, problem.device)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from compositional import files
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.files import merged, read, shipped
 from compositional.evaluation import decoding, learning_curves
@@ -16,6 +17,7 @@ from compositional.kinds.sequence import SequenceSplit
 from compositional.notebook import imported
 from compositional.notebook.trained import TrainedRun
 from compositional.planning.recipes import Recipes
+from compositional.records import provenance
 from compositional.records.places import record_of
 from compositional.records.provenance import ROOT
 from compositional.runs import Run
@@ -51,17 +53,20 @@ def split(known: Configuration, task: str, results: Path) -> Path:
     """
     record = record_of("splits", task)
     recipes = Recipes(known, results)
-    if (results / record).exists() and recipes.outdated(record) is None:
-        return results / "splits" / task
+    made, vouched = results / "splits" / task, (results / record).exists() and recipes.outdated(record) is None
+    if vouched and made.exists():
+        return made
     if known.built_from(task)[0]:
         raise ValueError(f"task {task!r} is built from runs: call `snakemake {results}/splits/{task}` first")
     folder = results / "notebook" / recipes.digest(record)[:16] / task
-    if not folder.exists():
+    digests = folder.with_name(f"{task}.json")  # of its files, which may be damaged later
+    if not digests.exists() or digests.read_bytes() != files.json_bytes(provenance.digests(folder.parent, [folder])):
         asked, dataset, raw = known.split_parameters(task), known.dataset(task), known.raw_files(task)
         for name in raw:
             if not (path := results / "raw" / dataset / name).exists():
                 fetch(dataset, name, path, known.config["sources"], known.config["mirror"])
         make_split(task, asked["module"], asked["parameters"], results / "raw" / dataset, folder, raw_files=raw)
+        files.write_json(digests, provenance.digests(folder.parent, [folder]))
     return folder
 
 

@@ -108,13 +108,21 @@ def test_sentences_of_any_length_are_decoded_in_the_given_order():
         ("gru_attention", "scan_jump", [], "there are no inputs"),
         ("cnn", None, np.zeros((2, 5, 5)), r"images of task 'digits_concat' are \(n, 1, 8, 16\), these are \(2, 5, 5\)"),
         ("cnn", None, np.full((1, 8, 16), 300), "pixels from 0 to 255, these have 300 to 300"),
-        ("dense_network", None, [[1, 99]], r"takes items \(n, 2\), below"),
+        ("dense_network", None, [[1, 99]], r"takes items \(n, 2\), whole numbers below"),
+        ("dense_network", None, [[0.9, 1]], r"takes items \(n, 2\), whole numbers below"),
         ("multilayer_perceptron", None, [[1, 2, 3]], r"takes points \(n, 2\), these are \(1, 3\)"),
     ],
 )
 def test_inputs_that_a_task_does_not_know_are_refused(model, task, inputs, message):
     with pytest.raises(ValueError, match=message):
         opened(model, task).predict(inputs)
+
+
+def test_pixels_are_not_rounded():
+    run = opened("cnn", small.entry("kinds", "image")["task"])
+    images = known_inputs([*run.problem.splits.values()][-1])
+    with pytest.raises(ValueError, match=r"whole numbers from 0 to 255 as pixels, these have fractions"):
+        run.predict(images / 255)
 
 
 def test_a_diverged_run_computes_no_outputs():
