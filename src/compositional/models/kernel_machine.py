@@ -123,22 +123,37 @@ def family(parameters: dict, components: int) -> dict[str, np.ndarray]:
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights before fitting: kernels (K, 2^C), zero dual coefficients (sets, K, Z) of all Z combinations, biases (sets, K)."""
+    """Weights before fitting: kernels (K, 2^C), zero dual coefficients (sets, K, Z) of all Z combinations, biases (sets, K).
+
+    Kernels and coefficients have a second part, "..._rest" (see `_parts`).
+    """
     return _unfitted(_flat(family(parameters, len(task["sizes"]))), task)
 
 
+def _parts(name: str, values: np.ndarray) -> Weights:
+    """Numbers in double precision as two float32 tensors whose sum they are.
+
+    Weights are float32. The coefficients of a singular kernel can be so large that their rounding errors exceed the outputs.
+    """
+    exact = torch.from_numpy(values)
+    rounded = exact.to(torch.float32)
+    return {name: rounded, f"{name}_rest": (exact - rounded.double()).to(torch.float32)}
+
+
+def _exact(weights: Weights, name: str) -> Tensor:
+    """What `_parts` was given."""
+    return weights[name].double() + weights[f"{name}_rest"].double()
+
+
 def _flat(kernels_by_name: dict[str, np.ndarray]) -> np.ndarray:
-    """Kernels (K, 2^C), in double precision."""
+    """Kernels (K, 2^C)."""
     return np.stack([similarity.reshape(-1) for similarity in kernels_by_name.values()])
 
 
-def _unfitted(similarity: np.ndarray, task: dict) -> Weights:
-    machines = (task["sets"], len(similarity))
-    return {
-        "similarity": torch.from_numpy(similarity).to(torch.float32),
-        "dual": torch.zeros(*machines, int(np.prod(task["sizes"]))),
-        "bias": torch.zeros(*machines),
-    }
+def _unfitted(similarities: np.ndarray, task: dict) -> Weights:
+    machines = (task["sets"], len(similarities))
+    dual = _parts("dual", np.zeros((*machines, int(np.prod(task["sizes"])))))
+    return _parts("similarity", similarities) | dual | {"bias": torch.zeros(*machines)}
 
 
 def _fit_one(parameters: dict, gram: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, float]:
@@ -172,7 +187,8 @@ def fit(parameters: dict, task: dict, train: CombinationSplit) -> Weights:
             agree = kernels.overlap(train.combinations[own], train.combinations[own])
             for index, similarity in enumerate(similarities):
                 dual, bias = _fit_one(parameters, similarity[agree], targets[own])
-                weights["dual"][number, index, places[own]] = torch.from_numpy(dual).to(torch.float32)
+                for name, values in _parts("dual", dual).items():
+                    weights[name][number, index, places[own]] = values
                 weights["bias"][number, index] = bias
     return weights
 
@@ -186,10 +202,10 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     outputs = []
     # In double precision, because large coefficients of opposite signs nearly cancel.
     for similarity, dual, bias, own, sets in zip(
-        *(weights[key] for key in ("similarity", "dual", "bias")), agree, batch.sets, strict=True
+        _exact(weights, "similarity"), _exact(weights, "dual"), weights["bias"].double(), agree, batch.sets, strict=True
     ):
-        gram = similarity.double()[:, own]  # (K, B, Z)
-        outputs.append((gram * dual.double()[sets].transpose(0, 1)).sum(-1).T + bias.double()[sets])
+        gram = similarity[:, own]  # (K, B, Z)
+        outputs.append((gram * dual[sets].transpose(0, 1)).sum(-1).T + bias[sets])
     return torch.stack(outputs).to(torch.float32)
 
 
