@@ -75,7 +75,7 @@ def update(
     if kind == "sgd":
         change = first.mul_(settings["momentum"]).add_(gradient) * rate
     elif kind == "group_rmsprop":
-        used_norm = norm if clip is None else norm.clamp(max=clip)
+        used_norm = gradient.square().sum(1).sqrt() if decay else norm if clip is None else norm.clamp(max=clip)
         second.mul_(_GROUP_BETA).add_((1 - _GROUP_BETA) * used_norm.square().unsqueeze(1))
         pace = 1 / ((second * second_correction).sqrt() + _GROUP_EPSILON)
         change = gradient * pace * rate

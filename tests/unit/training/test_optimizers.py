@@ -58,3 +58,16 @@ def test_the_compiled_update_has_the_bits_of_single_operations(optimizer, clip, 
             before = ours[0][1].clone()
     assert torch.equal(ours[0][1], before), "the weights of a diverged run have changed"
     assert (ours[0] != begin).float().mean() > 0.99
+
+
+def test_the_step_of_group_rmsprop_follows_from_the_whole_gradient_with_the_decay():
+    """By hand: w = (3, 4), gradient (1e-4, 0) + 0.1 w; at the first step, s / (1 - 0.99) is the gradient's squared norm."""
+    settings = {"optimizer": "group_rmsprop", "clip": None, "weight_decay": 0.1, "learning_rate": 0.01}
+    settings |= {"decay": 1.0, "decay_every": None, "warmup": 0}
+    weights, gradient = torch.tensor([[3.0, 4.0]]), torch.tensor([[1e-4, 0.0]])
+    scale = torch.tensor(optimizers.scales(settings, 0))
+    moments = torch.zeros(1, 2), torch.zeros(1, 1)
+    pace = optimizers.update(settings, gradient, gradient.norm(dim=1), torch.tensor([True]), weights, *moments, scale)
+    whole = torch.tensor([0.3001, 0.4])
+    torch.testing.assert_close(weights[0], torch.tensor([3.0, 4.0]) - 0.01 * whole / whole.norm())
+    torch.testing.assert_close(pace, 0.01 / whole.norm(dim=0, keepdim=True))
