@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,10 +44,19 @@ def refuse_foreign(function: Callable, value: Tensor, known: Iterable[Any]) -> N
         refuse(function, f"its result depends on parameters of shape {shapes} that do not belong to the run", "foreign")
 
 
+def _global_generators() -> bytes:
+    """The states of the generators that no run owns and no checkpoint keeps."""
+    return pickle.dumps((random.getstate(), np.random.get_state()))
+
+
 @contextmanager
 def unchanged(written: Callable, tensors: dict[str, Tensor], of: str, cause: str) -> Iterator[None]:
     """Refuse a function of a plug-in that changes these tensors within the context."""
     before = {name: values.detach().clone() for name, values in tensors.items()}
+    drawn = _global_generators()
     yield
+    # Comparing results would miss a draw that rarely changes them, as of LayerDrop.
+    if drawn != _global_generators():
+        refuse(written, "it draws random numbers from Python's or NumPy's global generator", "global")
     if changed := different(before, tensors):
         refuse(written, f"it changes {', '.join(changed)} of its {of}", cause)

@@ -31,6 +31,7 @@ from compositional.training.model_guards import (
     check_examples,
     check_network,
     check_order,
+    check_padding,
     evaluated,
     state_of,
 )
@@ -259,6 +260,7 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     weights = Pack(problem, (width or 1) * [subject], prepared).tensors
     check_order(problem, weights)
     check_examples(problem, weights)
+    check_padding(problem, weights)
 
 
 def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: bool) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from compositional.kinds import Batch as AnyBatch
 from compositional.kinds.sequence import Batch
-from compositional.language.vocabulary import END
+from compositional.language.vocabulary import END, PAD
 from compositional.layers.tap import silent_tap
 from compositional.models import Model
 from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
@@ -161,3 +161,36 @@ def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
     # On a GPU, other algorithms may compute batches of other sizes. NaN, of a run that diverges, is not refused.
     if difference >= (ROUNDING if ours.device.type == "cpu" else 1e-2):
         refuse(written, f"in evaluation, an example's loss changes with the others of its batch, by {difference:.1e}", "examples")
+
+
+def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
+    """Refuse a Network whose output for a sentence depends on how far it is padded.
+
+    A split pads to its longest input, so the same sentence would have another output in another member, or after a longer one was
+    added. Packed models are tested for this once, by their contract.
+
+    Args:
+        weights: (R, ...) by name.
+
+    Raises:
+        PluginError: it depends on it.
+    """
+    _, batch = problem.splits["train"].evaluation_batches(1, EXAMPLES, EXAMPLES)[0]
+    if not problem.model.Network or not isinstance(batch, Batch) or (short := batch.inputs.shape[-1] // 2) < 1:
+        return
+    if problem.model.calibrate:
+        weights = weights | problem.model.calibrate(problem.model_parameters, weights, [batch])
+    lengths = batch.input_lengths.clamp(max=short)
+
+    def outputs(width: int) -> Tensor:
+        """Of the beginnings of the inputs, padded to this width."""
+        mask = torch.arange(width, device=lengths.device) < lengths.unsqueeze(-1)
+        inputs = batch.inputs[..., :width].masked_fill(~mask, PAD)
+        with torch.no_grad():
+            padded = replace(batch, inputs=inputs, input_mask=mask, input_lengths=lengths)
+            return problem.model.forward(problem.model_parameters, weights, padded, silent_tap)[batch.target_mask]
+
+    ours, theirs = outputs(short), outputs(batch.inputs.shape[-1])
+    difference = (ours - theirs).abs().max() / ours.abs().max()
+    if difference >= (ROUNDING if ours.device.type == "cpu" else 1e-2):
+        refuse(forward_of(problem.model), f"its output changes if an input is padded further, by {difference:.1e}", "padding")

@@ -153,10 +153,13 @@ class _Functions:
             mask = getattr(batch, "input_mask", None)
             if not isinstance(values, Tensor) or (mask is not None and values.shape[:2] != mask.shape[1:]):
                 found = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
-                wanted = "a tensor (B, ...)" if mask is None else f"(B, input positions, ...) = {(*mask.shape[1:], ...)}"
+                wanted, one = "a tensor (B, ...)", ""
+                if mask is not None:
+                    wanted = f"a tensor (B, input positions, ...) = ({mask.shape[1]}, {mask.shape[2]}, ...)"
+                    one = "; expand one vector per sentence to every position"
                 raise ValueError(
                     f"representation {name!r}: submodule {path!r} must give {wanted}, it gives {found}. Usual causes: no "
-                    "batch_first=True; a packed sequence. Any tensor can be shown by passing it through an nn.Identity()"
+                    f"batch_first=True; a packed sequence. An nn.Identity() makes any such tensor available{one}"
                 )
             # A copy goes on: the network may change it in place, as nn.ReLU(inplace=True) does.
             shown = tap(name, values.unsqueeze(0), mask).squeeze(0).clone()

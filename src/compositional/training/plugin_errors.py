@@ -24,9 +24,13 @@ _CAUSES = {
     "kept": "A resumed run, and a run that is computed after another, would start from other values. Usual cause: a counter",
     "examples": "Its accuracy would depend on the size of a batch. Usual cause: dropout without training=self.training, no "
     "batch_first=True, a mean or norm over the examples, batch normalization with track_running_stats=False",
+    "padding": "A sentence's answer would depend on the longest input of its split. Usual cause: a recurrent layer without "
+    "pack_padded_sequence, attention without input_mask, a mean or the last state over all positions",
     "device": "Usual cause: a tensor that is made without device=",
     "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
     "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
+    "global": "No seed determines them, and a resumed run would draw others. Draw from step.normal or tap.noise; in a Network, "
+    "with torch, as in torch.rand(()) < 0.1",
     "later": "It could copy the target, and its accuracy would mean nothing. Usual cause: no causal mask, a bidirectional "
     "decoder, or a convolution that is padded on both sides",
     "in place": "Other passes of the same step read the same batch. Usual cause: an operation whose name ends in _, or "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 import re
 from copy import deepcopy
 from dataclasses import replace
@@ -162,14 +163,23 @@ def test_a_model_that_mixes_runs_only_in_evaluation_is_refused(problem):
 
 def test_outputs_that_depend_on_more_than_the_weights_are_refused(problem):
     passes = count()
-    cases = [
-        lambda values: values * (1 + 0.001 * next(passes)),
-        lambda values: values + 0.1 * torch.from_numpy(np.random.standard_normal(values.shape[1:]).astype(np.float32)),
-    ]
-    for how in cases:
-        message = refusal(with_forward(problem, mixing(how)))
-        assert "forward: the output of a run changes when the same is computed again" in message
-        assert "a counter, a running average" in message
+    message = refusal(with_forward(problem, mixing(lambda values: values * (1 + 0.001 * next(passes)))))
+    assert "forward: the output of a run changes when the same is computed again" in message
+    assert "a counter, a running average" in message
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.random], ids=["random", "numpy"])
+def test_draws_from_a_global_generator_are_refused_even_if_nothing_changes(problem, draw):
+    """As in LayerDrop: comparing two passes would notice them only now and then."""
+
+    def penalty(step):
+        return smoothness.penalty(step) * (1 + (draw() < 1e-9))
+
+    for case, name in (
+        (with_forward(problem, mixing(lambda values: values * (1 + (draw() < 1e-9)))), "forward"),
+        (with_penalty(problem, penalty), "penalty"),
+    ):
+        assert f"{name}: it draws random numbers from Python's or NumPy's global generator" in refusal(case)
 
 
 @pytest.mark.parametrize(
