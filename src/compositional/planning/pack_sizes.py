@@ -54,7 +54,7 @@ def read(path: Path, own: bool) -> dict[Key, Times]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: {error}. Delete it, or measure again: make calibrate") from error
+        raise ConfigurationError(f"{path}: {error}. Delete it; make calibrate measures again") from error
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
 from compositional.records.entries import stored, stores
-from compositional.records.places import STAGES, recipe_in, recipe_name, record_of_run
+from compositional.records.places import STAGES, recipe_in, recipe_name, record_of, record_of_run
 from compositional.runs import Run
 
 
@@ -34,7 +34,9 @@ class Pack:
     """
 
     content: dict[str, Any]
-    altered: bool = False  # weights of a run were altered in place, and so was the store's entry, the same file
+    # Whether the store's entries cannot be its runs': weights were altered in place, and so was the entry, the same file; or the
+    # task's data are made again, so that entries may be of the data before.
+    altered: bool = False
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -112,7 +114,11 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
             "files": [*made, STAGES[stage]],
             "job": {key: configuration.config[key] for key in ("device", "jobs_per_gpu", "checkpoint_seconds", "store")},
         },
-        stage == "train" and any(recipes.altered_in_store(record_of_run(run, STAGES[stage])) for run in runs),
+        stage == "train"
+        and (
+            recipes.outdated(record_of("splits", family[0])) is not None
+            or any(recipes.altered_in_store(record_of_run(run, STAGES[stage])) for run in runs)
+        ),
     )
 
 
