@@ -20,10 +20,14 @@ def repaired(form: str) -> str:
     return " ".join(symbols + [")"] * missing)
 
 
-def best_recorded(history: Path) -> tuple[str, float]:
-    """The largest test accuracy during training, named after the number of points it was chosen from; step 0 does not count."""
+def best_recorded(history: Path, examples: int, recorded: int) -> tuple[str, float]:
+    """The largest test accuracy during training, named after the number of points it was chosen from; step 0 does not count.
+
+    examples: how many the test set has. recorded: how many a point is measured on; if fewer, the name says so.
+    """
     with history.open(newline="", encoding="utf-8") as stream:
         rows = [
             row for row in csv.DictReader(stream) if (row["split"], row["metric"]) == ("test", "accuracy") and int(row["step"])
         ]
-    return f"accuracy, best of {len(rows)} points", max(float(row["value"]) for row in rows)
+    of = f"{len(rows)} points" if recorded >= examples else f"{len(rows)} points on {recorded} examples"
+    return f"accuracy, best of {of}", max(float(row["value"]) for row in rows)

@@ -178,6 +178,7 @@ def _ignores_partner(problem: Problem, weights: dict[str, Tensor], test: ImageSp
         with torch.no_grad():
             return problem.model.forward(problem.model_parameters, weights, batch, silent_tap).argmax(-1).cpu()
 
+    weights = calibrated(problem, weights)
     before, after = [], []
     for rows, batch in test.evaluation_batches(runs, BATCH, SWAPPED_IMAGES):
         whole = len(rows) // 2 * 2  # partners come in pairs
@@ -194,7 +195,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         ValueError: the task is of a kind without a probe, or the model shows no representation.
     """
     runs = next(iter(weights.values())).shape[0]
-    weights = calibrated(problem, weights)
+    uncalibrated, weights = weights, calibrated(problem, weights)
     probe = stimuli.of(problem, folder, runs)
     shown = on_stimuli(problem, weights, probe)
     if not shown:
@@ -209,7 +210,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         alike = [word for own in types for word, _ in own if word in frequent]
         listed = list(dict.fromkeys([*alike, *frequent]))
         words = word_vectors(problem, weights, listed)
-    consistent = swap_consistency(problem, weights, types)
+    consistent = swap_consistency(problem, uncalibrated, types)
     errors = homomorphism.measure(problem, weights, on_stimuli)
     results = []
     for run in range(runs):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from compositional.evaluation import activations
-from compositional.evaluation.metrics import BATCH
+from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.training.problem import Problem
 
@@ -24,7 +24,7 @@ def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str
     train = problem.splits["train"]
     if not isinstance(train, SequenceRegressionSplit):
         return [{} for _ in range(runs)]
-    sums: dict[str, Tensor] = {}
+    weights, sums = calibrated(problem, weights), dict[str, Tensor]()
     steps = 0
     for rows, batch in train.evaluation_batches(runs, BATCH):
         valid = batch.input_mask[0, : len(rows), 1:]

@@ -107,9 +107,8 @@ class CompositeSplit(LabelledSplit[Batch]):
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
         """All examples, or `limit` evenly spaced ones, the same for every run and without noise, as pairs (rows, batch)."""
-        count = min(len(self), limit or len(self))
-        rows = torch.arange(count) * len(self) // count  # examples are sorted by combination
-        return [(part, self._batch(part.to(self.device).expand(runs, -1), None)) for part in rows.split(batch_size)]
+        parts = self.evaluation_rows(batch_size, limit)
+        return [(part, self._batch(part.to(self.device).expand(runs, -1), None)) for part in parts]
 
 
 def load(folder: Path, device: str) -> dict[str, CompositeSplit]:

@@ -109,7 +109,8 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
         found = results[index] | scores[index]
         rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
         if problem.about.get("decoding", {}).get("brackets"):
-            name, value = readings.best_recorded(folder / "history.csv")
+            whole, recorded = len(problem.splits["test"]), problem.settings["curve_examples"]
+            name, value = readings.best_recorded(folder / "history.csv", whole, recorded)
             rows.append(("test", name, "nan" if diverged else value))
         # Values to compare the accuracies with: references that need no network, and the model's description of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]

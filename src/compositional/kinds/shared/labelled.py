@@ -112,7 +112,12 @@ class LabelledSplit(Generic[BatchT]):
         return np.stack([randomness.generator(key, step).integers(len(self), size=batch_size) for step in steps])
 
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, BatchT]]:
-        """All examples, or `limit` evenly spaced ones, the same for every run, as pairs (rows, batch).
+        """All examples, or `limit` evenly spaced ones, the same for every run, as pairs (rows, batch)."""
+        parts = self.evaluation_rows(batch_size, limit)
+        return [(part, self.batch(part.to(self.device).expand(runs, -1))) for part in parts]
+
+    def evaluation_rows(self, batch_size: int, limit: int | None = None) -> list[Tensor]:
+        """The rows of each batch of an evaluation.
 
         Each batch of a part is spread over all examples, because statistics are computed from it and rows may be sorted by class.
         """
@@ -121,4 +126,4 @@ class LabelledSplit(Generic[BatchT]):
         if count < len(self):
             parts = -(-count // batch_size)
             rows = torch.cat([rows[part::parts] for part in range(parts)])
-        return [(part, self.batch(part.to(self.device).expand(runs, -1))) for part in rows.split(batch_size)]
+        return [*rows.split(batch_size)]
