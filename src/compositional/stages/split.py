@@ -160,9 +160,18 @@ def _check_values(task: str, members: DatasetDict, columns: dict[str, Any], abou
             raise ValueError(
                 f"task {task!r}: {name} has the label {wrong[0]!r}; labels must be whole numbers from 0 to {about['classes'] - 1}"
             )
+        if column == "items" and "sizes" in about and (wrong := [own for own in values if not _is_below(own, about["sizes"])]):
+            raise ValueError(
+                f"task {task!r}: {name} has the items {wrong[0]!r}; they must be whole numbers, at least 0 and below sizes, "
+                f"{about['sizes']!r}"
+            )
         flat = np.ravel(np.array(values, dtype=object))
         if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
             raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
+
+
+def _is_below(items: list[int], sizes: list[int]) -> bool:
+    return len(items) == len(sizes) and all(item in range(size) for item, size in zip(items, sizes, strict=True))
 
 
 def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -> None:
