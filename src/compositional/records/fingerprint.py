@@ -127,6 +127,8 @@ def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
 @cache
 def _version(library: str) -> str | None:
     """The installed version without the name of its build ("+cpu"); None if no installed distribution has the library."""
+    if library in _FOR_TYPES:
+        return None
     if version := installed(DISTRIBUTIONS.get(library, library)):
         return version
     found = metadata.packages_distributions().get(library)  # slow, and rarely needed
