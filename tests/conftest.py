@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings as hypothesis_settings
 from support import small
 
@@ -128,10 +129,21 @@ def problem(scan_splits, episode_splits, digit_splits):
 
 @pytest.fixture(scope="session")
 def archived_project(tmp_path_factory):
-    """A tiny figure with a run that diverges, its archive and its report, built in a git repository."""
+    """A tiny figure with a run that diverges, its archive and its report, built in a git repository, once for all processes."""
     from support.project import Project
 
-    project = Project(tmp_path_factory.mktemp("archived"))
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    folder, complete = shared / "archived", shared / "archived.complete"
+    with FileLock(shared / "archived.lock"):
+        if not complete.exists():
+            folder.mkdir()
+            build_archived(Project(folder))
+            complete.touch()
+    return Project.there(folder)
+
+
+def build_archived(project) -> None:
     grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": [0.1], "additivity": [1e38]}, "seeds": [0, 1]}
     project.overlay({"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [grid]}}}}})
     date = "2026-01-02T03:04:05+00:00"
@@ -139,4 +151,3 @@ def archived_project(tmp_path_factory):
     for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "t"]):
         subprocess.run(["git", *words], cwd=project.folder, env=os.environ | identity, check=True)
     project.snakemake("results/archive.zip", "results/report.html", overlay="overlay.yaml")
-    return project

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.trained import problem_of
 
 from compositional.kinds.combination import CombinationSplit
 from compositional.kinds.composite import CompositeSplit
@@ -19,9 +20,7 @@ from compositional.kinds.sequence_regression import SequenceRegressionSplit
 from compositional.kinds.tagging import TaggingSplit
 from compositional.kinds.tensor import TensorSplit
 from compositional.language.vocabulary import Vocabulary
-from compositional.models import Model
-from compositional.plugins import available, declarations, defaults, is_network, load
-from compositional.regularizers import Regularizer
+from compositional.plugins import available, declarations, is_network
 from compositional.training.problem import Problem
 
 BATCH = 16
@@ -233,15 +232,5 @@ def problem(model: str, regularizer: str | None, device: str, options: dict[str,
     for package in (*declarations(f"models.{model}")["PACKAGES"], *_IMPORTED.get(model, ())):
         pytest.importorskip(package)
     splits, about, loss = KINDS[kind_of(model)](model, device)
-    return Problem(
-        task="test",
-        about=about,
-        splits=splits,
-        model_name=model,
-        model=load(Model, f"models.{model}"),
-        model_parameters=defaults(f"models.{model}") | _OPTIONS.get(model, {}) | (options or {}),
-        regularizer=load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
-        regularizer_parameters=defaults(f"regularizers.{regularizer}") | _OPTIONS.get(regularizer, {}) if regularizer else {},
-        settings=defaults("training.settings") | _SETTINGS | {"loss": loss} | settings,
-        device=device,
-    )
+    own, terms = _OPTIONS.get(model, {}) | (options or {}), _OPTIONS.get(regularizer, {})
+    return problem_of(model, about, splits, _SETTINGS | {"loss": loss} | settings, own, regularizer, terms, device=device)

@@ -9,27 +9,15 @@ import pytest
 import torch
 from gpu import problems
 from gpu.problems import EACH, PACKED, TRAINED
+from support.trained import same, train
 
 from compositional import randomness
 from compositional.evaluation import activations, decoding, learning_curves, metrics
 from compositional.plugins import defaults, is_network
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
-from compositional.training.problem import Problem, buffers, prepare, weight_layout, width_of
+from compositional.training.problem import buffers, prepare, weight_layout, width_of
 from compositional.training.state import State, fresh_state
-
-
-def train(case: Problem, runs: list[tuple[int, float]], **kwargs) -> list[State]:
-    """Train (seed, lambda) pairs together and return their states."""
-    states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, learning_curves.measure, **kwargs)
-    return states
-
-
-def same(left: State, right: State) -> bool:
-    """Equal to the bit in weights, optimizer state and curves."""
-    tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
-    return tensors and repr(left.history) == repr(right.history)
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from support.trained import train, weights_of
 from torch import nn
 
 from compositional import randomness
@@ -22,9 +24,7 @@ from compositional.regularizers import Representation, Step, additivity, recombi
 from compositional.stages.shared.trained_runs import read_problem
 from compositional.stages.split import audit, make_split
 from compositional.tasks import arithmetic
-from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, initial_weights, weight_layout
-from compositional.training.state import fresh_state
+from compositional.training.problem import Problem, initial_weights
 
 TERMS = [
     ("smoothness", {"taken_of": "embeddings", "over_width": "mean"}),
@@ -59,12 +59,6 @@ def problem(tmp_path):
         return read_problem(tmp_path / "split", family, "cpu")
 
     return make
-
-
-def train(case, runs):
-    states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, metrics.measure)
-    return states
 
 
 @pytest.mark.parametrize(
@@ -325,7 +319,7 @@ def test_steps_equal_those_of_the_published_training(problem):
         outputs = case.model.forward(case.model_parameters, weights, batch, silent_tap)
         nn.functional.mse_loss(outputs[..., 0], batch.targets).backward()
         optimizer.step()
-    trained = weight_layout(case).views(state.tensors["weights"][None])
+    trained = weights_of(case, [state])
     for name, tensor in weights.items():
         torch.testing.assert_close(trained[name], tensor.detach(), rtol=1e-4, atol=1e-5)
 
@@ -376,6 +370,9 @@ def test_smoothness_is_measured_in_plain_runs_too(problem):
     ]
     assert found["train", "change of word_embedding"] == pytest.approx(np.mean(squares), rel=1e-6)
     assert found.keys() == {("train", "change of word_embedding"), ("train", "change of encoder_states")}
+    constant = replace(case.model, calibrate=lambda parameters, weights, batches: {"embedding": torch.ones(1, *table.shape)})
+    (calibrated,) = changes.measure(replace(case, model=constant), weights)
+    assert calibrated["train", "change of word_embedding"] == 0
 
 
 def test_recombination_is_zero_for_a_function_that_ignores_the_order():

@@ -19,11 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
 from scipy.special import comb
+from sklearn.kernel_ridge import KernelRidge
 from support.configurations import SCHEMA, STUDIES, read
 from support.project import Project
+from support.trained import problem_of, train_plain, weights_of
 from torch.nn import functional
 
-from compositional import plugins
 from compositional.configuration.configuration import Configuration
 from compositional.evaluation import conjunctions, learning_curves, metrics
 from compositional.figures import conjunction_values, kernel_context
@@ -35,15 +36,15 @@ from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.composite import load as load_composites
 from compositional.kinds.image import load as load_images
 from compositional.measures import additivity, kernels
-from compositional.models import Model, kernel_machine
+from compositional.models import kernel_machine
 from compositional.plugins import defaults
 from compositional.randomness import uniform_noise
-from compositional.stages.plot import plot
+from compositional.stages.plot import drawn
 from compositional.stages.split import audit, make_split
 from compositional.tasks.shared import composite_images, designs
 from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, initial_weights, weight_layout
-from compositional.training.state import State, fresh_state
+from compositional.training.problem import Problem, initial_weights
+from compositional.training.state import fresh_state
 
 torch.set_num_threads(1)
 CONFIGURATION = Configuration(read("config.yaml", *STUDIES), SCHEMA)
@@ -61,35 +62,13 @@ def problem(task: str, model: str, task_options: dict | None = None, model_optio
         for name, member in members.items()
     }
     base = {"clip": None, "decay": 1.0, "optimizer": "sgd", "loss": "squared", "batch_size": len(splits["train"])}
-    return Problem(
-        task=task,
-        about=about,
-        splits=splits,
-        model_name=model,
-        model=plugins.load(Model, f"models.{model}"),
-        model_parameters=defaults(f"models.{model}") | (model_options or {}),
-        regularizer=None,
-        regularizer_parameters={},
-        settings=defaults("training.settings") | base | settings,
-        device="cpu",
-    )
-
-
-def trained(case: Problem, seeds=(0,)) -> list[State]:
-    """Runs of all seeds, trained together."""
-    states = [fresh_state(case, seed, 0.0) for seed in seeds]
-    train_runs(case, states, learning_curves.measure)
-    return states
-
-
-def weights_of(case: Problem, states: list[State]) -> dict[str, torch.Tensor]:
-    return weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
+    return problem_of(model, about, splits, base | settings, model_options, task=task)
 
 
 def fitted(task: str, task_options: dict | None = None, **options) -> dict[tuple[str, str], float]:
     """The metrics of a fitted kernel machine, made by the same steps as a run's."""
     case = problem(task, "kernel_machine", task_options, options, steps=1)
-    weights = weights_of(case, trained(case))
+    weights = weights_of(case, train_plain(case))
     outputs = {}
     for name, split in case.splits.items():
         parts = [case.model.forward(case.model_parameters, weights, batch, None) for _, batch in split.evaluation_batches(1, 64)]
@@ -291,7 +270,7 @@ def test_values_of_minimum_norm_and_the_machines_own_agree_on_the_dominant_conju
     case = problem(
         "context_dependence", "kernel_machine", {"level": 3}, CONFIG["models"]["classification_pair"] | {"values": True}
     )
-    weights = weights_of(case, trained(case))
+    weights = weights_of(case, train_plain(case))
     split, second = case.splits["train"], 1  # Rep. 2
     similarity = weights["similarity"][0, second].double().numpy().reshape(2, 2, 2)
     dual = weights["dual"][0, 0, second].numpy()[np.ravel_multi_index(split.combinations.T, split.sizes)]
@@ -338,6 +317,17 @@ def test_margins_of_invariance_and_partial_exposure_have_their_closed_forms():
         found = fitted(task, similarities=[[salience] for salience in saliences], machine="ridge", values=True)
         for salience in saliences:
             assert found["test", f"output of 1 1 at {salience:g}"] == pytest.approx(form(salience), abs=1e-4)
+
+
+def test_a_singular_kernel_has_the_predictions_of_the_library_although_its_coefficients_are_huge():
+    """Without any salience of whole inputs nothing fits the training set, and coefficients are about 1e10."""
+    options = {"machine": "ridge", "similarities": [[1 / 3, 2 / 3]]}
+    train = problem("context_dependence", "kernel_machine", {"level": 3}, options, steps=1).splits["train"]
+    similarity = kernels.equivariant([0, 1 / 3, 2 / 3, 1]).reshape(-1)
+    gram, targets = similarity[kernels.overlap(train.combinations, train.combinations)], train.labels.numpy().astype(np.float64)
+    predicted = KernelRidge(alpha=1e-10, kernel="precomputed").fit(gram, targets).predict(gram)
+    found = fitted("context_dependence", {"level": 3}, **options)["train", "squared_error at 0.33333333 0.66666667"]
+    assert found == pytest.approx(np.square(predicted - targets).mean(), abs=1e-3)
 
 
 @pytest.mark.parametrize("options", [{}, {"class_size": 5}, {"class_size": 5, "trained_per_class": 4}])
@@ -490,7 +480,7 @@ def test_lazy_training_keeps_similarities_and_rich_training_infers_equivalence()
             steps=steps,
             record_every=steps,
         )
-        states = trained(case, (0, 1))
+        states = train_plain(case, (0, 1))
         reached[scale] = metrics.measure(case, weights_of(case, states))
     assert all(run["train", "accuracy"] == 1 for runs in reached.values() for run in runs)
     assert all(run["test", "accuracy"] == 1 for run in reached[1e-6])
@@ -499,7 +489,7 @@ def test_lazy_training_keeps_similarities_and_rich_training_infers_equivalence()
 
 def test_a_lazy_network_on_addition_is_nearly_additive_and_keeps_its_similarities():
     case = problem("addition", "dense_network", {"trained_items": [0]}, {}, learning_rate=0.005, steps=600, record_every=600)
-    states = trained(case)
+    states = train_plain(case)
     (after,) = conjunctions.measure(case, weights_of(case, states))
     start = {name: tensor[None] for name, tensor in initial_weights(case, 0).items()}
     (before,) = conjunctions.measure(case, start, outputs=False)
@@ -621,18 +611,7 @@ def composite(tmp_path_factory):
     def make(model: str, settings: dict | None = None, **options) -> Problem:
         about, splits = digits(folder, tuple(sorted(options.items())))
         base = {"loss": "squared", "batch_size": 32, "steps": 4, "record_every": 2, "clip": None, "curve_examples": 64}
-        return Problem(
-            task="task",
-            about=about,
-            splits=splits,
-            model_name=model,
-            model=plugins.load(Model, f"models.{model}"),
-            model_parameters=defaults(f"models.{model}") | NETWORKS[model],
-            regularizer=None,
-            regularizer_parameters={},
-            settings=defaults("training.settings") | base | (settings or {}),
-            device="cpu",
-        )
+        return problem_of(model, about, splits, base | (settings or {}), NETWORKS[model], task="task")
 
     return make
 
@@ -716,8 +695,8 @@ def test_noise_is_uniform_and_independent_for_each_example():
 @pytest.mark.parametrize("model", sorted(NETWORKS))
 def test_a_run_of_an_image_network_does_not_depend_on_its_neighbors(composite, model):
     case = composite(model, augment=True, distance=4)
-    together = trained(case, range(4))
-    (alone,) = trained(case, [2])
+    together = train_plain(case, range(4))
+    (alone,) = train_plain(case, [2])
     assert torch.equal(alone.tensors["weights"], together[2].tensors["weights"])
     assert repr(alone.history) == repr(together[2].history)
     assert not torch.equal(together[1].tensors["weights"], together[2].tensors["weights"])
@@ -731,7 +710,7 @@ def test_a_run_of_an_image_network_does_not_depend_on_its_neighbors(composite, m
 
 def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composite):
     case = composite("batchnorm_cnn")
-    weights = metrics.calibrated(case, weights_of(case, trained(case)))
+    weights = metrics.calibrated(case, weights_of(case, train_plain(case)))
     ((_, whole),) = case.splits["test"].evaluation_batches(1, 10**6)
     (_, part), *_ = case.splits["test"].evaluation_batches(1, 5)
     outputs = [
@@ -806,22 +785,13 @@ def test_networks_at_their_default_size_have_the_originals_parameters(model, sha
 def test_networks_of_the_main_study_can_be_analyzed_too(tmp_path):
     options = defaults("tasks.digits_concat") | {"train_pairs": 300, "test_pairs": 600}
     make_split("pairs", "tasks.digits_concat", options, tmp_path / "no", tmp_path / "split")
-    case = Problem(
-        task="pairs",
-        about=json.loads((tmp_path / "split" / "task.json").read_text()),
-        splits=load_images(tmp_path / "split", "cpu"),
-        model_name="cnn",
-        model=plugins.load(Model, "models.cnn"),
-        model_parameters=defaults("models.cnn"),
-        regularizer=None,
-        regularizer_parameters={},
-        settings=defaults("training.settings") | {"loss": "hinge", "batch_size": 32, "steps": 60, "learning_rate": 0.003},
-        device="cpu",
-    )
+    about = json.loads((tmp_path / "split" / "task.json").read_text())
+    settings = {"loss": "hinge", "batch_size": 32, "steps": 60, "learning_rate": 0.003}
+    case = problem_of("cnn", about, load_images(tmp_path / "split", "cpu"), settings, task="pairs")
     split = case.splits["test"]
     assert (split.combinations[:, 0] == split.labels.numpy()).all()
     (before,) = conjunctions.measure(case, {name: tensor[None] for name, tensor in initial_weights(case, 0).items()})
-    (after,) = conjunctions.measure(case, weights_of(case, trained(case)))
+    (after,) = conjunctions.measure(case, weights_of(case, train_plain(case)))
     for found in (before, after):
         names = ("left", "right", "left+right")
         assert sum(found["all", f"salience of {name} in penultimate"] for name in names) == pytest.approx(1)
@@ -882,16 +852,11 @@ def small_table(figure: dict) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
-def test_figures_draw_from_a_small_table(name, tmp_path):
+def test_figures_draw_from_a_small_table(name):
     figure = FIGURES[name]
-    small_table(figure).to_csv(tmp_path / "table.csv", index=False)
-    options = figure["options"]
-    paths = {kind: tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "rst")}
-    plot(figure["module"], tmp_path / "table.csv", options, **dict(zip(("pdf", "png", "caption"), paths.values(), strict=True)))
-    assert paths["pdf"].read_bytes().startswith(b"%PDF")
-    caption = paths["rst"].read_text()
-    assert caption.count("\n* ") >= 1
-    assert "nan" not in caption
+    with drawn(figure["module"], small_table(figure), figure["options"]) as (_, caption):
+        assert caption.count("\n* ") >= 1
+        assert "nan" not in caption
 
 
 def test_the_place_of_a_missing_network_stays_empty():

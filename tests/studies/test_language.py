@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.trained import weights_of
 from torch import nn
 from torch.nn import functional
 
@@ -299,7 +300,7 @@ def test_weight_decay_and_the_rates_warmup_and_drops_equal_pytorch(problem):
         optimizer.step()
         for schedule in schedules:
             schedule.step()
-    ours = weight_layout(case).views(state.tensors["weights"][None])
+    ours = weights_of(case, [state])
     for name, tensor in weights.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-5, rtol=1e-4)
 
@@ -965,7 +966,7 @@ def test_a_beam_of_one_equals_greedy_decoding(problem):
     case = problem("lstm_attention", steps=400, record_every=400)
     states = [fresh_state(case, seed, 0.0) for seed in range(2)]
     train_runs(case, states, metrics.measure)
-    weights = weight_layout(case).views(torch.stack([state.tensors["weights"] for state in states]))
+    weights = weights_of(case, states)
     _, batch = case.splits["train"].evaluation_batches(2, 64, 64)[0]
     greedy = decoding.decode_greedily(case, weights, batch, 40)
     beam = decoding.decode_by_beam(case, weights, batch, 40, 1)

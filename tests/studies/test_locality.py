@@ -10,27 +10,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from support.trained import problem_of, train, weights_of
 from torch.nn import functional
 
 from compositional import plugins, randomness
 from compositional.datasets import pathfinder as generator
-from compositional.evaluation import metrics
 from compositional.figures import contact_sheet, locality
 from compositional.kinds.image import Batch, ImageSplit, load
 from compositional.layers import batch_norm_statistics
 from compositional.layers.functional import conv2d
 from compositional.models import Model, resnet18
 from compositional.plugins import defaults
-from compositional.regularizers import Regularizer, Step, interaction
+from compositional.regularizers import Step, interaction
 from compositional.stages.aggregate import aggregate
-from compositional.stages.plot import plot
 from compositional.stages.split import make_split
 from compositional.tables import examples
 from compositional.tasks import is_same_class, pathfinder
 from compositional.tasks.shared import pathfinder_solver, same_class
-from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, initial_weights, weight_layout, width_of
-from compositional.training.state import fresh_state
+from compositional.training.problem import Problem, initial_weights, width_of
 
 SMALL = {"widths": [4, 8], "blocks": [1, 1], "stem": "small", "initialization": "he"}
 GEOMETRY = generator.Geometry(5, 112, 5, 2, 3, 1.8, 20, 8, 3, 10)
@@ -429,31 +426,14 @@ def digits_apart(tmp_path_factory):
 
 def problem(folder, regularizer=None, **settings) -> Problem:
     """The reduced residual network on a task's folder."""
-    return Problem(
-        task="test",
-        about=json.loads((folder / "task.json").read_text()),
-        splits=load(folder, "cpu"),
-        model_name="resnet18",
-        model=plugins.load(Model, "models.resnet18"),
-        model_parameters=SMALL,
-        regularizer=plugins.load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
-        regularizer_parameters=defaults(f"regularizers.{regularizer}") if regularizer else {},
-        settings=defaults("training.settings")
-        | {"optimizer": "sgd", "momentum": 0.9, "steps": 6, "record_every": 3, "batch_size": 16, "curve_examples": 64}
-        | settings,
-        device="cpu",
-    )
-
-
-def trained(case, runs):
-    states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, metrics.measure)
-    return states
+    about = json.loads((folder / "task.json").read_text())
+    base = {"optimizer": "sgd", "momentum": 0.9, "steps": 6, "record_every": 3, "batch_size": 16, "curve_examples": 64}
+    return problem_of("resnet18", about, load(folder, "cpu"), base | settings, SMALL, regularizer)
 
 
 def test_momentum_equals_pytorch(digits_apart):
     case = problem(digits_apart, decay=1.0, clip=None)
-    (state,) = trained(case, [(0, 0.0)])
+    (state,) = train(case, [(0, 0.0)])
     parameters = {name: tensor.clone().requires_grad_() for name, tensor in initial_weights(case, 0).items()}
     optimizer = torch.optim.SGD(parameters.values(), lr=case.settings["learning_rate"], momentum=0.9)
     split = case.splits["train"]
@@ -464,14 +444,14 @@ def test_momentum_equals_pytorch(digits_apart):
         optimizer.zero_grad()
         functional.cross_entropy(outputs[0], batch.labels[0]).backward()
         optimizer.step()
-    ours = weight_layout(case).views(state.tensors["weights"][None])
+    ours = weights_of(case, [state])
     for name, tensor in parameters.items():
         torch.testing.assert_close(ours[name][0], tensor.detach(), atol=1e-5, rtol=1e-3)
 
 
 def test_a_task_without_redundant_component_cannot_be_recombined(digits_apart):
     with pytest.raises(ValueError, match="no redundant component"):
-        trained(problem(digits_apart, "recombination"), [(0, 1.0)])
+        train(problem(digits_apart, "recombination"), [(0, 1.0)])
 
 
 def test_a_contact_sheet_is_drawn_from_a_table_of_examples(digits_apart, tmp_path):
@@ -499,7 +479,7 @@ def accuracy_table(values: dict[tuple[str, float], list[float]]) -> pd.DataFrame
     return pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
 
 
-def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
+def test_the_locality_figure_states_the_fall_and_judges_it():
     options = defaults("figures.locality") | {"tasks": {"near": 0, "far": 8}, "published": {"0.0": {"far": 0.5}}}
     table = accuracy_table(
         {
@@ -528,13 +508,6 @@ def test_the_locality_figure_states_the_fall_and_judges_it(tmp_path):
     assert "nan" not in caption
     assert figure.axes[0].get_xlabel() == "distance (pixels)"
     assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"training set", "chance", "lambda = 1"}
-    table.to_csv(tmp_path / "table.csv", index=False)
-    outputs = []
-    for name in ("a", "b"):
-        paths = {kind: tmp_path / f"{name}.{kind}" for kind in ("pdf", "png", "caption")}
-        plot("locality", tmp_path / "table.csv", options, **paths)
-        outputs.append([path.read_bytes() for path in paths.values()])
-    assert outputs[0] == outputs[1]
 
 
 def test_packs_of_a_large_model_are_not_padded_on_cuda(digits_apart):

@@ -11,22 +11,19 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from support.trained import problem_of, train_plain, weights_of
 
-from compositional import plugins
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import low_rank
-from compositional.evaluation import learning_curves
 from compositional.figures import component_dynamics, growth_law
 from compositional.kinds.tensor import TensorSplit, load
 from compositional.layers import factorization
-from compositional.models import Model, cp_factorization, hierarchical_tensor_factorization, matrix_factorization
+from compositional.models import cp_factorization, hierarchical_tensor_factorization, matrix_factorization
 from compositional.plugins import defaults
-from compositional.records import store
 from compositional.stages.split import make_split
 from compositional.tasks.shared import low_rank_recovery
-from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, initial_weights, weight_layout
-from compositional.training.state import State, fresh_state, has_ended
+from compositional.training.problem import Problem, initial_weights
+from compositional.training.state import State, has_ended
 
 ROOT = Path(__file__).parents[2]
 MATRIX = {"side": 12, "rank": 2, "norm": 12, "train_measurements": 100, "test_measurements": 44}
@@ -44,24 +41,8 @@ def split_of(members, about, name="train") -> TensorSplit:
 def problem(task: str, model: str, changes: dict, options: dict | None = None, **settings) -> Problem:
     members, about = import_module(f"compositional.tasks.{task}").build(Path(), defaults(f"tasks.{task}") | changes)
     base = {"optimizer": "group_rmsprop", "loss": "squared", "decay": 1.0, "clip": None, "steps": 8, "record_every": 4}
-    return Problem(
-        task="test",
-        about=about,
-        splits={name: split_of(members, about, name) for name in members},
-        model_name=model,
-        model=plugins.load(Model, f"models.{model}"),
-        model_parameters=defaults(f"models.{model}") | (options or {}),
-        regularizer=None,
-        regularizer_parameters={},
-        settings=defaults("training.settings") | base | {"batch_size": len(members["train"])} | settings,
-        device="cpu",
-    )
-
-
-def trained(case, seeds, measure=learning_curves.measure, **kwargs):
-    states = [fresh_state(case, seed, 0.0) for seed in seeds]
-    train_runs(case, states, measure, **kwargs)
-    return states
+    splits = {name: split_of(members, about, name) for name in members}
+    return problem_of(model, about, splits, base | {"batch_size": len(members["train"])} | settings, options)
 
 
 # --- data
@@ -157,14 +138,14 @@ def test_a_split_is_read_back_unchanged(tmp_path):
 # --- models
 
 
-def weights_of(module, options, shape, seeds=(0, 1)):
+def drawn(module, options, shape, seeds=(0, 1)):
     runs = [module.initialize(options, {"shape": shape}, np.random.default_rng(seed)) for seed in seeds]
     return {name: torch.stack([run[name] for run in runs]) for name in runs[0]}
 
 
 def test_matrix_factorization_is_a_product_of_matrices():
     options = defaults("models.matrix_factorization") | {"depth": 4, "deviation": 1.0}
-    weights = weights_of(matrix_factorization, options, [5, 3])
+    weights = drawn(matrix_factorization, options, [5, 3])
     a, b, c, d = (weights[f"factor{index}"][1].double() for index in range(4))
     product = a @ b @ c @ d
     entries = matrix_factorization.forward(options, weights, None, None)[1]
@@ -175,14 +156,14 @@ def test_matrix_factorization_is_a_product_of_matrices():
     assert seen["nuclear_norm"][1].item() == pytest.approx(singular.sum(), rel=1e-4)
     share = singular / singular.sum()
     assert seen["effective_rank"][1].item() == pytest.approx(np.exp(-(share * np.log(share)).sum()), rel=1e-4)
-    identity = weights_of(matrix_factorization, options | {"initialization": "identity", "deviation": 0.5}, [3, 3])
+    identity = drawn(matrix_factorization, options | {"initialization": "identity", "deviation": 0.5}, [3, 3])
     assert torch.equal(matrix_factorization.forward(options, identity, None, None)[0].view(3, 3), torch.eye(3) / 16)
 
 
 @pytest.mark.parametrize("order", [3, 4])
 def test_cp_factorization_is_a_sum_of_outer_products(order):
     options = defaults("models.cp_factorization") | {"deviation": 1.0}
-    weights = weights_of(cp_factorization, options, [4] * order)
+    weights = drawn(cp_factorization, options, [4] * order)
     assert weights["mode0"].shape == (2, 4, 4 ** (order - 1))
     letters = "abcd"[:order]
     modes = [weights[f"mode{mode}"][1] for mode in range(order)]
@@ -197,7 +178,7 @@ def test_cp_factorization_is_a_sum_of_outer_products(order):
 
 def test_hierarchical_factorization_of_order_4_equals_its_definition():
     options = defaults("models.hierarchical_tensor_factorization") | {"widths": [5, 6], "deviation": 1.0}
-    weights = weights_of(hierarchical_tensor_factorization, options, [3] * 4)
+    weights = drawn(hierarchical_tensor_factorization, options, [3] * 4)
     w = {name: weight[1] for name, weight in weights.items()}
     leaves = [w[f"level0.node{node}"] for node in range(4)]
     expected = torch.einsum(
@@ -220,7 +201,7 @@ def test_hierarchical_factorization_of_order_4_equals_its_definition():
 
 def test_hierarchical_factorization_of_odd_order_passes_on_the_unpaired_mode():
     options = defaults("models.hierarchical_tensor_factorization") | {"widths": [4, 5], "deviation": 1.0, "matricizations": []}
-    weights = weights_of(hierarchical_tensor_factorization, options, [2, 3, 4])
+    weights = drawn(hierarchical_tensor_factorization, options, [2, 3, 4])
     w = {name: weight[0] for name, weight in weights.items()}
     expected = torch.einsum(
         "ar,br,rs,ct,ts,s->abc",
@@ -233,7 +214,7 @@ def test_hierarchical_factorization_of_odd_order_passes_on_the_unpaired_mode():
     entries = hierarchical_tensor_factorization.forward(options, weights, None, None)[0]
     torch.testing.assert_close(entries.view(2, 3, 4), expected, atol=1e-3, rtol=1e-4)
     with pytest.raises(ValueError, match="order 3 needs 2 widths"):
-        weights_of(hierarchical_tensor_factorization, options | {"widths": [4]}, [2, 3, 4])
+        drawn(hierarchical_tensor_factorization, options | {"widths": [4]}, [2, 3, 4])
 
 
 def test_matricizations_put_the_named_modes_into_rows():
@@ -268,9 +249,9 @@ CASES = [
 @pytest.mark.parametrize(("task", "model", "changes", "options"), CASES)
 def test_a_factorization_does_not_depend_on_its_neighbors(task, model, changes, options):
     case = problem(task, model, changes, options)
-    together = trained(case, [0, 1, 2, 3, 4])
+    together = train_plain(case, [0, 1, 2, 3, 4])
     for seed in (0, 3):
-        (alone,) = trained(case, [seed])
+        (alone,) = train_plain(case, [seed])
         assert all(torch.equal(alone.tensors[name], together[seed].tensors[name]) for name in alone.tensors)
         assert repr(alone.history) == repr(together[seed].history)
 
@@ -278,7 +259,7 @@ def test_a_factorization_does_not_depend_on_its_neighbors(task, model, changes, 
 def test_group_rmsprop_equals_a_reference_in_double_precision():
     """The reference computes the optimizer and the complete gradient of a deep matrix factorization with NumPy."""
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"deviation": 0.05}, steps=150, record_every=150)
-    (state,) = trained(case, [0])
+    (state,) = train_plain(case, [0])
     factors = [factor.double().numpy() for factor in initial_weights(case, 0).values()]
     split = case.splits["train"]
     mask, target = (tensor.double().numpy().reshape(12, 12) for tensor in (split.mask, split.target))
@@ -291,7 +272,7 @@ def test_group_rmsprop_equals_a_reference_in_double_precision():
         pace = 0.01 / (np.sqrt(squares / (1 - 0.99**step)) + 1e-6)
         factors = [factor - pace * gradient for factor, gradient in zip(factors, gradients, strict=True)]
         elapsed += pace
-    ours = weight_layout(case).views(state.tensors["weights"][None])
+    ours = weights_of(case, [state])
     for factor, view in zip(factors, ours.values(), strict=True):
         assert view[0].numpy() == pytest.approx(factor, abs=2e-4)
     step_size = next(value for *_, metric, value in state.history if metric == "step_size")
@@ -303,7 +284,7 @@ def test_components_are_learned_one_after_the_other_and_recover_the_matrix():
     case = problem(
         "matrix_completion", "matrix_factorization", changes, steps=4000, record_every=50, stop_loss=5e-5, stop_steps=300
     )
-    (state,) = trained(case, [0])
+    (state,) = train_plain(case, [0])
     table = pd.DataFrame(state.history, columns=["step", "split", "metric", "value"])
     found = component_dynamics.components(table, "singular_value")
     singular = np.linalg.svd(low_rank_recovery.matrix_target(defaults("tasks.matrix_completion") | changes), compute_uv=False)
@@ -339,10 +320,10 @@ def test_a_run_stops_when_its_loss_stays_low_and_not_before():
 def test_a_stopped_run_does_not_affect_its_neighbors():
     settings = {"steps": 600, "record_every": 20, "stop_loss": 0.05, "stop_steps": 40}
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"deviation": 0.1}, **settings)
-    together = trained(case, range(4))
+    together = train_plain(case, range(4))
     assert len({state.step for state in together}) > 1
     for state in together:
-        (alone,) = trained(case, [state.seed])
+        (alone,) = train_plain(case, [state.seed])
         assert (alone.step, repr(alone.history)) == (state.step, repr(state.history))
 
 
@@ -350,37 +331,15 @@ def test_a_diverging_run_does_not_affect_its_neighbors():
     """Products of its last finite weights need not be finite, and such a matrix has no singular values."""
     settings = {"optimizer": "sgd", "learning_rate": 2.0, "steps": 100, "record_every": 50}
     case = problem("matrix_completion", "matrix_factorization", MATRIX, {"depth": 5, "deviation": 0.2}, **settings)
-    states = trained(case, range(4))
+    states = train_plain(case, range(4))
     assert {state.diverged_at is None for state in states} == {True, False}
     for state in [state for state in states if state.diverged_at is None]:
-        (alone,) = trained(case, [state.seed])
+        (alone,) = train_plain(case, [state.seed])
         assert (state.step, repr(state.history)) == (100, repr(alone.history))
     unknown = torch.full((3, 2), torch.inf)
     found = factorization.spectrum(torch.stack([unknown, torch.eye(3, 2), unknown * torch.nan]))
     assert found.isnan().all(1).tolist() == [True, False, True]
     assert found[1].tolist() == [1, 1]
-
-
-def test_a_factorization_resumed_from_its_checkpoint_has_the_same_bits(tmp_path):
-    case = problem("tensor_completion", "cp_factorization", CP)
-    (whole,) = trained(case, [0])
-    kept = store.Store(tmp_path)
-    state = fresh_state(case, 0, 0.0)
-
-    class KilledError(Exception):
-        pass
-
-    def kill(members):
-        kept.save_checkpoint("key", members[0].described(), members[0].tensors)
-        raise KilledError
-
-    with pytest.raises(KilledError):
-        train_runs(case, [state], learning_curves.measure, kill)
-    resumed = State.restored(*kept.load_checkpoint("key"))
-    assert resumed.step == 4
-    train_runs(case, [resumed], learning_curves.measure)
-    assert torch.equal(resumed.tensors["weights"], whole.tensors["weights"])
-    assert resumed.history == whole.history
 
 
 # --- configuration

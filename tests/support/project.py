@@ -67,6 +67,13 @@ class Project:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
 
+    @classmethod
+    def there(cls, folder: Path) -> Project:
+        """A copy that exists already."""
+        project = cls.__new__(cls)
+        project.folder = folder
+        return project
+
     def command(self, *arguments: str, overlay: str | None = None) -> list[str]:
         files = ["tests/support/tiny.yaml", *([overlay] if overlay else [])]
         return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", *files]

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from typing import Any
 from unittest import mock
 
 import torch
+from torch import Tensor
 
 from compositional.evaluation import learning_curves
+from compositional.models import Model
+from compositional.plugins import defaults, load
+from compositional.regularizers import Regularizer
 from compositional.training.loop import train_runs
-from compositional.training.problem import Problem
+from compositional.training.problem import Problem, weight_layout
 from compositional.training.state import State, fresh_state
+
+
+def problem_of(
+    model: str,
+    about: dict[str, Any],
+    splits: dict[str, Any],
+    settings: dict[str, Any],
+    options: dict[str, Any] | None = None,
+    regularizer: str | None = None,
+    terms: dict[str, Any] | None = None,
+    *,
+    task: str = "test",
+    device: str = "cpu",
+) -> Problem:
+    """A problem of plug-ins with their default options and settings, except those given. terms: options of the regularizer."""
+    return Problem(
+        task=task,
+        about=about,
+        splits=splits,
+        model_name=model,
+        model=load(Model, f"models.{model}"),
+        model_parameters=defaults(f"models.{model}") | (options or {}),
+        regularizer=load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
+        regularizer_parameters=defaults(f"regularizers.{regularizer}") | (terms or {}) if regularizer else {},
+        settings=defaults("training.settings") | settings,
+        device=device,
+    )
 
 
 def unguarded() -> AbstractContextManager:
@@ -18,11 +51,21 @@ def unguarded() -> AbstractContextManager:
     return mock.patch("compositional.training.guards.check_training")
 
 
-def train(problem: Problem, runs: list[tuple[int, float]], **kwargs) -> list[State]:
+def train(problem: Problem, runs: list[tuple[int, float]], measure: Callable = learning_curves.measure, **kwargs) -> list[State]:
     """Train (seed, lambda) pairs together and return their states."""
     states = [fresh_state(problem, seed, strength) for seed, strength in runs]
-    train_runs(problem, states, learning_curves.measure, **kwargs)
+    train_runs(problem, states, measure, **kwargs)
     return states
+
+
+def train_plain(problem: Problem, seeds: Iterable[int] = (0,), **kwargs) -> list[State]:
+    """Train plain runs together and return their states."""
+    return train(problem, [(seed, 0.0) for seed in seeds], **kwargs)
+
+
+def weights_of(problem: Problem, states: list[State]) -> dict[str, Tensor]:
+    """The weights of runs, (R, ...) by name."""
+    return weight_layout(problem).views(torch.stack([state.tensors["weights"] for state in states]))
 
 
 def same(left: State, right: State) -> bool:

@@ -1,7 +1,7 @@
 """Reruns: in every state of a results folder, exactly the outdated results are made again, and nothing is lost.
 
 One build is made and copied for each state. "Exactly" means: a dry run changes nothing and lists the jobs that the real call then
-runs, and after that call no jobs remain.
+runs, if any, and after that call no jobs remain.
 """
 
 from __future__ import annotations
@@ -93,16 +93,16 @@ class Built(Project):
         """The jobs of a call by stage, and the runs that it trained."""
         arguments = [*(targets or self.targets), *options]
         before = self.tree()
-        shown = self.told(*arguments, "-n", **environment)
+        shown = self.said = self.told(*arguments, "-n", **environment)
         assert self.tree() == before
+        if not jobs(shown):
+            return Counter(), set()
         shutil.rmtree(self.folder / "results/logs", ignore_errors=True)
         done = self.told(*arguments, **environment)
         assert jobs(shown) == jobs(done), f"-n:\n{shown}\nreal:\n{done}"
-        if jobs(done):
-            assert jobs(again := self.told(*arguments, "-n", **environment)) == [], again
+        assert jobs(again := self.told(*arguments, "-n", **environment)) == [], again
         logs = [path.read_text() for path in (self.folder / "results/logs/train").glob("*.log")]
         trained = {run for log in logs for run in re.findall(r"^(\S+/seed=\d+) step \d+", log, re.MULTILINE)}
-        self.said = shown
         return Counter(name.partition("_")[0] for name, _ in rules(done)), trained
 
 
@@ -119,6 +119,9 @@ def jobs(output: str) -> list:
 @pytest.fixture(scope="session")
 def base(tmp_path_factory) -> Built:
     built = Built(tmp_path_factory.mktemp("reruns"))
+    for path in (built.folder / "config/studies").glob("*.yaml"):
+        if path.stem != "compositional_regularization":
+            path.unlink()  # checking all other studies would take a third of each call
     built.configure()
     jobs, trained = built.exactly()
     assert jobs == {"split": 3, "train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}
@@ -221,6 +224,7 @@ def test_changes_that_affect_no_result_rerun_nothing(built):
     for state in happens:
         state(built)
         assert built.exactly() == ({}, set()), state
+    assert "Nothing to be done" in built.told(*built.targets)
     # Without splits, store and recipes, only the requested results are made.
     assert built.exactly("results/splits/digits_concat") == ({"split": 1}, set())
     assert built.exactly() == ({}, set())
@@ -322,6 +326,17 @@ def test_runs_in_the_store_are_not_trained_again(built):
     assert "weights.safetensors was altered or damaged after it was made" in built.said
     assert json.loads((built.folder / OTHER / "run.json").read_text())["status"] == "done"
     assert built.numbers() == before
+
+
+def test_runs_on_changed_data_are_not_called_restored_although_the_store_has_runs_of_the_old_data(built):
+    """A job that only restores takes no device and runs where Snakemake does."""
+    changed = overlay()
+    changed["tasks"]["digits_concat"]["train_pairs"] = 90
+    built.overlay(changed)
+    assert "Training 2 runs of digits_concat/cnn/none" in built.told("-n", SMALL)
+    built.configure()
+    damage(built.folder / f"{RUN}/weights.safetensors")
+    assert "Restoring 2 runs of digits_concat/cnn/none" in built.told("-n", SMALL)
 
 
 def test_where_one_file_is_the_store_s_too_its_run_alone_is_trained_again(built):

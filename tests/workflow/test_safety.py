@@ -42,9 +42,8 @@ def _dangers(tree: ast.AST) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_module_loads_pickles_or_remote_code(path):
-    assert _dangers(ast.parse(path.read_text())) == []
+def test_no_module_loads_pickles_or_remote_code():
+    assert {path: found for path in SOURCES if (found := _dangers(ast.parse(path.read_text())))} == {}
 
 
 def test_the_rules_run_scripts_only():

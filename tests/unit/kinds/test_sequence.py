@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from support.trained import weights_of
 from torch import nn
 
 from compositional.evaluation import decoding, metrics
@@ -15,7 +16,6 @@ from compositional.language.vocabulary import END, PAD, START
 from compositional.layers import recurrent
 from compositional.layers.ragged import Chunks, Layout
 from compositional.training.loop import train_runs
-from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
 
 
@@ -119,19 +119,12 @@ def test_stratified_draws_fit_the_layout_and_are_uniform(scan_splits):
     assert np.abs(counts - expected).max() < 6 * np.sqrt(expected)
 
 
-def test_draws_depend_on_key_and_step_alone(scan_splits):
-    split = scan_splits["train"]
-    whole = split.draw(11, range(10), 64)
-    assert np.array_equal(whole[4:], split.draw(11, range(4, 10), 64))
-    assert not np.array_equal(whole, split.draw(12, range(10), 64))
-
-
 def test_greedy_decoding_agrees_with_teacher_forced_exact_match(problem):
     for model in ("primitive_attention", "lstm_attention"):
         case = problem(model, steps=400, record_every=400)
         state = fresh_state(case, 0, 0.0)
         train_runs(case, [state], metrics.measure)
-        weights = weight_layout(case).views(state.tensors["weights"][None])
+        weights = weights_of(case, [state])
         (measured,) = metrics.measure(case, weights)
         for split in ("train", "test"):
             (decoded,) = decoding.predictions(case, weights, split, len(case.splits[split]))

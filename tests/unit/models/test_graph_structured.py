@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from support.trained import problem_of, train_plain
 
-from compositional import plugins
-from compositional.evaluation.metrics import measure
 from compositional.kinds.puzzle import PuzzleSplit
 from compositional.layers.functional import gather
 from compositional.layers.tap import dropout, silent_tap
-from compositional.models import Model, graph_structured, pixel_shuffle_transformer
+from compositional.models import graph_structured, pixel_shuffle_transformer
 from compositional.plugins import defaults
 from compositional.synthesis import graphs, population
 from compositional.synthesis.programs import Library, parse
 from compositional.tasks import raven as raven_task
-from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, buffers, initial_weights
-from compositional.training.state import State, fresh_state
 
 
 def graph_problem(model: str = "graph_structured", **changes) -> Problem:
@@ -35,27 +32,12 @@ def graph_problem(model: str = "graph_structured", **changes) -> Problem:
     small = {"patch": 8, "width": 8, "residual_blocks": 1, "depth": 1, "heads": 2, "head_width": 4, "hidden_width": 8}
     small |= {"features": 32, "max_nodes": 6, "max_edges": 8} if model == "graph_structured" else {}
     base = {"batch_size": 4, "steps": 6, "record_every": 3, "curve_examples": 16, "clip": None, "learning_rate": 0.01}
-    return Problem(
-        task="raven",
-        about=about | {"task": "raven", "population": population_, "library": [], "explorations": []},
-        splits={
-            name: PuzzleSplit(np.stack([np.asarray(image) for image in member["image"]]), member["label"], "cpu")
-            for name, member in members.items()
-        },
-        model_name=model,
-        model=plugins.load(Model, f"models.{model}"),
-        model_parameters=defaults(f"models.{model}") | small | changes,
-        regularizer=None,
-        regularizer_parameters={},
-        settings=defaults("training.settings") | base,
-        device="cpu",
-    )
-
-
-def trained(problem: Problem, seeds) -> list[State]:
-    states = [fresh_state(problem, seed, 0.0) for seed in seeds]
-    train_runs(problem, states, measure)
-    return states
+    about |= {"task": "raven", "population": population_, "library": [], "explorations": []}
+    splits = {
+        name: PuzzleSplit(np.stack([np.asarray(image) for image in member["image"]]), member["label"], "cpu")
+        for name, member in members.items()
+    }
+    return problem_of(model, about, splits, base, small | changes, task="raven")
 
 
 def forward(problem: Problem, seed: int, weights: dict | None = None) -> torch.Tensor:
@@ -165,5 +147,5 @@ def test_dropout_drops_its_share_scales_the_rest_and_does_not_act_in_evaluation(
     dropped = dropout(tap, values, 0.3)
     assert dropped.unique().tolist() == [0.0, pytest.approx(1 / 0.7)]
     assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.005)
-    plain, noisy = (trained(graph_problem(dropout=rate), [1])[0].tensors["weights"] for rate in (0.0, 0.3))
+    plain, noisy = (train_plain(graph_problem(dropout=rate), [1])[0].tensors["weights"] for rate in (0.0, 0.3))
     assert not torch.equal(plain, noisy)

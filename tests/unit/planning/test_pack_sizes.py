@@ -88,7 +88,7 @@ def test_a_damaged_file_is_refused(tmp_path, content):
     (tmp_path / OWN).write_text(content)
     if "two" in content:
         (tmp_path / OWN).write_text(content.replace("a,b", f'"{pack_sizes.machine()}",b'))
-    with pytest.raises(ConfigurationError, match=r"pack_sizes\.csv: .*Delete it, or measure again: make calibrate"):
+    with pytest.raises(ConfigurationError, match=r"pack_sizes\.csv: .*Delete it; make calibrate measures again"):
         sizes(tmp_path)
 
 

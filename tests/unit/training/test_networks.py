@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 import torch
 from support import small
+from support.trained import same, train, weights_of
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from compositional.evaluation import activations, decoding, metrics
 from compositional.kinds import combination, composite, point, puzzle, tensor
@@ -26,17 +29,6 @@ from compositional.training.problem import buffers, initial_weights, weight_layo
 from compositional.training.state import fresh_state
 
 T5 = pytest.param("t5", marks=pytest.mark.skipif(not find_spec("transformers"), reason="needs pip install -r envs/optional.txt"))
-
-
-def train(case, runs, on_record=lambda states: None):
-    states = [fresh_state(case, seed, strength) for seed, strength in runs]
-    train_runs(case, states, metrics.measure, on_record)
-    return states
-
-
-def same(left, right):
-    tensors = all(torch.equal(left.tensors[name], right.tensors[name]) for name in left.tensors)
-    return tensors and repr(left.history) == repr(right.history)
 
 
 def own(case, network, representations=None):
@@ -81,7 +73,7 @@ def test_a_network_trains_like_in_a_plain_loop_in_pytorch(problem, model):
         nn.utils.clip_grad_norm_(network.parameters(), 0.5)
         optimizer.param_groups[0]["lr"] = 0.1 * 0.5 ** (step / 100)
         optimizer.step()
-    ours = weight_layout(case).views(state.tensors["weights"][None])
+    ours = weights_of(case, [state])
     for name, weight in network.named_parameters():
         torch.testing.assert_close(ours[name][0], weight.detach(), atol=1e-5, rtol=1e-4)
 
@@ -164,7 +156,7 @@ def test_a_network_for_sequence_regression_equals_its_packed_twin(regularizer):
 def test_greedy_decoding_is_right_whenever_teacher_forcing_is(problem, model):
     case = problem(model, steps=30, record_every=30, learning_rate=0.01)
     (state,) = train(case, [(0, 0.0)])
-    weights = weight_layout(case).views(state.tensors["weights"][None])
+    weights = weights_of(case, [state])
     ((_, batch),) = case.splits["test"].evaluation_batches(1, 32, 32)
     correct = batch.correct(case.model.forward(case.model_parameters, weights, batch, silent_tap))[0]
     (written,) = decoding.predictions(case, weights, "test", 32)
@@ -233,6 +225,11 @@ def numpy_noise(self, batch):
     return self.output(batch.flatten(1)) + torch.from_numpy(np.random.standard_normal((len(batch), 10)).astype(np.float32))
 
 
+def rarely_skips(self, batch):
+    hidden = batch.flatten(1)
+    return self.output(0 * hidden if self.training and random.random() < 1e-9 else hidden)
+
+
 def counts_in_python(self, batch):
     self.passes = getattr(self, "passes", 0) + 1
     return self.output(batch.flatten(1))
@@ -282,7 +279,8 @@ def drops_in_evaluation(self, batch):
         (drops_in_evaluation, "an example's loss changes with the others of its batch"),
         (uses_a_layer_of_the_file, "that do not belong to the run"),
         (makes_a_layer, "that do not belong to the run"),
-        (numpy_noise, "the output of a run changes when the same is computed again"),
+        (numpy_noise, "it draws random numbers from Python's or NumPy's global generator"),
+        (rarely_skips, "it draws random numbers from Python's or NumPy's global generator"),
         (lambda self, batch: self.output(batch.flatten(1)).mean(0), "its result must be of shape"),
         (lambda self, batch: self.output(batch.flatten(1)).log(), "not finite"),
     ],
@@ -415,6 +413,28 @@ def test_a_run_that_diverges_is_not_taken_for_one_that_sees_later_symbols(proble
     case = problem("lstm_attention")
     weights = {name: torch.full((1, *value.shape), torch.nan) for name, value in initial_weights(case, 0).items()}
     model_guards.check_order(case, weights)
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_a_network_that_reads_padding_is_refused(problem, packs):
+    """The same sentence would have another output in a member with longer sentences."""
+
+    class Network(nn.Module):
+        def __init__(self, parameters, task):
+            super().__init__()
+            self.words, self.encoder = nn.Embedding(len(task["source_words"]), 16), nn.GRU(16, 16, batch_first=True)
+            self.symbols, self.output = nn.Embedding(len(task["target_words"]), 16), nn.Linear(16, len(task["target_words"]))
+
+        def forward(self, batch):
+            words = self.words(batch.inputs)
+            if packs:
+                words = pack_padded_sequence(words, batch.input_lengths, batch_first=True, enforce_sorted=False)
+            _, last = self.encoder(words)
+            return self.output(self.symbols(batch.previous) + last[0].unsqueeze(1))
+
+    case = own(problem("lstm_attention", steps=1), Network)
+    with nullcontext() if packs else pytest.raises(PluginError, match="its output changes if an input is padded further"):
+        train(case, [(0, 0.0)])
 
 
 def test_outputs_of_another_length_are_refused(problem):

@@ -16,14 +16,12 @@ from support.told import told
 from support.trained import same, train
 
 from compositional import randomness
-from compositional.evaluation import metrics
 from compositional.layers.tap import silent_tap
 from compositional.records import integrity, provenance
 from compositional.records.entries import entries, name_of
 from compositional.records.store import Store
 from compositional.runs import Run
 from compositional.stages import train as stage
-from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
 from compositional.training.problem import WIDTH, buffers, initial_weights, prepare, weight_layout
 from compositional.training.state import fresh_state
@@ -179,26 +177,6 @@ def test_a_run_that_diverges_in_its_last_step_is_marked(problem):
         assert torch.isfinite(sick.tensors["weights"]).all()  # but their loss is not finite
         assert all(math.isnan(value) for _, split, _, value in sick.history if split != "batches")
     assert same(train(cases[1], runs[:1])[0], healthy)
-
-
-def test_resuming_from_a_checkpoint_gives_the_same_bits(problem):
-    case = problem("primitive_attention", "entropy", steps=12)
-    whole = train(case, [(0, 0.1), (1, 0.1)])
-
-    class KilledError(Exception):
-        pass
-
-    states = [fresh_state(case, seed, 0.1) for seed in (0, 1)]
-
-    def kill(members):
-        raise KilledError
-
-    with pytest.raises(KilledError):
-        train_runs(case, states[:1], metrics.measure, kill)
-    assert [state.step for state in states] == [4, 0]
-    # One run is at step 4, the other at 0: the second catches up, then both continue together.
-    train_runs(case, states, metrics.measure)
-    assert all(same(left, right) for left, right in zip(whole, states, strict=True))
 
 
 def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem, monkeypatch, tmp_path):
