@@ -144,6 +144,20 @@ def test_a_claim_about_a_line_that_is_not_shown_is_refused():
         lines_of(published_bars, rows, "arithmetic_operators", options)
 
 
+@pytest.mark.parametrize(
+    ("bound", "said"), [(0.97, "holds"), (0.99, "open, the interval includes the bound"), (1.03, "DOES NOT HOLD")]
+)
+def test_a_claim_is_open_if_the_interval_includes_its_bound(bound, said):
+    """The interval is 1 ± 4.303 * 0.01 / sqrt(3)."""
+    rows = bars({("arithmetic_sum", "lstm_regressor"): [("loss", 1, 1)]})
+    options = {
+        "groups": {"one": {"+": {"task": "arithmetic_sum", "model": "lstm_regressor"}}},
+        "claims": [{"claim": "more", "of": "+", "metric": "loss", "at_least": bound}],
+    }
+    lines = lines_of(published_bars, rows, "arithmetic_operators", options)
+    assert sum(line.endswith(f": 1.000 ± 0.025: {said}") for line in lines) == 2
+
+
 def test_gains_are_paired_by_seed_and_exposure_is_stated():
     rows = []
     for seed, beside in enumerate((-0.1, 0.0, 0.1)):

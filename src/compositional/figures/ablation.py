@@ -120,15 +120,15 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
             for name, regularized in own[own.regularizer != "none"].groupby("regularizer"):
                 means = regularized.groupby("lambda").value.mean()
                 if means.notna().any():
-                    best, largest = means.idxmax(), means.index.max()
+                    best, largest, several = means.idxmax(), means.index.max(), len(means) > 1
                     last = regularized[regularized["lambda"] == largest].value
                     gain = style.summary(style.gains(regularized[regularized["lambda"] == best], unregularized), "+")
-                    lines.append(f"  - {name}: {means[best]:.3f} at lambda {best:g}, the oracle; gain {gain}")
+                    which = "the oracle" if several else "the only one"
+                    lines.append(f"  - {name}: {means[best]:.3f} at lambda {best:g}, {which}; gain {gain}")
                     there = regularized[regularized["lambda"] == largest][["seed", "lambda", "regularizer", "model"]]
                     learned = style.mean(trained.merge(there).value)
-                    lines.append(
-                        f"  - {name}: {style.mean(last)} at its largest lambda, {largest:g} (training examples: {learned})"
-                    )
+                    at = f"its largest lambda, {largest:g}" if several else f"lambda {largest:g}"
+                    lines.append(f"  - {name}: {style.mean(last)} at {at} (training examples: {learned})")
                 if lost := int(regularized.value.isna().sum()):
                     lines.append(f"  - {name}: {lost} runs diverged (crosses) and are not averaged")
                 control = own[own.regularizer == options["controls"].get(name)]
@@ -144,8 +144,8 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         lines.append("")
     if any(_ceilings(table, options, task) for task in tasks):
         lines += [
-            "A ceiling is the plain model trained without a redundant component (setting B). For this, the commands of sequence "
-            "tasks are drawn with any primitive, including those of the test set.",
+            "A ceiling is the plain model trained without a redundant component (setting B). Its training has the combinations "
+            "of the test set: on sentences the very commands, on images other images of them.",
             "",
         ]
     if table.regularizer.str.startswith("entropy").any():

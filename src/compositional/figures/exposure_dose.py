@@ -100,20 +100,21 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
             lines.append(f"  - commands for nine tenths of it: {_worth(curves, plain, 0.9)}")
         elif set(_RISE) <= set(curves):
             gain = curves[_RISE[1]] - curves[_RISE[0]]
-            holds = style.verdict(paired.helps(gain)) if paired.differs(gain) else "open, the interval includes 0"
+            holds = style.verdict(paired.helps(gain), "" if paired.differs(gain) else "the interval includes 0")
             lines.append(f"  - rises from {_RISE[0]} to {_RISE[1]} commands: {holds} ({style.summary(gain, '+', of='draw')})")
     bits = everything.groupby(_COMMANDS)[_BITS].mean()
     lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]
     return "\n".join(lines)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: Any) -> None:
-    """Draw one method; place: its number, which determines its horizontal shift."""
+def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, model: int) -> None:
+    """Draw one method; place: its number, which determines its horizontal shift; model: the place of its model."""
 
     def move(counts: pd.Series, _: float) -> pd.Series:
         return np.expm1(np.log1p(counts) + np.log(1 + 0.02 * place))
 
-    intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, line)
+    look = style.line_of(model), style.marker_of(model)
+    intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, *look)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -125,13 +126,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for place, (label, rows) in enumerate(methods.items()):
         label = words.of_label(label, rows, options)
         shade, model = shades[rows.regularizer.iloc[0]], models.index(rows.model.iloc[0])
-        line = style.line_of(model)
-        _line(left, rows, place, label, shade, line)
+        _line(left, rows, place, label, shade, model)
         if rows.regularizer.iloc[0] == "none":
             means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
             mark = style.marker_of(model)
             right.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
-            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
+            look = {"linestyle": style.line_of(model), "marker": mark}
+            right.plot(means[_BITS], means.value, color=shade, linewidth=1.2, markersize=4, **look)
     counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
     left.set_xscale("function", functions=(np.log1p, np.expm1))
     left.set_xticks(counts, [str(count) for count in counts])

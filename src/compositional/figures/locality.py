@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib import colors
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import page, style
@@ -40,7 +41,6 @@ PARAMETERS = {
         "description": "lambda -> {task: published accuracy}, drawn as open circles and compared in the caption",
     },
 }
-_SHADES = ("#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7")
 _CHANCE = 0.5
 _LEARNED = 0.05  # training accuracy may be lower than the plain network's by this, so that test accuracies are compared
 _SEEDS = 3
@@ -51,6 +51,14 @@ def accuracies(table: pd.DataFrame, options: dict[str, Any], split: str) -> pd.D
     rows = table[(table.metric == "accuracy") & (table.split == split) & table.task.isin(options["tasks"])]
     rows = rows[rows.regularizer.isin(["none", options["regularizer"]])]
     return rows.assign(place=rows.task.map(options["tasks"]))[["task", "place", "lambda", "seed", "value"]]
+
+
+def _shades(regularizer: str, strengths: list[float]) -> dict[float, Any]:
+    """By lambda: the plain model's color, and tones of the regularizer's, the darker the larger lambda."""
+    full = np.array(colors.to_rgb(style.color(regularizer)))
+    used = [strength for strength in strengths if strength > 0]
+    shares = np.linspace(1, 0.45, len(used))[::-1]
+    return {0.0: style.color("none")} | {strength: 1 - share * (1 - full) for strength, share in zip(used, shares, strict=True)}
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -66,7 +74,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ]
     published = {float(key): values for key, values in options["published"].items()}
     falls, ends, fits = {}, {}, {}
-    for strength, shade in zip(sorted(set(test["lambda"])), _SHADES * 9, strict=False):
+    strengths = sorted(set(test["lambda"]))
+    shades = _shades(options["regularizer"], strengths)
+    for strength in strengths:
+        shade = shades[strength]
         own, learned = test[test["lambda"] == strength], train[train["lambda"] == strength]
         groups = own.groupby("place").value
         means, spread = groups.mean(), groups.std(ddof=0).fillna(0)
@@ -99,11 +110,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if math.isnan(plain + fall):
             lines.append(f"* fall from the smallest to the largest {options['axis']}, lambda 0 and {strength:g}: unknown")
             continue
-        verdict = style.verdict(plain > 0.05 and fall < 0.7 * plain and higher)
+        undecided = ""
         if test[test["lambda"].isin([0.0, strength])].groupby("lambda").seed.nunique().min() < _SEEDS:
-            verdict = f"open, fewer than {_SEEDS} seeds"
+            undecided = f"fewer than {_SEEDS} seeds"
         elif fits[strength] < fits[0.0] - _LEARNED:
-            verdict = f"open, its training accuracy at the end is lower by more than {_LEARNED:g}"
+            undecided = f"its training accuracy at the end is lower by more than {_LEARNED:g}"
+        verdict = style.verdict(plain > 0.05 and fall < 0.7 * plain and higher, undecided)
         lines.append(
             f"* fall from the smallest to the largest {options['axis']}: {plain:.3f} at lambda 0, {fall:.3f} at lambda "
             f"{strength:g}; at least 0.05 without, clearly (30 %) less with the regularizer, and higher at the end: {verdict}"

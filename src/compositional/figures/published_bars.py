@@ -83,8 +83,10 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
         values = _values(table, lines[claim["of"]], split, metric)
         if "than" in claim:
             values = values - _values(table, lines[claim["than"]], split, metric)
-        holds = claim.get("at_least", -np.inf) <= values.mean() <= claim.get("at_most", np.inf)
-        found.append(f"  - {name.removeprefix('ours, ')}: {style.summary(values, '+' if than else '')}: {style.verdict(holds)}")
+        bounds = claim.get("at_least", -np.inf), claim.get("at_most", np.inf)
+        includes = any(abs(values.mean() - bound) < style.interval(values.to_numpy()) for bound in bounds)
+        holds = style.verdict(bounds[0] <= values.mean() <= bounds[1], "the interval includes the bound" if includes else "")
+        found.append(f"  - {name.removeprefix('ours, ')}: {style.summary(values, '+' if than else '')}: {holds}")
     return [found[0], "", *found[1:], ""]
 
 

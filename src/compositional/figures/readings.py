@@ -54,7 +54,7 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
             plain = rows[(rows.task == task) & (rows.model == own.model.iloc[0]) & (rows.regularizer == "none")]
             if own.regularizer.iloc[0] != "none" and len(plain):
                 gain = style.gains(found[_LAST], plain[plain.reading == _LAST])
-                moves = "moves it" if paired.differs(gain) else "does not move it beyond its interval"
+                moves = "the interval excludes 0" if paired.differs(gain) else "the interval includes 0"
                 lines.append(f"    gain {style.summary(gain, '+')}: {moves}")
         lines += [f"  - published, {name}: {value:.3f}" for name, value in options["published"].get(task, {}).items()]
     return "\n".join(lines)

@@ -123,7 +123,7 @@ def _scatter(axes: Axes, task: _Task, column: str, label: str) -> None:
         axes.scatter(own[column], own.test, s=13, color=task.shades[name], alpha=0.65, linewidths=0, zorder=3)
     axes.plot([0, 1], [0, 1], color="0.85", linewidth=0.8, zorder=0)
     (everything, count), (learned, few) = (task.rank_correlation(column, learned) for learned in (False, True))
-    axes.set_title(f"Spearman {everything:+.2f} ({count} runs)\n{learned:+.2f} ({few} with {_LEARNED:g} in distr.)")
+    axes.set_title(f"Spearman {everything:+.2f} ({count} runs)\n{learned:+.2f} ({few} from {_LEARNED:g} in distr.)")
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=label, ylabel="accuracy, test set")
     axes.set_box_aspect(1)
     axes.set_anchor("N")

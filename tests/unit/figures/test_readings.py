@@ -32,9 +32,9 @@ def test_every_reading_is_stated_and_gains_are_those_of_the_last_step():
     assert "last step 0.720 ± 0.052" in text
     for words, value in (("last step, brackets repaired", 0.73), ("best point on the test set", 0.77)):
         assert f"{words} {value:.3f} ± {half:.3f}" in text
-    assert "gain +0.200 ± 0.002: moves it" in text
+    assert "gain +0.200 ± 0.002: the interval excludes 0" in text
     assert "published, theirs: 0.586" in text
 
 
 def test_the_caption_states_that_there_is_no_gain():
-    assert "gain +0.000 ± 0.000: does not move it beyond its interval" in caption(0.0)
+    assert "gain +0.000 ± 0.000: the interval includes 0" in caption(0.0)

@@ -13,14 +13,21 @@ from compositional.figures.shared import style
 
 
 def line_of_means(
-    axes: Axes, rows: pd.DataFrame, by: str, move: Callable[[pd.Series, float], pd.Series], shade: str, label: str, line: Any
+    axes: Axes,
+    rows: pd.DataFrame,
+    by: str,
+    move: Callable[[pd.Series, float], pd.Series],
+    shade: str,
+    label: str,
+    line: Any,
+    marker: Any = "o",
 ) -> None:
     """Draw every run as a dot, and means with intervals (Student's t, drawn only as far as 0 and 1) as a line.
 
     rows: columns `by` and `value`, NaN if a run diverged. move: shifts places on the axis, so that lines do not hide each other's
     runs. Its second argument is 0 for means and 1 for dots, which are shifted further.
     """
-    axes.scatter(move(rows[by], 1.0), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    axes.scatter(move(rows[by], 1.0), rows.value, s=12, color=shade, alpha=0.5, linewidths=0, zorder=3, marker=marker)
     groups = rows.dropna(subset="value").groupby(by).value
     means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.to_numpy()))
     axes.errorbar(
@@ -33,7 +40,7 @@ def line_of_means(
         capsize=2,
         elinewidth=0.8,
         linewidth=1.4,
-        marker="o",
+        marker=marker,
         markersize=3.5,
     )
 

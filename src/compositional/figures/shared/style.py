@@ -172,9 +172,9 @@ def seeds(values: pd.Series) -> str:
     return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
 
 
-def verdict(holds: bool) -> str:
-    """The words for whether a claim holds, for captions."""
-    return "holds" if holds else "DOES NOT HOLD"
+def verdict(holds: bool, undecided: str = "") -> str:
+    """The words for whether a claim holds, for captions; undecided: why it is open, empty if it is not."""
+    return f"open, {undecided}" if undecided else "holds" if holds else "DOES NOT HOLD"
 
 
 def accuracies(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
