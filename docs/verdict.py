@@ -34,10 +34,10 @@ EVERYTHING = (WORDS, FORMS, IMAGES, EXPRESSIONS)
 # Name -> the column's heading, with the number of forward passes per step, and the kinds of examples it is meant for.
 TERMS = {
     "entropy": ("entropy\n1 pass", EVERYTHING),
-    "recombination": ("recombination\n2 passes", EVERYTHING),
+    "recombination": ("recombination †\n2 passes", EVERYTHING),
     "recombination_seen": ("recombination,\nseen pairs\n2 passes", (IMAGES,)),
     "recombination_virtual": ("recombination,\nspare words\n2 passes", (WORDS,)),
-    "recombination_terms": ("recombination\nof terms\n2 passes", (FORMS,)),
+    "recombination_terms": ("recombination\nof terms †\n2 passes", (FORMS,)),
     "homomorphism": ("homomorphism\n3 or 4 passes", (WORDS,)),
     "additivity": ("additivity\n2 passes", (IMAGES, EXPRESSIONS)),
     "interaction": ("interaction\nabout 6 passes", (IMAGES,)),
@@ -48,22 +48,32 @@ TERMS = {
     "label_smoothing": ("label smoothing\nplain, 1 pass", EVERYTHING),
 }
 MARKS = {"oracle": "*", "configured": "°"}  # behind a lambda that was not chosen without the test set
+EXPOSE = ("recombination", "recombination_terms")  # terms whose exchanges can show inputs of the test set
 # Entries of the configuration that are shown under another name; of several, the best on the test set is shown, as an oracle.
 VARIANTS = {"smoothness_embeddings": "smoothness"} | {
     f"recombination_of_{what}": "recombination_terms" for what in ("both", "kinds", "places")
 }
 FEWEST = 3  # seeds for a verdict
+SIGNIFICANT = 0.05  # p below it, after correction
 NOTES = (
     "**Gain:** accuracy minus that of the plain run of the same seed, with the 95 % interval of its mean (Student's t, not "
-    "corrected for the number of cells). p: of the t-test, corrected for it by Holm's method.",
+    "corrected for the number of cells). p: of the t-test, corrected for it by Holm's method. The picture's strong colors have "
+    "p < 0.05.",
     "**Lambda:** *chosen* by compositional validation, without the test set, if the task has such a set "
     "([selection](selection.md)). *oracle*: the best of several on the test set; it flatters the term, so it cannot show that "
-    "the term helps. *configured*: the only one in its table, from a paper or an earlier ablation. An ablation on the same test "
-    "set flatters the term, too (0.1 on SCAN jump).",
+    "the term helps. *configured*: the only one in its table, from a paper, its repository or an earlier ablation. An ablation "
+    "on the same test set flatters the term, too (0.1 on SCAN jump).",
     "**Task:** cells of a row can be of different tasks. The table names them, with the plain model's accuracy. Compare terms "
     "only on the same task with the same plain accuracy.",
-    "**Term:** after a colon, the entry of the configuration; of several, the best on the test set. On images, `recombination` "
-    "shows the network inputs of test combinations, without labels; `recombination_seen` does not.",
+    "**Term:** after a colon, the entry of the configuration; if several entries were run, the one that is best on the test set.",
+    "**Exposure:** `recombination` and `recombination_terms` can show the network inputs of the test set: sentences, forms and "
+    "expressions with their outputs, as augmented data would, and images without labels. Their gains alone are no evidence for "
+    "combinations never seen. Two controls show none: `recombination_virtual` exchanges words that occur nowhere else, and "
+    "`recombination_seen` makes only pairs of the training set "
+    "([exposure](language_results.md#equivariance-or-exposure)).",
+    "**Compute:** the plain run has as many steps, not as much time: a step of `recombination`, `consistency` or `additivity` "
+    "takes two forward passes, of `homomorphism` three or four, of `interaction` about six.",
+    "**Harms:** at this lambda, often the only one that was run.",
     "Results without a table, such as those of Pathfinder, are only in the text of their pages ([results](results.md)). Tables "
     "in `reference/` have their commits and versions. Two streams: the model `primitive_attention`.",
 )
@@ -266,8 +276,9 @@ def why_empty(row: Row, term: str) -> str:
 
 
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
-    """The picture: colors by mean gain, bold if there is a verdict, dashed frames if some tables are from reference/."""
-    shades = plt.get_cmap("RdBu")
+    """The picture: colors by mean gain, bold if the verdict remains after correction, dashed frames if some tables are from
+    reference/."""
+    shades, holm = plt.get_cmap("RdBu"), corrected(found)
     mixed = len({known.reference for known in found.values()}) > 1
     figure, axes = plt.subplots(figsize=(0.98 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
@@ -275,9 +286,9 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
             if row.missing:
                 continue
             known = found.get((row.label, term))
-            bold = known is not None and known.helps != "open"
+            bold = known is not None and known.helps != "open" and holm[row.label, term] < SIGNIFICANT
             mean = round(known.gain.mean(), 2) if known else 0.0  # as it is printed
-            # Use square roots, so that small gains are visible next to large ones. Without a verdict, colors are pale.
+            # Use square roots, so that small gains are visible next to large ones. Without bold text, colors are pale.
             face = shades(0.5 + (0.42 if bold else 0.12) * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
             frame = {"edgecolor": "0.3", "linestyle": "--"} if mixed and known and known.reference else {"edgecolor": "white"}
             axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
@@ -299,10 +310,12 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=9)
     axes.set_xlabel(
         "Gain in accuracy over the plain run of the same seed, with the 95 % interval of its mean. Blue: gain, red: loss. Bold, "
-        "in strong colors: a verdict (the interval excludes 0,\nwith 3 seeds or more, and a gain is not the oracle's). Lambda "
-        "(λ) was chosen without the test set, unless marked: * the oracle, the best on the test set;\n° configured, the only "
-        "one in its table. n: seeds. –: the term is not for examples of this kind. No table: neither built here nor in "
-        "reference/.\n" + ("Dashed: from reference/. " if mixed else "") + "Passes: forward passes per step.",
+        "in strong colors: it differs from 0 after\ncorrection for the number of cells (Holm, p < 0.05), with 3 seeds or more, "
+        "and a gain is not the oracle's. Lambda (λ) was chosen without the test set, unless\nmarked: * the oracle, the best on "
+        "the test set; ° configured, the only one in its table. † can show the network inputs of the test set, so its gain alone "
+        "is no evidence\nfor combinations never seen. Passes: forward passes per step; the plain run has equal steps. n: seeds. "
+        "–: the term is not for examples of this kind.\nNo table: neither built here nor in reference/."
+        + (" Dashed: from reference/." if mixed else ""),
         fontsize=9,
     )
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
@@ -319,7 +332,9 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
     few = sum(len(known.gain) < FEWEST and paired.differs(known.gain) for known in found.values())
     oracles = sum(known.helps == "open" and paired.differs(known.gain) for known in found.values()) - few
     holm = corrected(found)
-    kept = {word: sum(found[place].helps == word and p < 0.05 for place, p in holm.items()) for word in ("helps", "harms")}
+    kept = {word: [place for place, p in holm.items() if found[place].helps == word and p < SIGNIFICANT] for word in counts}
+    helping = [place for place, known in found.items() if known.helps == "helps" and known.strength]
+    unexposed = [sum(place[1] not in EXPOSE for place in places) for places in (helping, kept["helps"])]
     possible = sum(row.of in kinds for row in ROWS if not row.missing for _, kinds in TERMS.values())
     lines = [
         "# The verdict",
@@ -336,8 +351,10 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
             f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), "
             f"below 0 in {counts['harms']} (harms), and includes 0 in {counts['open'] - few - oracles} (open). Also open are "
             f"{oracles} gains of an oracle, and {few} cells whose interval excludes 0 with fewer than {FEWEST} seeds. In "
-            f"{plain}, the plain model was chosen. After correction for the {len(holm)} cells with an interval, {kept['helps']} "
-            f"of the {counts['helps']} and {kept['harms']} of the {counts['harms']} remain (p < 0.05).",
+            f"{plain}, the plain model was chosen. After correction for the {len(holm)} cells with an interval, "
+            f"{len(kept['helps'])} of the {counts['helps']} and {len(kept['harms'])} of the {counts['harms']} remain "
+            f"(p < {SIGNIFICANT}). Without terms that can show inputs of the test set, {unexposed[0]} gains are left, "
+            f"{unexposed[1]} of them after correction.",
             136,
         ),
         "",

@@ -115,6 +115,21 @@ def test_holm_s_correction_multiplies_the_smallest_p_by_the_number_of_cells():
     assert corrected == pytest.approx({"large": 3 * (1 - (363 / 365) ** 0.5), "small": 2 * (1 - 3**-0.5), "same": 1.0})
 
 
+def test_only_what_remains_after_correction_is_bold_and_gains_without_exposure_are_counted():
+    label = "SCAN jump, LSTM"
+    found = {(label, "recombination"): a_cell([0.900, 0.901, 0.902])}
+    # p is 0.030 and 0.035, so the intervals exclude 0; Holm's method doubles the first, and the second is at least as large.
+    found |= {(label, "entropy"): a_cell([0.11, 0.20, 0.18]), (label, "homomorphism"): a_cell([0.10, 0.20, 0.18])}
+    assert {cell.helps for cell in found.values()} == {"helps"}
+    figure = VERDICT["draw"](found)
+    bold = [text.get_text().partition(" ")[0] for text in figure.axes[0].texts if text.get_fontweight() == "bold"]
+    plt.close(figure)
+    assert bold == ["+0.90"]
+    page = " ".join(VERDICT["page"](found).split())
+    assert "1 of the 3 and 0 of the 0 remain (p < 0.05)." in page
+    assert "Without terms that can show inputs of the test set, 2 gains are left, 0 of them after correction." in page
+
+
 def test_the_page_in_the_repository_agrees_with_its_reference():
     reference = {folder: kept for folder, kept in VERDICT["FOLDERS"].items() if kept}
     assert VERDICT["PAGE"].read_text() == VERDICT["page"](VERDICT["cells"](reference)), "call make verdict without results/tables"
