@@ -5,7 +5,8 @@ Manning 2015, section 3.3). A symbol that occurs in the input can only be copied
 attention then selects the word. As in the original, the attention is supervised at copied symbols. The original has two losses,
 each a mean over its own symbols. Here both choices form one distribution, and the gradient of the attention at copied symbols is
 multiplied by `copying_weight`, the number of symbols per copied one. Words that are not symbols stand for padding, which is never
-right, so attending to them is penalized.
+right, so attending to them is penalized. A regularizer that reads the outputs of all symbols, such as `label_smoothing`, has its
+gradient multiplied, too.
 
 As in the original, encoder states are projected, the decoder starts with the sum of both directions' last states, embeddings
 start standard normal, and dropout applies to everything that enters or leaves the decoder's LSTM. Unlike in the original, the
