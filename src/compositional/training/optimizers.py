@@ -31,6 +31,14 @@ def scales(settings: dict[str, Any], step: int) -> list[float]:
     return [rate, *(1 / (1 - beta ** (step + 1)) for beta in betas)]
 
 
+def _clear_unhealthy(rows: Tensor, healthy: Tensor) -> None:
+    """Set the rows (R, P) of runs that are not `healthy` (R,) to zero, in place."""
+    if rows.device.type != "cpu":
+        rows.masked_fill_(~healthy.unsqueeze(1), 0.0)
+    elif not healthy.all():  # on the CPU this check is cheaper than a pass over all weights
+        rows[~healthy] = 0.0
+
+
 def update(
     settings: dict[str, Any],
     gradient: Tensor,
@@ -69,8 +77,8 @@ def update(
         return None
     gradient = gradient if clip is None else gradient * factors.unsqueeze(1)
     gradient = gradient + decay * weights if decay else gradient
-    unhealthy, pace = ~healthy.unsqueeze(1), None
-    gradient = gradient.masked_fill(unhealthy, 0.0)
+    _clear_unhealthy(gradient, healthy)
+    pace = None
     rate, first_correction, second_correction = scale.unbind()
     if kind == "sgd":
         change = first.mul_(settings["momentum"]).add_(gradient) * rate
@@ -83,5 +91,6 @@ def update(
         first.mul_(_BETA1).add_(gradient, alpha=1 - _BETA1)
         second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
         change = (first * first_correction) / ((second * second_correction).sqrt() + _EPSILON) * rate
-    weights.sub_(change.masked_fill_(unhealthy, 0.0))
+    _clear_unhealthy(change, healthy)
+    weights.sub_(change)
     return None if pace is None else pace.squeeze(1) * rate
