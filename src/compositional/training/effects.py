@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -44,9 +43,10 @@ def refuse_foreign(function: Callable, value: Tensor, known: Iterable[Any]) -> N
         refuse(function, f"its result depends on parameters of shape {shapes} that do not belong to the run", "foreign")
 
 
-def _global_generators() -> bytes:
+def _global_generators() -> tuple:
     """The states of the generators that no run owns and no checkpoint keeps."""
-    return pickle.dumps((random.getstate(), np.random.get_state()))
+    numpy = np.random.get_state(legacy=False)
+    return random.getstate(), numpy["state"]["key"].tobytes(), numpy["state"]["pos"], numpy["has_gauss"]
 
 
 @contextmanager
