@@ -29,7 +29,7 @@ from compositional.language.vocabulary import END, PAD, START
 from compositional.layers.ragged import Layout
 from compositional.regularizers import Representation, Step
 
-_STUDIES = "means"  # of tasks with episodes, the word between a command and its actions
+_STUDIES = "means"  # of tasks with episodes, the word between a command and its actions; every input has it
 
 APPLIES_TO = ("sequence",)
 REPRESENTATIONS = ("encoder_states", "command_states")
@@ -87,7 +87,7 @@ def prepare(parameters: dict, split: SequenceSplit) -> dict[str, Tensor]:
         ValueError: there is no rule, the task's inputs lack one of the words or contain study examples, or R has no gradient.
     """
     words = split.source.words
-    if _STUDIES in words:
+    if _STUDIES in words and (split.inputs == words.index(_STUDIES)).any(1).all():
         raise ValueError(f"homomorphism: inputs with study examples ({_STUDIES!r}) are not one phrase, so they have no parts")
     if parameters["target"] == "norm" and parameters["detach"] == "whole":
         raise ValueError("homomorphism: target: norm with detach: whole has no gradient; use detach: none")

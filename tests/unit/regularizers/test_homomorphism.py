@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -133,3 +135,12 @@ def test_words_of_rules_must_occur_in_the_task(split, option, message):
     parameters = defaults("regularizers.homomorphism") | {"conjunctions": option, "modifiers": []}
     with pytest.raises(ValueError, match=message):
         homomorphism.prepare(parameters, split)
+
+
+@pytest.mark.parametrize("episodes", [True, False])
+def test_episodes_are_refused_but_not_sentences_with_one_of_their_words(episodes):
+    sentences = ["walk means WALK jump and walk", "this means well and thrice" if episodes else "look and walk thrice"]
+    own = SequenceSplit(sentences, ["", ""], Vocabulary.of(sentences), Vocabulary.of(["x"]), "cpu")
+    parameters = defaults("regularizers.homomorphism") | {"conjunctions": ["and"], "modifiers": ["thrice"]}
+    with pytest.raises(ValueError, match="inputs with study examples") if episodes else nullcontext():
+        homomorphism.prepare(parameters, own)
