@@ -24,7 +24,8 @@ def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str
     train = problem.splits["train"]
     if not isinstance(train, SequenceRegressionSplit):
         return [{} for _ in range(runs)]
-    weights, sums = calibrated(problem, weights), dict[str, Tensor]()
+    weights = calibrated(problem, weights)
+    sums: dict[str, Tensor] = {}
     steps = 0
     for rows, batch in train.evaluation_batches(runs, BATCH):
         valid = batch.input_mask[0, : len(rows), 1:]

@@ -107,14 +107,13 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, model: int) -> None:
-    """Draw one method; place: its number, which determines its horizontal shift; model: the place of its model."""
+def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, line: Any, mark: Any) -> None:
+    """Draw one method; place: its number, which determines its horizontal shift."""
 
     def move(counts: pd.Series, _: float) -> pd.Series:
         return np.expm1(np.log1p(counts) + np.log(1 + 0.02 * place))
 
-    look = style.line_of(model), style.marker_of(model)
-    intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, *look)
+    intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, line, mark)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -126,13 +125,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for place, (label, rows) in enumerate(methods.items()):
         label = words.of_label(label, rows, options)
         shade, model = shades[rows.regularizer.iloc[0]], models.index(rows.model.iloc[0])
-        _line(left, rows, place, label, shade, model)
+        line, mark = style.line_of(model), style.marker_of(model)
+        _line(left, rows, place, label, shade, line, mark)
         if rows.regularizer.iloc[0] == "none":
             means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
-            mark = style.marker_of(model)
             right.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
-            look = {"linestyle": style.line_of(model), "marker": mark}
-            right.plot(means[_BITS], means.value, color=shade, linewidth=1.2, markersize=4, **look)
+            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
     counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
     left.set_xscale("function", functions=(np.log1p, np.expm1))
     left.set_xticks(counts, [str(count) for count in counts])

@@ -5,7 +5,7 @@ Like `training.guards`, this is in no fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -91,12 +91,23 @@ def check_network(problem: Problem) -> None:
         )
 
 
+def _calibrated(problem: Problem, model: Model, weights: dict[str, Tensor], batches: Iterable[AnyBatch]) -> dict[str, Tensor]:
+    """The weights, plus what a model needs in evaluation, computed from these batches."""
+    return weights | model.calibrate(problem.model_parameters, weights, batches) if model.calibrate else weights
+
+
+def _refuse_apart(problem: Problem, ours: Tensor, theirs: Tensor, complaint: str, cause: str) -> None:
+    """Refuse the model if two computations of the same values differ by more than rounding."""
+    difference = (ours - theirs).abs().max() / ours.abs().max()
+    # On a GPU, other algorithms may compute other shapes. NaN, of a run that diverges, is not refused.
+    if difference >= (ROUNDING if ours.device.type == "cpu" else 1e-2):
+        refuse(forward_of(problem.model), f"{complaint}, by {difference:.1e}", cause)
+
+
 def evaluated(problem: Problem, model: Model, weights: dict[str, Tensor], batch: AnyBatch) -> Tensor:
     """A model's outputs for a batch, as evaluation computes them. weights: (R, ...) by name."""
     with torch.no_grad():
-        if model.calibrate:
-            weights = weights | model.calibrate(problem.model_parameters, weights, [batch])
-        return model.forward(problem.model_parameters, weights, batch, silent_tap)
+        return model.forward(problem.model_parameters, _calibrated(problem, model, weights, [batch]), batch, silent_tap)
 
 
 def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
@@ -138,10 +149,9 @@ def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
     Raises:
         PluginError: it depends on them.
     """
-    train, runs, written = problem.splits["train"], len(next(iter(weights.values()))), forward_of(problem.model)
+    train, runs = problem.splits["train"], len(next(iter(weights.values())))
     parts = [train.evaluation_batches(runs, size, EXAMPLES) for size in (EXAMPLES, EXAMPLES // 4)]
-    if problem.model.calibrate:
-        weights = weights | problem.model.calibrate(problem.model_parameters, weights, [batch for _, batch in parts[0]])
+    weights = _calibrated(problem, problem.model, weights, [batch for _, batch in parts[0]])
 
     def losses(batches: Sequence[tuple[Tensor, AnyBatch]]) -> dict[int, Tensor]:
         """The loss of every example (R,), by its row."""
@@ -157,10 +167,8 @@ def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
     if not (shared := sorted(one.keys() & other.keys())):
         return
     ours, theirs = (torch.stack([found[row] for row in shared], 1) for found in (one, other))
-    difference = (ours - theirs).abs().max() / ours.abs().max()
-    # On a GPU, other algorithms may compute batches of other sizes. NaN, of a run that diverges, is not refused.
-    if difference >= (ROUNDING if ours.device.type == "cpu" else 1e-2):
-        refuse(written, f"in evaluation, an example's loss changes with the others of its batch, by {difference:.1e}", "examples")
+    complaint = "in evaluation, an example's loss changes with the others of its batch"
+    _refuse_apart(problem, ours, theirs, complaint, "examples")
 
 
 def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
@@ -178,8 +186,7 @@ def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
     _, batch = problem.splits["train"].evaluation_batches(1, EXAMPLES, EXAMPLES)[0]
     if not problem.model.Network or not isinstance(batch, Batch) or (short := batch.inputs.shape[-1] // 2) < 1:
         return
-    if problem.model.calibrate:
-        weights = weights | problem.model.calibrate(problem.model_parameters, weights, [batch])
+    weights = _calibrated(problem, problem.model, weights, [batch])
     lengths = batch.input_lengths.clamp(max=short)
 
     def outputs(width: int) -> Tensor:
@@ -191,6 +198,4 @@ def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
             return problem.model.forward(problem.model_parameters, weights, padded, silent_tap)[batch.target_mask]
 
     ours, theirs = outputs(short), outputs(batch.inputs.shape[-1])
-    difference = (ours - theirs).abs().max() / ours.abs().max()
-    if difference >= (ROUNDING if ours.device.type == "cpu" else 1e-2):
-        refuse(forward_of(problem.model), f"its output changes if an input is padded further, by {difference:.1e}", "padding")
+    _refuse_apart(problem, ours, theirs, "its output changes if an input is padded further", "padding")

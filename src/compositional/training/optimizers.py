@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from compositional.training import optimizers_compiled
@@ -63,11 +62,12 @@ def update(
         The step size of group_rmsprop, (R,).
     """
     clip, decay, kind = settings["clip"], settings["weight_decay"], settings["optimizer"]
-    factors = torch.ones_like(norm) if clip is None else (clip / norm).clamp(max=1)
+    factors = None if clip is None else (clip / norm).clamp(max=1)
     if weights.device.type == "cpu" and kind != "group_rmsprop":
         rate, *corrections = scale.numpy()
         changed = (weights.numpy(), healthy.numpy(), first.numpy())
-        used = (gradient.numpy(), factors.numpy(), np.float32(decay), *changed)
+        ones = np.ones(len(norm), np.float32)
+        used = (gradient.numpy(), ones if factors is None else factors.numpy(), np.float32(decay), *changed)
         if kind == "sgd":
             optimizers_compiled.sgd(*used, np.float32(settings["momentum"]), rate)
             return None
@@ -75,7 +75,7 @@ def update(
         gradient.sqrt_()  # not compiled, because PyTorch's square roots are not always the closest numbers
         optimizers_compiled.adam_weights(gradient.numpy(), *changed, corrections[0], np.float32(_EPSILON), rate)
         return None
-    gradient = gradient if clip is None else gradient * factors.unsqueeze(1)
+    gradient = gradient if factors is None else gradient * factors.unsqueeze(1)
     gradient = gradient + decay * weights if decay else gradient
     _clear_unhealthy(gradient, healthy)
     pace = None
