@@ -32,13 +32,10 @@ match sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def environment():
-    """The environment of jobs, with a process that is ready to be forked."""
+    """The environment of jobs, with a process to be forked."""
     found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
     found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
     forks.start(found)
-    while not Path(found[forks.SOCKET]).exists():
-        assert forks._STARTED[found[forks.SOCKET]].poll() is None
-        time.sleep(0.05)
     yield found | forks.ONE_THREAD
     serving = forks._STARTED.pop(found[forks.SOCKET])
     serving.stdin.close()
@@ -133,14 +130,30 @@ def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_repla
     words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
     for libraries, there in ((["pandas"], [True, False, False]), (["no_such_library", "scipy.stats"], [False, True, False])):
         forks.start(found, libraries)
-        while not Path(found[forks.SOCKET]).exists():  # it exists before anything is imported
-            time.sleep(0.01)
         done = subprocess.run(words, env=found | forks.ONE_THREAD, capture_output=True, text=True, check=True)
         assert (done.stdout, done.stderr) == (f"{there}\n", "")
     first, second = forks._STARTED.values()
     assert first.wait(20) == 0
     second.stdin.close()
     assert second.wait(20) == 0
+
+
+def test_a_job_that_waits_runs_alone_if_the_process_dies(tmp_path, monkeypatch):
+    monkeypatch.setattr(forks, "_STARTED", {})
+    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
+    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+    (tmp_path / "job.py").write_text("import sys; print('torch' in sys.modules)")
+    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
+    forks.start(found)
+    (serving,) = forks._STARTED.values()
+    os.kill(serving.pid, signal.SIGSTOP)
+    waiting = subprocess.Popen(words, env=found | forks.ONE_THREAD, stdout=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(1)
+    serving.kill()
+    assert waiting.communicate(timeout=20) == ("False\n", None)
+    serving.wait()
+    serving.stdin.close()
 
 
 def test_a_folder_for_temporary_files_with_a_long_path_gives_no_forks(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
 """Run jobs on this machine as forks of one process that has imported the libraries, because importing takes longer than many
 jobs.
 
-    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...           run a job's script, in a fork if possible
-    python -P -m compositional.stages.shared.forks --serve SOCKET LIBRARIES...   be that process, until standard input ends
+    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...             run a job's script, in a fork if possible
+    python -P -m compositional.stages.shared.forks --serve LISTENER LIBRARIES...   be that process, until standard input ends
 
 The process imports libraries but nothing of this project, so each job runs the code that is in the files when it starts. If there
 is no such process, or if the environments differ, a job runs in its own process.
@@ -52,15 +52,21 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
         return
     if earlier and (held := _STARTED[earlier].stdin):
         held.close()
-    environment[SOCKET] = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
-    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", environment[SOCKET], *libraries]
-    _STARTED[environment[SOCKET]] = subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        env={**environment, **ONE_THREAD},
-        preexec_fn=_ignore_interrupts,
-    )
+    environment[SOCKET] = address = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
+    # Listening begins here, so a job that starts before the process is ready waits for it.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen(128)
+        descriptor = listener.fileno()
+        words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", str(descriptor), *libraries]
+        _STARTED[address] = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**environment, **ONE_THREAD},
+            preexec_fn=_ignore_interrupts,
+            pass_fds=[descriptor],
+        )
 
 
 def _ignore_interrupts() -> None:
@@ -130,19 +136,21 @@ def _prepare(libraries: Iterable[str]) -> None:
     gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
 
 
-def serve(address: str, libraries: Iterable[str]) -> list[str]:
+def serve(listening: int, libraries: Iterable[str]) -> list[str]:
     """Import libraries, fork for every job that asks, and tell it how its fork ended, until standard input ends. Jobs that ask
     before the libraries are imported wait.
+
+    Args:
+        listening: file descriptor of the socket that jobs connect to.
 
     Returns:
         In a fork the words of the job's command; in the serving process an empty list.
     """
     own = _in_common([sys.prefix, sys.version], os.environ)  # before libraries add to the environment
     ending = False
-    with selectors.DefaultSelector() as waiting, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+    with selectors.DefaultSelector() as waiting, socket.socket(fileno=listening) as listener:
         forks = _Forks(waiting, own)
-        listener.bind(address)
-        listener.listen(128)
+        address = listener.getsockname()
         _prepare(libraries)
         waiting.register(listener, selectors.EVENT_READ)
         waiting.register(0, selectors.EVENT_READ)
@@ -220,7 +228,7 @@ def _run(words: list[str]) -> int:
 def main() -> None:
     """The command line; see the docstring of this module."""
     if sys.argv[1] == "--serve":
-        if words := serve(sys.argv[2], sys.argv[3:]):
+        if words := serve(int(sys.argv[2]), sys.argv[3:]):
             ended = _run(words)
             sys.stdout.flush()
             sys.stderr.flush()
