@@ -31,7 +31,7 @@ RUN := . $(VENV)/bin/activate &&
 # Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
 
-.PHONY: figure help figures env develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu calibrate new check format docs thumbnails verdict lock
+.PHONY: figure help figures env install develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu calibrate new check format docs thumbnails verdict lock
 
 figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
@@ -44,19 +44,23 @@ figures: env
 
 env: $(VENV)/.complete
 
+# The marker holds the pins that were installed. If the file only has another time, as after `git checkout`, nothing is installed.
+$(VENV)/.complete: envs/requirements.txt
+	@if cmp -s $< $@; then touch $@; else $(MAKE) --no-print-directory install; fi
+
 # The marker is written last, so an interrupted installation starts again. The package is installed in editable mode for notebooks and
 # scripts elsewhere; the workflow itself uses src/.
-$(VENV)/.complete: envs/requirements.txt
+install:
 	@case "$(CURDIR)" in *[{}]*) echo "Snakemake takes braces in a path for wildcards. Move this folder to a path without braces"; exit 1;; esac
-	@if [ -L $(VENV) ]; then echo "$(VENV) is a link, and installing would clear the folder that it points to. Remove the link, or update that environment and touch $@"; exit 1; fi
+	@if [ -L $(VENV) ]; then echo "$(VENV) is a link, and installing would clear the folder that it points to. Remove the link, or update that environment and copy envs/requirements.txt to $(VENV)/.complete"; exit 1; fi
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	touch $@
+	cp envs/requirements.txt $(VENV)/.complete
 
-# Development tools are added to the user's environment without changing its packages.
-$(VENV)/.development: $(VENV)/.complete envs/development.txt
+# Development tools are added to the user's environment without changing its packages. A new installation removes this marker, too.
+$(VENV)/.development: envs/development.txt | $(VENV)/.complete
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $(subst requirements,development,$(LOCK))
 	touch $@
 

@@ -3,7 +3,7 @@
 rule manifest:
     """results/manifest.json: the artifacts of a build"""
     input:
-        made_from(lambda wildcards: PLAN.archived.manifest()),
+        made_from(lambda wildcards: PLAN.archived.manifest),
     output:
         update("results/manifest.json"),
     log:
@@ -12,7 +12,7 @@ rule manifest:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: PLAN.archived.manifest().name,
+        recipe=lambda wildcards: PLAN.archived.manifest.name,
     message:
         "Listing the artifacts of a build"
     shell:
@@ -22,7 +22,7 @@ rule manifest:
 rule archive:
     """results/archive.zip: sources, tables, figures and their records"""
     input:
-        made_from(lambda wildcards: PLAN.archived.archive()),
+        made_from(lambda wildcards: PLAN.archived.archive),
     output:
         update("results/archive.zip"),
     log:
@@ -31,7 +31,7 @@ rule archive:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: PLAN.archived.archive().name,
+        recipe=lambda wildcards: PLAN.archived.archive.name,
     message:
         "Archiving sources and results"
     shell:
@@ -41,7 +41,7 @@ rule archive:
 rule report:
     """results/report.html: figures, tables and every run on one page"""
     input:
-        made_from(lambda wildcards: PLAN.archived.report(OPTIONS)),
+        made_from(lambda wildcards: PLAN.archived.report),
     output:
         update("results/report.html"),
     log:
@@ -50,7 +50,7 @@ rule report:
     conda:
         "../envs/environment.yaml"
     params:
-        recipe=lambda wildcards: PLAN.archived.report(OPTIONS).name,
+        recipe=lambda wildcards: PLAN.archived.report.name,
     message:
         "Writing the report"
     shell:

@@ -177,10 +177,11 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     paper = [ROOT / "config" / "paper.yaml", *sorted((ROOT / "config" / "paper").glob("*.yaml"))]
     shipped = [configuration(), configuration(ROOT / "config" / "gpu.yaml"), configuration(*paper)]
     used = set().union(*(runs_of(one, []) for one in [known, *shipped]))
+    # Files are listed first. Reading all entries takes minutes, and what other builds finish meanwhile must not be listed.
+    files_there = {path for path in arguments.store.glob("entries/**/[!.]*") if path.is_file()}
     every = {path: identity_of(path) for path in entries([arguments.store])}
     used_by = {path for path, identity in every.items() if identity and path.parent.name in used}
     held = {path: {path, tensors_of(path)} for path in every}
-    files_there = {path for path in arguments.store.glob("entries/**/[!.]*") if path.is_file()}
     # Unused entries, and files that belong to no entry.
     unused = [path for path in every if path not in used_by]
     unused += sorted(files_there.difference(every, *held.values()))
@@ -200,7 +201,9 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
             agreed = False
         if not agreed:
             return "Nothing was removed"
-    for path in gone:
+    # Other builds may have finished runs since then, to which some of these files belong.
+    came = [path for path in entries([arguments.store]) if not every.get(path) and identity_of(path)]
+    for path in gone.difference(came, map(tensors_of, came)):
         path.unlink(missing_ok=True)
     return f"{len(unused)} runs removed"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -116,3 +117,19 @@ def test_installing_does_not_clear_the_folder_behind_a_link(tmp_path):
     assert done.returncode
     assert ".venv is a link" in done.stdout
     assert [path.name for path in shared.iterdir()] == ["kept"]
+
+
+def test_pins_with_another_time_install_nothing(tmp_path):
+    """`git checkout` gives files new times, and installing would clear the environment of a running build."""
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    shutil.copytree(ENVS, tmp_path / "envs")
+    (tmp_path / ".venv").mkdir()
+    marker = tmp_path / ".venv" / ".complete"
+    shutil.copy(tmp_path / "envs" / "requirements.txt", marker)
+    os.utime(marker, (0, 0))
+    subprocess.run(["make", "env", "PYTHON=false"], cwd=tmp_path, check=True)
+    assert marker.stat().st_mtime > 0
+    with marker.open("a") as pins:
+        pins.write("another==1")
+    os.utime(marker, (0, 0))
+    assert subprocess.run(["make", "env", "PYTHON=false"], cwd=tmp_path, capture_output=True, check=False).returncode

@@ -63,19 +63,20 @@ def runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("overlay.yaml").write_text(yaml.safe_dump(ablation()))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    main = runpy.run_path(str(ROOT / "workflow" / "runs.py"))["main"]
+    script = runpy.run_path(str(ROOT / "workflow" / "runs.py"))
 
     def call(*words: str, status: int = 0, overlays: bool = True) -> str:
         own = ["--configfile", str(ROOT / "tests/support/tiny.yaml"), "overlay.yaml"] if overlays else []
         monkeypatch.setattr(sys, "argv", ["runs.py", *words, *own])
         try:
-            ended, why = main(), ""
+            ended, why = script["main"](), ""
         except SystemExit as stop:
             ended, why = 1, str(stop)
         said = "".join(capsys.readouterr()) + why
         assert ended == status, said
         return said
 
+    call.prune = script["prune"]
     return call
 
 
@@ -193,3 +194,30 @@ def test_prune_lists_unused_entries_and_removes_them_only_on_request(packed, run
         assert said.count("digits_concat/cnn/none") == 2
         assert ("Nothing was removed" if answer == "no" else "2 runs removed") in said
     assert entries(Path("results/store")) == []
+
+
+@pytest.mark.parametrize("meanwhile", ["entries are read", "the question waits"])
+def test_prune_keeps_a_run_that_another_build_finishes_meanwhile(packed, runs, monkeypatch, meanwhile):
+    runs("unpack", str(packed))
+    before = sorted(path for path in Path("results/store/entries").rglob("*") if path.is_file())
+    entry = entries(Path("results/store"))[0]
+    # A build writes a run's tensors first.
+    late = [path for path in before if path.parent == entry.parent and (path == entry or meanwhile == "entries are read")]
+    held = {path: path.read_bytes() for path in late}
+    for path in late:
+        path.unlink()
+
+    def finish(*_) -> str:
+        for path in late:
+            path.write_bytes(held[path])
+        return "yes"
+
+    prune = runs.prune.__globals__
+    known = prune["identity_of"]
+    if meanwhile == "entries are read":
+        monkeypatch.setitem(prune, "identity_of", lambda path: known(path) if finish() else None)
+        runs("prune", "--yes")
+    else:
+        monkeypatch.setattr("builtins.input", finish)
+        assert "1 runs removed" in runs("prune")
+    assert sorted(path for path in Path("results/store/entries").rglob("*") if path.is_file()) == before

@@ -77,6 +77,18 @@ def test_a_run_that_was_trained_by_other_code_is_opened_with_a_warning(project, 
         compositional.open(project.folder / RUN)
 
 
+def test_a_run_that_was_trained_again_is_not_opened_with_metrics_of_other_weights(tmp_path):
+    project, path = Project(tmp_path), "results/runs/digits_concat/cnn/none/lambda=0/seed=0"
+    project.snakemake(f"{path}/metrics.csv")
+    before = compositional.open(tmp_path / path).metric("accuracy", "test")
+    steps = {"tasks": {"digits_concat": {"training": {"steps": 3}}}}
+    project.snakemake(f"{path}/run.json", overlay=project.overlay(steps))
+    with pytest.raises(ValueError, match="was trained again after its metrics were measured"):
+        compositional.open(tmp_path / path)
+    project.snakemake(f"{path}/metrics.csv")
+    assert compositional.open(tmp_path / path).metric("accuracy", "test") == before
+
+
 def test_the_notebook_of_the_docs_runs_with_the_same_outputs(tmp_path):
     cells = [cell for cell in json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
     assert all(cell["execution_count"] for cell in cells)

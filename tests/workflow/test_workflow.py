@@ -415,6 +415,11 @@ def test_the_list_of_figures_states_which_are_built_and_what_the_others_need(bui
     assert re.search(r"^  ablation: built; runs: (\d+), \1 of them there; data: digits, scan$", listed, re.MULTILINE), listed
     assert re.search(r"^  learning_curves: not built, about \d+ min; runs: \d+, \d+ of them there; data:", listed, re.MULTILINE)
     assert re.search(r"^  comparison_cogs: not built, .+; runs: \d+; data: cogs \(download\)$", listed, re.MULTILINE)
+    figure = built.folder / FIGURE
+    figure.rename(figure.with_suffix(".away"))
+    listed = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True).stdout
+    figure.with_suffix(".away").rename(figure)
+    assert "  ablation: not built, " in listed
     done = subprocess.run(
         [*command[:-1], "tests/support/tinny.yaml"], cwd=built.folder, capture_output=True, text=True, check=False
     )

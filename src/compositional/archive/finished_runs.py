@@ -45,12 +45,16 @@ def pack(destination: Path, paths: Iterable[Path], figures: list[str]) -> None:
     """Write entries into one file; the same entries give the same bytes. figures: names of the figures that need them."""
     by_name = {path.name: path for entry in paths for path in (entry, tensors_of(entry)) if path}
     with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as stored:
-        digests = {name: files.sha256(path) for name, path in sorted(by_name.items())}
-        index = files.json_bytes({"format": FORMAT, "figures": figures, "entries": digests})
-        for name, payload in ((INDEX, index), *((name, by_name[name].read_bytes()) for name in digests)):
+
+        def add(name: str, payload: bytes) -> str:
             member = zipfile.ZipInfo(name)  # its default date is 1980, so the bytes do not depend on the time
             member.external_attr = 0o100644 << 16
             stored.writestr(member, payload)
+            return hashlib.sha256(payload).hexdigest()
+
+        # Each file is read once, because another build may write it again meanwhile.
+        digests = {name: add(name, path.read_bytes()) for name, path in sorted(by_name.items())}
+        add(INDEX, files.json_bytes({"format": FORMAT, "figures": figures, "entries": digests}))
 
 
 def _is_run(path: Path) -> bool:

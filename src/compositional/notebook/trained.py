@@ -22,7 +22,7 @@ from compositional.kinds.tensor import TensorSplit
 from compositional.layers.ragged import ROWS
 from compositional.layers.tap import silent_tap
 from compositional.notebook.inputs import split_of
-from compositional.records import integrity
+from compositional.records import integrity, provenance
 from compositional.records.fingerprint import code
 from compositional.runs import Run
 from compositional.tables.shared.reading import read_table
@@ -137,6 +137,7 @@ def open_run(path: str | Path) -> TrainedRun:
     Raises:
         FileNotFoundError: there is no trained run; the message names the nearest ones.
         DamagedFileError: its files were altered after they were written.
+        ValueError: its data or metrics belong to another training.
     """
     folder = Path(path)
     if not (folder / "run.json").is_file():
@@ -146,7 +147,8 @@ def open_run(path: str | Path) -> TrainedRun:
         raise FileNotFoundError(f"{folder} holds no trained run (`snakemake {folder}/metrics.csv` makes it); near it: {near}")
     record, run = json.loads((folder / "run.json").read_text(encoding="utf-8")), Run.of_folder(folder)
     split = folder.parents[5] / "splits" / run.task
-    for needed in (split, folder / "weights.safetensors"):
+    shown = [folder / f"{name}.csv" for name in ("history", "metrics", "predictions")]
+    for needed in (split, folder / "weights.safetensors", *(table for table in shown if table.exists())):
         integrity.verify(needed)
     problem = read_problem(split, record["family"], "cpu")
     if problem.about["content_sha256"] != record["data"]:
@@ -158,8 +160,11 @@ def open_run(path: str | Path) -> TrainedRun:
             stacklevel=2,
         )
     weights = {name: values.unsqueeze(0) for name, values in load_file(folder / "weights.safetensors").items()}
-    tables = {
-        name: read_table(folder / f"{name}.csv") if (folder / f"{name}.csv").exists() else None
-        for name in ("history", "metrics", "predictions")
-    }
+    measured = provenance.vouched(folder / "evaluation.json")
+    of_these = f"runs/{run.path}/weights.safetensors", record["files"]["weights.safetensors"]
+    if measured and of_these not in measured["inputs"].items():
+        raise ValueError(
+            f"{folder} was trained again after its metrics were measured; `snakemake {folder}/metrics.csv` measures them again"
+        )
+    tables = {table.stem: read_table(table) if table.exists() else None for table in shown}
     return TrainedRun(run, record["status"], record["steps"], problem, weights, **tables)

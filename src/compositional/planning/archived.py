@@ -9,6 +9,8 @@ import hashlib
 import json
 import re
 import zipfile
+from collections.abc import Collection
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,16 @@ MADE_OF = re.compile(r'<meta name="made-of" content="(\w+)">')
 
 
 class Archived:
-    """The figures selected by `archive:` in the configuration, and everything that they are made of."""
+    """The figures selected by `archive:` in the configuration, and everything that they are made of.
 
-    def __init__(self, recipes: Recipes) -> None:
+    Jobs are fixed when they are planned: Snakemake asks for a job again when it starts, and by then figures were drawn and files
+    may have been saved, but the job's recipe file exists only under its first name.
+    """
+
+    def __init__(self, recipes: Recipes, asked: Collection[str], options: str) -> None:
+        """asked: the figures that this call draws, for which the report waits. options: see `Plan`."""
         self.recipes, self.configuration, self.results = recipes, recipes.configuration, recipes.results
-        self.figures = self.configuration.archived
+        self.figures, self.asked, self.options = self.configuration.archived, asked, options
 
     def _runs(self, names: list[str]) -> set[Run]:
         return {run for name in names for run in figure_runs(self.recipes.figures[name])}
@@ -50,10 +57,13 @@ class Archived:
         return [record_of("splits", task) for task in tasks] + sorted(of_runs) + made
 
     def _without_runs(self) -> list[str]:
-        """Existing records of other figures that need no runs. The report shows them, too, because drawing them is cheap."""
+        """Records of other figures that need no runs, if they exist or this call draws them. The report shows them, too,
+        because drawing them is cheap."""
         free = [name for name, figure in self.recipes.figures.items() if name not in self.figures and not figure_runs(figure)]
-        return [record for record in (record_of("figures", name) for name in free) if (self.results / record).is_file()]
+        records = {name: record_of("figures", name) for name in free}
+        return [record for name, record in records.items() if name in self.asked or (self.results / record).is_file()]
 
+    @cached_property
     def manifest(self) -> Job:
         """The job that lists every artifact."""
         records, known = self._records(), self.configuration
@@ -73,36 +83,40 @@ class Archived:
         inputs = [*recipe["raw"], *(f"results/{path}" for record in records for path in self.recipes.made(record)), LOCK]
         return job("all", recipe, inputs, "manifest.json", "manifest")
 
+    @cached_property
     def archive(self) -> Job:
         """The job that packs sources and results."""
         recipe = {
             "stage": "archive",
             "data": self.configuration.config["archive"]["data"],
             "code": code("archive.bundle", "archive.ro_crate"),
-            "of": self.manifest().content["recipe"]["of"],
+            "of": self.manifest.content["recipe"]["of"],
         }
         return job("all", recipe, ["results/manifest.json"], "archive.zip", "archive")
 
-    def report(self, options: str) -> Job:
-        """The job that writes the report. options: command-line options of this build, which the report adds to its commands."""
+    @cached_property
+    def report(self) -> Job:
+        """The job that writes the report."""
         recipe = {
             "stage": "report",
             "figures": self.recipes.figures,
             "config": self.configuration.portable,
-            "options": options,
+            "options": self.options,
             "files": {Path(path).name: files.sha256(Path(path)) for path in (LOCK, TEMPLATE)},
             "code": code("stages.report"),
             "of": {record: self.recipes.digest(record) for record in [*self._records(), *self._without_runs()]},
         }
+        drawn = list(dict.fromkeys([*self.figures, *self.asked]))
         there = [name for name in self.recipes.figures if (self.results / record_of("figures", name)).is_file()]
-        recipe["digests"] = {name: self.recipes.digest(record_of("figures", name)) for name in {*self.figures, *there}}
-        drawn = [path for name in self.figures for path in self.recipes.made(record_of("figures", name))]
-        return job("all", recipe, [*(f"results/{path}" for path in drawn), TEMPLATE, LOCK], "report.html", "report")
+        recipe["digests"] = {name: self.recipes.digest(record_of("figures", name)) for name in {*drawn, *there}}
+        inputs = [f"results/{path}" for name in drawn for path in self.recipes.made(record_of("figures", name))]
+        return job("all", recipe, [*inputs, TEMPLATE, LOCK], "report.html", "report")
 
     def why(self, job: Job) -> str | None:
         """Why the existing file was not made of today's results; the return value is like that of `Recipes.outdated`."""
         recipe, path = job.content["recipe"], self.results / job.record
-        if any(self.recipes.outdated(record) is not None for record in recipe["of"]):
+        also = [record_of("figures", name) for name in self.asked] if recipe["stage"] == "report" else []
+        if any(self.recipes.outdated(record) is not None for record in [*recipe["of"], *also]):
             return ""
         if not path.is_file():
             return None
@@ -119,7 +133,7 @@ class Archived:
         return {key: known[key] for key in now} == now and files.digest(known["source"]) == recipe["sources"]
 
     def _archive_is_true(self, path: Path, recipe: dict[str, Any]) -> bool:
-        manifest = self.manifest()
+        manifest = self.manifest
         with zipfile.ZipFile(path) as stored:
             same = stored.read(f"{bundle.FOLDER}/manifest.json") == (self.results / manifest.record).read_bytes()
             unpacking.check(stored, unpacking.members_of(stored, path.stat().st_size))

@@ -33,18 +33,22 @@ class Due(NamedTuple):
 class Plan:
     """What a command line requests. Planning only reads files until a build begins."""
 
-    def __init__(self, configuration: Configuration, command: list[str], results: Path = Path("results")) -> None:
+    def __init__(
+        self, configuration: Configuration, command: list[str], results: Path = Path("results"), options: str = ""
+    ) -> None:
         """Plan the targets of a command line.
 
         Args:
             command: its words, starting with the program.
+            options: those of its options that the report adds to its commands.
 
         Raises:
             ConfigurationError, ValueError: a target cannot be made.
         """
         self.recipes, self._asked = Recipes(configuration, results), targets(command)
-        self.archived = Archived(self.recipes)
         wanted = wanted_runs(configuration, self._asked)
+        drawn = {Path(target).name.partition(".")[0] for target in self._asked if target.startswith("results/figures/")}
+        self.archived = Archived(self.recipes, sorted(drawn), options)
         self._wanted = {stage: packs.needed(stage, wanted, self.recipes.figures) for stage in STAGES}
         self.packs = {stage: packs.plan(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
         # A list of targets hides rules whose names are digests, which users never type.

@@ -27,7 +27,16 @@ from compositional.terminal.progress import Task
 HANDLER = "DefaultStreamHandler"  # the name of Snakemake's own handler
 TERMINAL_SECONDS, FILE_SECONDS = 1.0, 30.0  # interval between two readings of the board
 # Beginnings of Snakemake's messages: plain ones that are shown, and warnings and errors that are hidden.
-SHOWN = ("Nothing to be done", "SLURM run ID", "Unlocked", "Terminating", "Shutting down", "Trying to restart", "Congratulations")
+SHOWN = (
+    "Nothing to be done",
+    "SLURM run ID",
+    "Unlocked",
+    "Terminating",
+    "Shutting down",
+    "Will exit after finishing",
+    "Trying to restart",
+    "Congratulations",
+)
 HIDDEN = (
     "RuleException:\nCalledProcessError in file ",
     "Cannot restore ",

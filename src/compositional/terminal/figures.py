@@ -83,9 +83,8 @@ def described(recipes: Recipes, workers: int) -> list[Described]:
     found = []
     for name, figure in recipes.figures.items():
         record = record_of("figures", name)
-        state = (
-            "not built" if not (recipes.results / record).is_file() else "out of date" if _is_to_do(recipes, record) else "built"
-        )
+        there = all((recipes.results / path).is_file() for path in (record, *recipes.made(record)))
+        state = "not built" if not there else "out of date" if _is_to_do(recipes, record) else "built"
         wanted = wanted_runs(configuration, [f"results/figures/{name}.pdf"])
         jobs, ready = _jobs(recipes, costs, name, wanted)
         timed = all(costs.timed(job.name.split("/")[1]) for job in jobs if job.stage == "train")

@@ -121,3 +121,25 @@ def test_a_list_of_targets_has_no_rules_named_by_digests(tmp_path):
 def test_a_pack_asks_for_no_gpu_where_it_computes_on_the_cpu(tmp_path):
     on = {device: plan(tmp_path, TABLE, change={"device": device}).packs["train"][0].resources for device in ("cpu", "auto")}
     assert on == {"cpu": {"gpu": 0, "gpu_model": "", "gres": ""}, "auto": {}}
+
+
+@pytest.mark.parametrize("figure", ["learning_curves", "same_class_samples"])
+def test_the_recipe_of_a_report_is_fixed_when_it_is_planned_and_counts_the_figures_of_the_same_call(tmp_path, figure):
+    """Snakemake asks for it again when the job starts, and then other figures may be there; one of the two needs no runs."""
+    asked = plan(tmp_path, "results/report.html", f"results/figures/{figure}.pdf")
+    planned = asked.archived.report
+    assert f"results/figures/{figure}.pdf" in planned.inputs
+    drawn = tmp_path / f"figures/{figure}.provenance.json"
+    drawn.parent.mkdir()
+    drawn.write_text("{}")
+    assert asked.archived.report.name == planned.name
+    assert plan(tmp_path, "results/report.html").archived.report.name == planned.name
+    assert plan(tmp_path / "elsewhere", "results/report.html").archived.report.name != planned.name
+
+
+def test_the_recipe_of_a_manifest_is_fixed_when_it_is_planned(tmp_path, monkeypatch):
+    known = plan(tmp_path, "results/manifest.json")
+    planned = known.archived.manifest.name
+    monkeypatch.setattr("compositional.planning.archived.digest_of_sources", lambda: "a note was written")
+    assert known.archived.manifest.name == planned
+    assert plan(tmp_path, "results/manifest.json").archived.manifest.name != planned

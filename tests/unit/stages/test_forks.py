@@ -156,6 +156,28 @@ def test_a_job_that_waits_runs_alone_if_the_process_dies(tmp_path, monkeypatch):
     serving.stdin.close()
 
 
+def test_killing_the_process_that_is_forked_ends_its_jobs(tmp_path, monkeypatch):
+    """They are reported as failed, so they must not write afterwards."""
+    monkeypatch.setattr(forks, "_STARTED", {})
+    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
+    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+    (tmp_path / "job.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
+    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
+    forks.start(found, [])
+    job = subprocess.Popen(words, env=found | forks.ONE_THREAD, stdout=subprocess.PIPE, text=True)
+    fork = int(job.stdout.readline())
+    (serving,) = forks._STARTED.values()
+    serving.kill()
+    assert job.wait(20) == 1
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{fork}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{fork}").exists()
+    serving.wait()
+    serving.stdin.close()
+    job.stdout.close()
+
+
 def test_a_folder_for_temporary_files_with_a_long_path_gives_no_forks(tmp_path, monkeypatch):
     (long := tmp_path / ("x" * 80)).mkdir()
     monkeypatch.setattr(forks.tempfile, "tempdir", str(long))

@@ -10,6 +10,7 @@ is no such process, or if the environments differ, a job runs in its own process
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -39,6 +40,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS",
 _OWN = ("COMPOSITIONAL_", "PYTEST_")
 _OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPDIR", "TMP", "TMPDIR")
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by address; keeps their standard inputs open
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux: the signal that a process gets when the one that it was forked from ends
 _LARGEST = 2**18  # bytes of a job's request
 _LONGEST = 75  # bytes of the path of temporary files: a socket's path has at most 107
 
@@ -95,7 +97,7 @@ class _Forks:
         job = json.loads(data or "{}")
         if not job or _in_common(job["python"], job["environment"]) != self.own:
             connection.close()
-        elif process := os.fork():
+        elif process := self._fork():
             connection.send(b"begun")
             ended = os.pidfd_open(process)
             self.asking[ended] = connection
@@ -106,6 +108,16 @@ class _Forks:
         for descriptor in descriptors:
             os.close(descriptor)
         return []
+
+    @staticmethod
+    def _fork() -> int:
+        """Fork. The fork is killed if this process is: its job is reported as failed, and must not write any more."""
+        server, process = os.getpid(), os.fork()
+        if not process:
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+            if os.getppid() != server:
+                os._exit(1)
+        return process
 
     def end(self, ended: int, process: int) -> None:
         """Tell a job how its fork ended."""
