@@ -166,6 +166,7 @@ def test_killing_the_process_that_is_forked_ends_its_jobs(tmp_path, monkeypatch)
     forks.start(found, [])
     job = subprocess.Popen(words, env=found | forks.ONE_THREAD, stdout=subprocess.PIPE, text=True)
     fork = int(job.stdout.readline())
+    assert fork != job.pid
     (serving,) = forks._STARTED.values()
     serving.kill()
     assert job.wait(20) == 1

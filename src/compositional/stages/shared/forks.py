@@ -97,14 +97,16 @@ class _Forks:
         job = json.loads(data or "{}")
         if not job or _in_common(job["python"], job["environment"]) != self.own:
             connection.close()
-        elif process := self._fork():
-            connection.send(b"begun")
+        else:
+            # Before the fork: if this process is killed, a job that may have begun must not run again in its own process.
+            with suppress(OSError):
+                connection.send(b"begun")
+            if not (process := self._fork()):
+                return _become(job, descriptors)
             ended = os.pidfd_open(process)
             self.asking[ended] = connection
             self.waiting.register(ended, selectors.EVENT_READ, process)
             self.waiting.register(connection, selectors.EVENT_READ, ended)
-        else:
-            return _become(job, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         return []
