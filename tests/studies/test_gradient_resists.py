@@ -413,6 +413,10 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
         table.loc[ends, "value"] = share
         _, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
         assert caption.count(f"less than half at the end in {verdict}") == 2
+    steps = FIGURES["resists_toy_steps"]  # one seed
+    _, caption = import_module("compositional.figures.boundaries").draw(small_table(steps), steps["options"])
+    assert "holds" not in caption.lower()
+    assert "DOES NOT HOLD" not in caption
     table.loc[table.seed == 0, "value"] = np.nan
     drawn, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
     assert caption.count("\n  - 0: diverged") == 2

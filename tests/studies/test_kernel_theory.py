@@ -311,6 +311,16 @@ def test_the_phase_diagram_has_the_published_counts():
     }
 
 
+def test_a_small_margin_counts_as_generalizing_and_an_output_that_is_zero_by_symmetry_as_half():
+    """Near the boundaries of the phase diagram, outputs on new combinations are small, but not zero."""
+    kernel = "0.17493 0.4898"
+    found = fitted("context_dependence", {"level": 3}, machine="svc", similarities=[[0.17493, 0.4898]])
+    assert found["test", f"largest output at {kernel}"] < 1e-3
+    assert found["train", f"accuracy at {kernel}"] == found["test", f"accuracy at {kernel}"] == 1
+    zero = fitted("transitive_equivalence", machine="svc", similarities=[[0.25]])
+    assert zero["test", "accuracy at 0.25"] == 0.5
+
+
 def test_margins_of_invariance_and_partial_exposure_have_their_closed_forms():
     saliences = [0.1, 0.25, 0.5]
     for task, form in (("invariance", kernels.invariance_margin), ("partial_exposure", kernels.partial_exposure_margin)):

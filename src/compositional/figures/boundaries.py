@@ -68,8 +68,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "Decision regions of the toy problem: predict Y_1 from X_1, whose sign determines it, and the redundant X_2. The dashed "
         "quadrant is the test set, never seen in training. A compositional solution classifies all of it as Y_1 = 1 (blue) and "
         "has the vertical axis as its boundary. Numbers are the share of this quadrant that is classified correctly. "
-        f"{shown_of}, one panel per {along}. The paper's claim: training loses the test quadrant. It "
-        "holds if most seeds end with less than half of it.",
+        f"{shown_of}, one panel per {along}. The paper's claim: training loses the test quadrant. "
+        + ("It holds if most seeds end with less than half of it." if along == "seed" else "One seed cannot judge it."),
         "",
     ]
     parts = np.atleast_1d(np.asarray(figure.subfigures(len(models), 1)))
@@ -91,7 +91,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         ]
         ends = rows[(rows.metric == "accuracy") & (rows.split == "test")].sort_values("step").groupby("seed").tail(1).value
         known = ends.dropna()
-        if len(known):
+        if along == "seed" and len(known):
             lost, gone = int((known < 0.5).sum()), len(ends) - len(known)
             counted = f"{lost} of {len(known)} seeds" + (f" ({gone} more diverged)" if gone else "")
             lines.append(f"  - less than half at the end in {counted}: {style.verdict(lost > len(known) / 2)}")

@@ -58,12 +58,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         "Left: slope of predictions on new combinations against the salience s of a single component, by the number p of trained "
         "items per component; lines are the closed form p s / (1 + (p - 2) s), dots are ridge regression. Right: an item's "
-        "learned value against its true one, support vector regression (epsilon 0.1), one color per kernel; dashed: right "
+        "learned value against its true one, support vector regression (epsilon 0.1), one color per kernel; dashed: true "
         "values. Items seen with all others are left out.",
         "",
     ]
     line = np.linspace(0, 0.5, 101)
-    for (task, count), shade in zip(options["counts"].items(), style.shades(len(options["counts"])), strict=True):
+    for (task, count), shade in zip(options["counts"].items(), style.apart(len(options["counts"])), strict=True):
         rows = table[(table.task == task) & (table.model == options["exact_machine"])]
         names = sorted({metric.partition(" at ")[2] for metric in rows.metric if " at " in metric}, key=float)
         measured = [slope(rows, name) for name in names]

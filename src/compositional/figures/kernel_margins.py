@@ -44,7 +44,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ]
     line = np.linspace(0, 0.5, 101)
     forms = {"invariance": kernels.invariance_margin, "partial_exposure": kernels.partial_exposure_margin}
-    for (problem, form), shade in zip(forms.items(), style.shades(2), strict=True):
+    for (problem, form), shade in zip(forms.items(), style.apart(2), strict=True):
         rows = table[(table.task == options[problem]) & (table.split == "test") & table.metric.str.startswith("output of ")]
         parts = rows.metric.str.extract(r"output of (?P<first>\d) \d at (?P<kernel>\S+)").astype(float)
         margin = (rows.value * (2 * parts["first"] - 1)).groupby(parts.kernel).agg(["min", "max"])

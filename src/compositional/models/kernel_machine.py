@@ -24,7 +24,9 @@ from compositional.kinds.combination import Batch, CombinationSplit
 from compositional.layers import Weights
 from compositional.measures import additivity, kernels
 
-_ZERO = 1e-3  # tolerance of the support vector machines' solver, relative to outputs of 1
+# Tolerance of the classifiers' solver, relative to outputs of 1. Near boundaries of the phase diagram, outputs are about 1e-5.
+_TOLERANCE = 1e-8
+_ZERO = 1e-6  # an output that is smaller is zero by symmetry
 KIND = "combination"
 REPRESENTATIONS = ()
 PARAMETERS = {
@@ -161,7 +163,8 @@ def _fit_one(parameters: dict, gram: np.ndarray, targets: np.ndarray) -> tuple[n
     if parameters["machine"] == "ridge":
         return KernelRidge(alpha=1e-10, kernel="precomputed").fit(gram, targets).dual_coef_, 0.0
     kind = SVC if parameters["machine"] == "svc" else SVR
-    machine = kind(kernel="precomputed", C=parameters["penalty"], max_iter=parameters["iterations"]).fit(gram, targets)
+    options = {"tol": _TOLERANCE} if parameters["machine"] == "svc" else {}
+    machine = kind(kernel="precomputed", C=parameters["penalty"], max_iter=parameters["iterations"], **options).fit(gram, targets)
     dual = np.zeros(len(targets))
     dual[machine.support_] = machine.dual_coef_[0]
     return dual, float(machine.intercept_[0])
