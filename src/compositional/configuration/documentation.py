@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from compositional.configuration.figures import shared_options
-from compositional.configuration.schema import declared_by, several
+from compositional.configuration.schema import check, declared_by, several
 from compositional.files import replacing
 from compositional.plugins import available, module_path, parsed
 
@@ -45,12 +45,16 @@ def _allowed(option: dict) -> str:
     return ", ".join([" or ".join(several(option["type"])), *limits])
 
 
+def _default(option: dict) -> str:
+    """The default, unless it violates the option's own schema: then the option must be given."""
+    return "must be given" if check(option["default"], option) else f"`{json.dumps(option['default'])}`"
+
+
 def _table(properties: dict[str, dict]) -> list[str]:
     if not properties:
         return ["No options.", ""]
     rows = [
-        f"| `{name}` | {_allowed(option)} | `{json.dumps(option['default'])}` | {option['description']} |"
-        for name, option in properties.items()
+        f"| `{name}` | {_allowed(option)} | {_default(option)} | {option['description']} |" for name, option in properties.items()
     ]
     return ["| option | allowed | default | meaning |", "| --- | --- | --- | --- |", *rows, ""]
 

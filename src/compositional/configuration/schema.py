@@ -63,7 +63,7 @@ _OPTION = {
         word: _META["properties"][word]
         for word in (
             *("type", "enum", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "pattern"),
-            *("minItems", "maxItems", "uniqueItems", "additionalProperties", "properties", "required"),
+            *("minItems", "maxItems", "minProperties", "uniqueItems", "additionalProperties", "properties", "required"),
             *("default", "description"),
         )
     }
@@ -94,6 +94,7 @@ def _digest(digits: int, *others: str) -> dict[str, Any]:
 _OF_DATASETS: dict[str, dict[str, Any]] = {
     "FILES": {
         "type": "object",
+        "propertyNames": {"pattern": "^[^/]+$"},
         "additionalProperties": {
             "type": "object",
             "required": ["mirror", "url"],
@@ -185,7 +186,7 @@ def declared_by(module: str) -> dict[str, Any]:
     problems = problems or [line for name in options for line in check(options[name], _OPTION, f"{where}.{name}")]
     if not problems:
         # An empty default may violate its own schema: then the option is mandatory.
-        values = {name: option["default"] for name, option in options.items() if option["default"] not in ([], {})}
+        values = {name: option["default"] for name, option in options.items() if option["default"] not in ([], {}, "")}
         problems = check(values, options_schema(options), where)
     for name, form in _OF_DATASETS.items():
         if module.startswith("datasets.") and found.get(name) is not None:

@@ -25,6 +25,7 @@ PARAMETERS = {
     },
     "terms": {
         "type": "object",
+        "minProperties": 1,
         "names": "regularizers",
         "additionalProperties": {
             "type": "object",

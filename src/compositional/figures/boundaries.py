@@ -23,6 +23,7 @@ PARAMETERS = {
     "columns": {"type": "integer", "minimum": 1, "default": 6, "description": "panels side by side"},
     "models": {
         "type": "object",
+        "minProperties": 1,
         "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},

@@ -23,6 +23,7 @@ PARAMETERS = {
     },
     "columns": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": {"type": "object", "additionalProperties": {"type": "string", "names": "tasks"}},
         "default": {},
         "description": "columns: the title of each, and its tasks by distance in pixels",

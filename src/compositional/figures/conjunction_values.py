@@ -20,6 +20,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "tasks": {
         "type": "object",
+        "minProperties": 1,
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},
@@ -27,6 +28,7 @@ PARAMETERS = {
     },
     "models": {
         "type": "object",
+        "minProperties": 1,
         "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},

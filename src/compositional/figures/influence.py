@@ -15,6 +15,7 @@ SOURCE = "history.csv"
 PARAMETERS = {
     "problems": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": {
             "type": "object",
             "additionalProperties": False,

@@ -17,6 +17,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "sets": {
         "type": "object",
+        "minProperties": 1,
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},

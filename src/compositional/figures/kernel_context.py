@@ -19,13 +19,26 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "levels": {
         "type": "object",
+        "minProperties": 1,
         "names": "tasks",
         "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 3},
         "default": {},
         "description": "the tasks CD-1, CD-2 and CD-3, each with its number",
     },
-    "grid": {"type": "string", "names": "models", "default": "", "description": "the model with the grid of kernels"},
-    "values": {"type": "string", "names": "models", "default": "", "description": "the model with single representations"},
+    "grid": {
+        "type": "string",
+        "pattern": ".",
+        "names": "models",
+        "default": "",
+        "description": "the model with the grid of kernels",
+    },
+    "values": {
+        "type": "string",
+        "pattern": ".",
+        "names": "models",
+        "default": "",
+        "description": "the model with single representations",
+    },
     "representations": {
         "type": "object",
         "additionalProperties": {"type": "string"},

@@ -15,12 +15,14 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "line": {
         "type": "string",
+        "pattern": ".",
         "names": "models",
         "default": "",
         "description": "the model with a grid of kernels, for the error",
     },
     "values": {
         "type": "string",
+        "pattern": ".",
         "names": "models",
         "default": "",
         "description": "the model with single kernels, for the values of items",

@@ -17,6 +17,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "tasks": {
         "type": "object",
+        "minProperties": 1,
         "names": "tasks",
         "additionalProperties": {"type": "number"},
         "default": {},

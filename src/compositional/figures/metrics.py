@@ -20,6 +20,7 @@ SOURCE = ("metrics.csv", "representations.csv", "activations.safetensors")
 PARAMETERS = {
     "measures": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
         "default": {},
         "description": "title -> names of metrics in the table; a run is shown with the first one that it has",

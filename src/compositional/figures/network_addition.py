@@ -14,6 +14,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "sets": {
         "type": "object",
+        "minProperties": 1,
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},

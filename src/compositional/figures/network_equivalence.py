@@ -14,6 +14,7 @@ SOURCE = "history.csv"
 PARAMETERS = {
     "panels": {
         "type": "array",
+        "minItems": 1,
         "items": {
             "type": "object",
             "additionalProperties": False,

@@ -15,6 +15,7 @@ REGULARIZED = True
 PARAMETERS = {
     "tasks": {
         "type": "object",
+        "minProperties": 1,
         "names": "tasks",
         "additionalProperties": {"type": "string"},
         "default": {},

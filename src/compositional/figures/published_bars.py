@@ -22,6 +22,7 @@ PARAMETERS = {
     },
     "groups": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": {
             "type": "object",
             "additionalProperties": {

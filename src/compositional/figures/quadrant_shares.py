@@ -16,6 +16,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = {
     "settings": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": False,
         "required": ["A", "B"],
         "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},
@@ -24,6 +25,7 @@ PARAMETERS = {
     },
     "models": {
         "type": "object",
+        "minProperties": 1,
         "names": "models",
         "additionalProperties": {"type": "string"},
         "default": {},

@@ -16,6 +16,7 @@ SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
     "groups": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": {
             "type": "object",
             "additionalProperties": False,
@@ -27,12 +28,12 @@ PARAMETERS = named_runs.PARAMETERS | {
         "first method",
     },
     "against": {
-        "type": "array",
+        "type": ["array", "null"],
         "items": {"type": "string"},
         "minItems": 2,
         "maxItems": 2,
-        "default": [],
-        "description": "two groups for a second panel, with their gains on the x-axis and the y-axis; empty: none",
+        "default": None,
+        "description": "two groups for a second panel, with their gains on the x-axis and the y-axis; null: none",
     },
 }
 _Gains = dict[str, dict[str, pd.Series]]  # by method and group, one value per seed

@@ -15,6 +15,7 @@ SOURCE = "history.csv"
 PARAMETERS = {
     "settings": {
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": False,
         "required": ["A", "B"],
         "properties": {"A": {"type": "string", "names": "tasks"}, "B": {"type": "string", "names": "tasks"}},

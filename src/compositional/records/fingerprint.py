@@ -23,6 +23,8 @@ from compositional.records.provenance import installed
 
 # Libraries that only read, write or download: another version of them gives the same numbers.
 FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
+# Folders whose modules must import by statements, in which all that determines their results can be seen.
+_PLUG_INS = {"datasets", "figures", "kinds", "models", "regularizers", "tables", "tasks"}
 _FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
@@ -73,6 +75,19 @@ def _imports(nodes: list[ast.AST], path: Path, root: Path) -> set[str]:
     return names
 
 
+def _refuse_imports_by_name(nodes: list[ast.AST], path: Path, root: Path) -> None:
+    """Refuse a plug-in that imports a module by its name as text: a change of that module would go unnoticed."""
+    if root not in path.parents or path.relative_to(root).parts[0] not in _PLUG_INS:
+        return
+    for node in nodes:
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+        if isinstance(node, ast.Name | ast.Attribute) and name in ("import_module", "__import__"):
+            raise ValueError(
+                f"{path}, line {node.lineno}: {name} imports a module by its name, so results would not be made again if that "
+                "module changed: write an import statement for each module that it can be"
+            )
+
+
 def _files(names: set[str], root: Path) -> set[Path]:
     """Project files among these imports, and the __init__ files of their packages."""
     found: set[Path] = set()
@@ -91,6 +106,7 @@ def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]
     """Digest of a file's code, and the project files and libraries that it imports."""
     tree = parsed(path)
     nodes = list(ast.walk(tree))
+    _refuse_imports_by_name(nodes, path, root)
     _take_out_documentation(nodes)
     names = _imports(nodes, path, root)
     libraries = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {root.name}

@@ -19,10 +19,9 @@ from matplotlib.figure import Figure as Drawing
 from compositional import files, plugins
 from compositional.figures import Figure
 from compositional.figures.shared import page
-from compositional.records import integrity, provenance
+from compositional.records import integrity, provenance, undeclared
 from compositional.records.order import in_order
 from compositional.records.places import record_of
-from compositional.stages.shared import undeclared
 from compositional.tables.shared.reading import read_table
 
 

@@ -15,10 +15,9 @@ import numpy as np
 from datasets import Array2D, Array3D, Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files, plugins
-from compositional.records import integrity, provenance
+from compositional.records import integrity, provenance, undeclared
 from compositional.records.places import record_of
 from compositional.stages import download
-from compositional.stages.shared import undeclared
 from compositional.tasks import IN_DISTRIBUTION, Task
 
 # Parts of a task's description that training does not read. The other parts say how examples are shown to a model (canvas,
@@ -86,6 +85,14 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
                 known = sum(digest in trained for digest in found)
                 count |= {f"{prefix}items": len(found), f"{prefix}in_training": known, f"{prefix}share": known / len(found)}
             counts.append(count | ({"by_design": rule["by_design"]} if "by_design" in rule else {}))
+    # The member by which settings are chosen must not show the test set.
+    if {"compositional", "test"} <= members.keys():
+        for columns in {tuple(rule["columns"]) for rule in disjoint if "test" in rule["members"]}:
+            chosen, test = (_digests(members[name], [*columns], _as_read) for name in ("compositional", "test"))
+            if shared := len({*chosen} & {*test}):
+                raise OverlapError(
+                    f"{shared} distinct items of compositional, by which lambda is chosen, are in test (by {', '.join(columns)})"
+                )
     if leaks := [count for count in counts if count["in_training"] and "by_design" not in count]:
         lines = [f"{c['in_training']} of {c['items']} items of {c['member']} (by {', '.join(c['columns'])})" for c in leaks]
         raise OverlapError(f"items of an evaluation set occur in training: {'; '.join(lines)}")
@@ -147,6 +154,8 @@ def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
 
 def _check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
     """Refuse numbers that are not finite, and labels that are none of the task's classes, in the columns that a kind reads."""
+    if "target" in about and about["target"] not in ("number", "sign"):
+        raise ValueError(f"task {task!r}: target is {about['target']!r}, must be 'number' or 'sign'")
     if "label" in columns and not (isinstance(about["classes"], int) and about["classes"] > 0):
         raise ValueError(f"task {task!r}: classes is {about['classes']!r}, must be the number of classes")
     for (name, member), column in itertools.product(members.items(), columns):

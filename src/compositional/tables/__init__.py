@@ -29,4 +29,7 @@ class Table:
 def reader_of(source: str) -> str | None:
     """The module that reads such a file, for example "tables.run" for "run.json"; None if there is none."""
     modules = [f"tables.{name}" for name in available("tables")]
-    return next((module for module in modules if declarations(module)["SOURCE"] == source), None)
+    found = [module for module in modules if declarations(module)["SOURCE"] == source]
+    if len(found) > 1:
+        raise ValueError(f"{' and '.join(found)} both read {source}: only one reader can; add the rows to one of them")
+    return found[0] if found else None

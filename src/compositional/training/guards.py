@@ -3,8 +3,10 @@
 What models, regularizers and kinds return must have the right shape and type, be on the right device and be finite. They must not
 change weights, options or batches. And no run may depend on its neighbors: the first run is computed alone and next to a twin
 with other weights, another batch, other noise and another lambda, and both computations must give the same bytes. So must the
-twin alone, because what mixes through the first run does not show in the first run. This costs four steps of a run. Gradients of
-one run with respect to another run's weights would not be enough: they miss what mixes through data, detached values and buffers.
+twin alone, because what mixes through the first run does not show in the first run. Gradients of one run with respect to another
+run's weights would not be enough: they miss what mixes through data, detached values and buffers. Nor may a step depend on what
+was computed before it: the twin's is computed once more by plug-ins that are imported again, after a step of other examples. This
+all costs about seven steps of a run.
 
 No number depends on this module, so it is imported by name (`import_module`) where it is needed. That keeps it out of the
 fingerprints that identify runs: editing it retrains nothing.
@@ -13,19 +15,18 @@ fingerprints that identify runs: editing it retrains nothing.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import fields, replace
+from importlib.util import find_spec, module_from_spec
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from compositional.kinds import Batch
-from compositional.models import Model
-from compositional.regularizers import Regularizer, Representation, Step
-from compositional.training.effects import refuse_foreign, unchanged
+from compositional.records import undeclared
 from compositional.training.model_guards import (
     EXAMPLES,
     check_examples,
@@ -36,43 +37,18 @@ from compositional.training.model_guards import (
     state_of,
 )
 from compositional.training.pack import Pack
-from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
-from compositional.training.problem import Problem, weight_layout, width_of
+from compositional.training.plugin_errors import ROUNDING, code_of, forward_of, refuse
+from compositional.training.problem import Problem, initial_weights, prepare, weight_layout, width_of
 from compositional.training.state import State
+from compositional.training.watching import Value, check, watch_model, watch_regularizer
 
 # Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
 _MOVE = 0.03
-
-
-class _Value(NamedTuple):
-    """Values (R, ...) that a function of a plug-in computed, one for each run."""
-
-    name: str
-    function: Callable
-    value: Tensor
-
-
-def _check(function: Callable, what: str, value: Any, shape: tuple[int | None, ...], device: torch.device, finite: bool) -> None:
-    """Raise an error unless `value`, returned by `function`, is a tensor of this shape (None: any size) on this device.
-
-    finite: whether the numbers of its last run must be finite.
-    """
-    wanted = f"({', '.join('any' if size is None else str(size) for size in shape)}{',' * (len(shape) == 1)})"
-    if not isinstance(value, Tensor):
-        refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
-    if value.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, value.shape, strict=True)):
-        refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
-    if value.dtype != torch.float32:
-        refuse(function, f"{what} must be of dtype torch.float32, it is of {value.dtype}", "dtype")
-    if value.device != device:
-        refuse(function, f"{what} must be on {device}, it is on {value.device}", "device")
-    if finite and not value[-1].isfinite().all():
-        refuse(function, f"{what} has numbers that are not finite, before the first step", "finite")
-
-
-def _tensors(batch: Batch) -> dict[str, Tensor]:
-    """The tensors of a batch by name."""
-    return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
+_PLUG_INS = ("compositional.models.", "compositional.regularizers.")
+_NO_FILES = (
+    "a model or a regularizer may read no file, because results would not be made again if it changed; let a task write what the "
+    "file has to task.json"
+)
 
 
 def _kept(problem: Problem) -> dict[Callable, dict[str, Any]]:
@@ -81,64 +57,32 @@ def _kept(problem: Problem) -> dict[Callable, dict[str, Any]]:
     if problem.regularizer is not None:
         found[problem.regularizer.penalty] = problem.regularizer_parameters
     numbers = {
-        written: {name: value for name, value in inspect.unwrap(written).__globals__.items() if isinstance(value, int | float)}
+        written: {name: value for name, value in code_of(written).__globals__.items() if isinstance(value, int | float)}
         for written in found
     }
     return {written: copy.deepcopy(options) | numbers[written] for written, options in found.items()}
 
 
-def _watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool) -> Model:
-    """The model, changed so that its outputs are checked and appended to `seen` with their batch."""
-    model, written = problem.model, forward_of(problem.model)
+def _imported_again(problem: Problem) -> Problem:
+    """The problem with its model and regularizer as a new process imports them: they have kept nothing from earlier passes."""
+    modules: dict[str, Any] = {}
 
-    def forward(parameters: dict, weights: dict[str, Tensor], batch: Batch, tap: Callable) -> Tensor:
-        like = next(iter(weights.values()))
-        with unchanged(written, _tensors(batch), "batch", "in place"), unchanged(written, weights, "run", "weights"):
-            outputs = model.forward(parameters, weights, batch, tap)
-        _check(written, "its result", outputs, (len(like), *batch.output_shape(problem.about)), like.device, finite)
-        if torch.is_grad_enabled() and like.requires_grad and not outputs.requires_grad:
-            refuse(written, "its result has no gradient", "gradient")
-        refuse_foreign(written, outputs, [*weights.values(), *_tensors(batch).values()])
-        seen.append((batch, outputs))
-        return outputs
+    def again(own: Any) -> Any:
+        name = getattr(own, "__module__", None) or ""
+        if not isinstance(own, type | FunctionType) or not name.startswith(_PLUG_INS) or "<" in own.__qualname__:
+            return own
+        if name not in modules and (spec := find_spec(name)) and spec.loader:
+            modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(modules[name])
+        return getattr(modules.get(name), own.__name__, own)
 
-    return replace(model, forward=forward)
+    def described(plugin: Any) -> Any:
+        return replace(plugin, **{field.name: again(getattr(plugin, field.name)) for field in fields(plugin)})
 
-
-def _watch_regularizer(problem: Problem, seen: list[_Value], finite: bool) -> Regularizer | None:
-    """The regularizer, changed so that its results are checked; perturbed representations are appended to `seen`."""
-    regularizer, written = problem.regularizer, forward_of(problem.model)
-    if regularizer is None:
-        return None
-
-    def penalty(step: Step) -> Tensor:
-        runs, device = len(step.active), step.active.device
-        for shown in step.representations:
-            leading = (runs,) if shown.mask is None else tuple(shown.mask.shape)
-            shape = (*leading, *[None] * (shown.values.ndim - len(leading)))
-            _check(written, f"the representation {shown.name!r}", shown.values, shape, device, finite)
-        if missing := sorted({*problem.model.REPRESENTATIONS} - {shown.name for shown in step.representations}):
-            refuse(written, f"it does not show {', '.join(missing)} of its REPRESENTATIONS", "shown")
-        with unchanged(regularizer.penalty, step.weights, "run", "weights"):
-            value = regularizer.penalty(step)
-        _check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
-        if regularizer.perturb is None and not value.requires_grad:
-            refuse(regularizer.penalty, "its result has no gradient", "gradient")
-        reached = [*step.weights.values(), *(shown.values for shown in step.representations), step.outputs]
-        refuse_foreign(regularizer.penalty, value, [*reached, *_tensors(step.batch).values()])
-        return value
-
-    if (own := regularizer.perturb) is None:
-        return replace(regularizer, penalty=penalty)
-
-    def perturb(step: Step, shown: Representation) -> Tensor:
-        value, shape = own(step, shown), tuple(shown.values.shape)
-        _check(own, f"what it makes of {shown.name!r}", value, shape, shown.values.device, finite)
-        seen.append(_Value(f"representation {shown.name!r}", written, shown.values))
-        seen.append(_Value(f"perturbed representation {shown.name!r}", own, value))
-        return value
-
-    return replace(regularizer, penalty=penalty, perturb=perturb)
+    found = copy.copy(problem)
+    found.model, found.regularizer = described(problem.model), described(problem.regularizer) if problem.regularizer else None
+    found.__post_init__()
+    return found
 
 
 def _check_draw(problem: Problem, key: int) -> None:
@@ -151,23 +95,34 @@ def _check_draw(problem: Problem, key: int) -> None:
         refuse(written, "it draws other rows for step 2 if steps 0 and 1 are requested, too", "drawn")
 
 
-def _in_training(problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool) -> list[_Value]:
+def _in_training(
+    problem: Problem, states: list[State], prepared: Any, twins: int, finite: bool, after: bool = False
+) -> list[Value]:
     """The values that these runs compute in a step, in order.
 
     The last `twins` states use the next step's batch and noise of other streams, because a twin may have the same seed.
+
+    after: whether the step comes after a pass over other examples, which must make no difference.
     """
     outputs: list[tuple[Batch, Tensor]] = []
-    seen: list[_Value] = []
+    seen: list[Value] = []
     watched = copy.copy(problem)
-    watched.model, watched.regularizer = _watch_model(problem, outputs, finite), _watch_regularizer(problem, seen, finite)
+    watched.model, watched.regularizer = watch_model(problem, outputs, finite), watch_regularizer(problem, seen, finite)
     pack = Pack(watched, states, prepared)
     step, size = states[0].step, problem.settings["batch_size"]
     later = [int(index >= len(states) - twins) for index in range(len(states))]
-    drawn = [
-        pack.train.draw(pack.key(state, "batches"), range(step + more, step + more + 1), size)[0]
-        for state, more in zip(states, later, strict=True)
-    ]
-    pack.rows.copy_(torch.from_numpy(np.stack(drawn)))
+
+    def draw(ahead: int) -> None:
+        drawn = [
+            pack.train.draw(pack.key(state, "batches"), range(step + more, step + more + 1), size)[0]
+            for state, more in zip(states, (ahead + own for own in later), strict=True)
+        ]
+        pack.rows.copy_(torch.from_numpy(np.stack(drawn)))
+
+    if after:
+        draw(2)
+        pack._objective()
+    draw(0)
     for noise in (pack.noise, pack.dropout):
         noise.keys = [key + more for key, more in zip(noise.keys, later, strict=True)]
         noise.draw(step)
@@ -176,23 +131,23 @@ def _in_training(problem: Problem, states: list[State], prepared: Any, twins: in
     task_loss, penalty, gradient, *_ = pack.gradient()
     (batch, result), written = outputs[0], forward_of(problem.model)
     losses = batch.losses(result, problem.settings["loss"])
-    _check(type(batch).losses, "its result", losses, (len(states), None), result.device, finite)
-    seen += [_Value("output", written, result), _Value("task loss", type(batch).losses, task_loss)]
+    check(type(batch).losses, "its result", losses, (len(states), None), result.device, finite)
+    seen += [Value("output", written, result), Value("task loss", type(batch).losses, task_loss)]
     if problem.regularizer is not None:
-        seen.append(_Value("penalty", problem.regularizer.penalty, penalty))
-    _check(written, "the gradient through it", gradient, tuple(gradient.shape), gradient.device, finite)
-    return [*seen, _Value("gradient", written, gradient), *_in_evaluation(problem, pack.tensors, finite)]
+        seen.append(Value("penalty", problem.regularizer.penalty, penalty))
+    check(written, "the gradient through it", gradient, tuple(gradient.shape), gradient.device, finite)
+    return [*seen, Value("gradient", written, gradient), *_in_evaluation(problem, pack.tensors, finite)]
 
 
-def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -> list[_Value]:
+def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -> list[Value]:
     """The outputs for a few training examples, as evaluation computes them."""
-    model = _watch_model(problem, [], finite)
+    model = watch_model(problem, [], finite)
     runs = len(next(iter(weights.values())))
     _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
-    return [_Value("output in evaluation", forward_of(problem.model), evaluated(problem, model, weights, batch))]
+    return [Value("output in evaluation", forward_of(problem.model), evaluated(problem, model, weights, batch))]
 
 
-def _first_difference(left: list[_Value], right: list[_Value], place: int) -> tuple[_Value, float] | None:
+def _first_difference(left: list[Value], right: list[Value], place: int) -> tuple[Value, float] | None:
     """The first value of the run at this place that differs, and by how much, relative to its largest number."""
     for one, other in zip(left, right, strict=True):
         ours, theirs = (own.value[place].detach().cpu().numpy() for own in (one, other))
@@ -201,7 +156,7 @@ def _first_difference(left: list[_Value], right: list[_Value], place: int) -> tu
     return None
 
 
-def _check_alone(alone: list[_Value], together: list[_Value], place: int, compute: Callable[[], list[_Value]]) -> None:
+def _check_alone(alone: list[Value], together: list[Value], place: int, compute: Callable[[], list[Value]]) -> None:
     """Refuse a plug-in if the run at this place computes something else together with others than `alone`, which is the result of
     `compute`."""
     if (found := _first_difference(alone, together, place)) is None:
@@ -226,9 +181,19 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
 
     Raises:
         PluginError: a model, a regularizer or a kind of task is wrong.
+        PermissionError: a model or a regularizer reads a file.
+        ValueError: outputs of an unknown member are to be recorded.
     """
-    if problem.model.fit:
-        return
+    if unknown := [name for name in problem.settings["record_outputs"] if name not in problem.splits]:
+        allowed = ", ".join(problem.splits)
+        raise ValueError(f"training.record_outputs: task {problem.task!r} has no {unknown[0]!r}. Allowed: {allowed}")
+    with undeclared.refused([], _NO_FILES):
+        initial_weights(problem, 0)
+        _check_step(problem, states, prepared)
+
+
+def _check_step(problem: Problem, states: list[State], prepared: Any) -> None:
+    prepared = copy.deepcopy(prepared)  # what these passes change must not be what training starts with
     first, width = states[0], width_of(problem)
     other = next((state for state in states if state.seed != first.seed), first)
     moved = first.tensors | {"weights": _moved(first.tensors["weights"])}
@@ -239,25 +204,31 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     _check_draw(problem, 0)
     if problem.model.Network:
         check_network(problem)
-    if not twins:  # runs that are computed one after the other have no neighbors, but their results must be right, too
-        _in_training(problem, [twin], prepared, 0, finite)
 
-    def first_alone() -> list[_Value]:
+    def first_alone() -> list[Value]:
         return _in_training(problem, (width or 1) * [subject], prepared, 0, False)
 
-    def last_alone() -> list[_Value]:
+    def last_alone() -> list[Value]:
         return _in_training(problem, (width or 1) * [twin], prepared, width or 1, False)
 
     alone = first_alone()
     before = _kept(problem)  # after a first pass, which may set what stays
+    if not twins:  # runs that are computed one after the other have no neighbors, but their results must be right, too
+        _in_training(problem, [twin], prepared, 0, finite)
     together = _in_training(problem, [subject] + twins * [twin], prepared, twins, finite and twins > 0)
     _check_alone(alone, together, 0, first_alone)
     if twins:
         _check_alone(last_alone(), together, -1, last_alone)
     for written, values in _kept(problem).items():
-        if changed := [name for name in values if values[name] != before[written].get(name, values[name])]:
+        if changed := [name for name in values if repr(values[name]) != repr(before[written].get(name, values[name]))]:
             refuse(written, f"it changes {', '.join(changed)}", "kept")
     weights = Pack(problem, (width or 1) * [subject], prepared).tensors
+    fresh = _imported_again(problem)
+    _in_evaluation(fresh, weights, False)
+    after_another = _in_training(fresh, (width or 1) * [twin], prepare(fresh), width or 1, False, after=True)
+    if found := _first_difference(last_alone(), after_another, 0):
+        (name, function, _), difference = found
+        refuse(function, f"the {name} changes with what was computed before, by {difference:.1e} of its size", "earlier")
     check_order(problem, weights)
     check_examples(problem, weights)
     check_padding(problem, weights)
@@ -279,13 +250,13 @@ def check_evaluation(problem: Problem, weights: dict[str, Tensor], diverged: boo
     twin |= {name: _moved(twin[name]) for name in trained}  # there may be only one run
     width = width_of(problem)
 
-    def compute(runs: list[dict[str, Tensor]], finite: bool) -> list[_Value]:
+    def compute(runs: list[dict[str, Tensor]], finite: bool) -> list[Value]:
         return _in_evaluation(problem, {name: torch.cat([run[name] for run in runs]) for name in first}, finite)
 
-    def first_alone() -> list[_Value]:
+    def first_alone() -> list[Value]:
         return compute((width or 1) * [first], not diverged)
 
-    def last_alone() -> list[_Value]:
+    def last_alone() -> list[Value]:
         return compute((width or 1) * [twin], False)
 
     alone, together = first_alone(), compute([first, *((width or 2) - 1) * [twin]], False)

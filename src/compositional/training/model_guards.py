@@ -47,9 +47,16 @@ def _outside(network: nn.Module) -> Iterator[tuple[str, Any]]:
 def _values(network: nn.Module, kept: bool) -> dict[str, Tensor]:
     """Tensors, arrays and numbers that a network holds, by name: those of its state dictionary (kept), or all others."""
     if kept:
-        return {name: values.detach() for name, values in network.state_dict(keep_vars=True).items()}
-    held = (np.ndarray, Tensor, int, float)
-    return {name: torch.as_tensor(value).detach() for name, value in _outside(network) if isinstance(value, held)}
+        return {name: values.detach().to_dense() for name, values in network.state_dict(keep_vars=True).items()}
+    found: dict[str, Tensor] = {}
+    for name, value in _outside(network):
+        if isinstance(value, Tensor):
+            found[name] = value.detach().to_dense()
+        elif isinstance(value, int | float):
+            found[name] = torch.tensor(float(value), dtype=torch.float64)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc":  # others, such as words, are not drawn
+            found[name] = torch.as_tensor(value)
+    return found
 
 
 def different(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
@@ -78,6 +85,8 @@ def check_network(problem: Problem) -> None:
             f"{', '.join(lost)} is in a Python container, so it is neither trained nor kept. Use nn.ModuleList, nn.ModuleDict, "
             "nn.ParameterList or nn.ParameterDict"
         )
+    if sparse := [name for name, part in first.named_modules() if getattr(part, "sparse", False) is True]:
+        functions.refuse(f"{', '.join(sparse)} has sparse=True; gradients must be dense here, so leave it out")
     for kept in (True, False):
         if changed := different(_values(first, kept), _values(again, kept)):
             functions.refuse(

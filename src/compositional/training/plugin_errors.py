@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from compositional.models import Model
 
@@ -22,6 +23,9 @@ _CAUSES = {
     "that is kept as a buffer, or an operation on .data or under torch.no_grad whose name ends in _",
     "data": "All runs of the job and their evaluation read the same data. Usual cause: an operation whose name ends in _",
     "kept": "A resumed run, and a run that is computed after another, would start from other values. Usual cause: a counter",
+    "earlier": "A resumed run, a run after another in its job, and evaluation would start from other values. Usual cause: "
+    "something that depends on data or weights and is stored when it is first needed, in an attribute or in a dictionary at the "
+    "top of the file",
     "examples": "Its accuracy would depend on the size of a batch. Usual cause: dropout without training=self.training, no "
     "batch_first=True, a mean or norm over the examples, batch normalization with track_running_stats=False",
     "padding": "A sentence's answer would depend on the longest input of its split. Usual cause: a recurrent layer without "
@@ -47,9 +51,17 @@ class PluginError(ValueError):
     """A plug-in is wrong. The message names its file and line, what was expected, and the usual cause."""
 
 
+def code_of(function: Callable) -> Any:
+    """The function that was written with `def`, without decorators and functools.partial."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
 def refuse(function: Callable, problem: str, cause: str) -> NoReturn:
     """Raise the error. cause: a key of _CAUSES."""
-    code = inspect.unwrap(function).__code__
+    code = code_of(function).__code__
     raise PluginError(f"{code.co_filename}, line {code.co_firstlineno}, {code.co_name}: {problem}. {_CAUSES[cause]}")
 
 

@@ -73,6 +73,11 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
             ["comparison.grids.1.model: unknown model 'lstm_atention'"],
         ),
         (
+            ["studies", "kernel_theory", "figures", "kernel_addition", "options"],
+            {},
+            ["kernel_addition.options.sets: {} should be non-empty"],
+        ),
+        (
             ["studies", "tensor_factorization", "figures", "same_class_samples", "grids"],
             [{"task": "digits_composite"}],
             ["grids.0.task: this figure shows image tasks, 'digits_composite' is a task of kind 'composite'"],

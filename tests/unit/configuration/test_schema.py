@@ -81,6 +81,7 @@ def test_declarations_that_are_true_or_false_are_neither_text_nor_numbers():
             'FILES = {"a.txt": {"sha256": None, "mirror": "a", "url": None, "size": 3}}',
             "FILES.a.txt: unknown key 'size'. Allowed: bytes, git_blob, mirror,",
         ),
+        ('FILES = {"data/a.txt": {"sha256": None, "mirror": "a", "url": None}}', "FILES: 'data/a.txt' does not match"),
         ('FILES = {}\nLICENSE = {"name": "MIT", "url": "x"}', "LICENSE: 'redistribution' is a required property"),
     ],
 )

@@ -202,6 +202,16 @@ def test_every_imported_library_has_a_known_version():
     assert [name for name in sorted(there) if module._version(name) is None] == []
 
 
+@pytest.mark.parametrize("line", ["import importlib\nimportlib.import_module(name)", "__import__(name)"])
+def test_a_plug_in_imports_nothing_by_its_name(package, line):
+    folder, root, compute = package
+    (root / "models").mkdir()
+    (root / "models" / "wrapper.py").write_text(line)
+    (folder / "script.py").write_text("from package.models import wrapper")
+    with pytest.raises(ValueError, match=r"wrapper\.py, line \d: .*import.* imports a module by its name"):
+        compute()
+
+
 @pytest.mark.parametrize(
     ("name", "refused"),
     [("not_there", "which is not installed"), ("my_helper", "which belongs to no installed package, so results would not be")],

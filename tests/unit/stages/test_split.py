@@ -76,6 +76,13 @@ def test_audit_counts_and_refuses_overlap():
     assert clean == []
 
 
+def test_what_lambda_is_chosen_by_may_not_be_in_the_test_set():
+    found = {"train": ["a"], "compositional": ["b", "c"], "test": ["c", "d"]}
+    members = DatasetDict({name: Dataset.from_dict({"input": values}) for name, values in found.items()})
+    with pytest.raises(OverlapError, match=r"1 distinct items of compositional, .*, are in test \(by input\)"):
+        audit(members, [{"columns": ["input"], "members": ["test"]}])
+
+
 def test_audit_counts_examples_and_distinct_inputs_separately():
     """3 of 4 examples of the test set, but only 1 of 2 distinct inputs, occur in training."""
     members = DatasetDict(train=Dataset.from_dict({"input": ["a", "b"]}), test=Dataset.from_dict({"input": ["b", "c", "b", "b"]}))
@@ -294,3 +301,9 @@ def test_items_that_a_task_does_not_have_are_refused(items):
     members = DatasetDict(train=Dataset.from_dict({"items": [items]}))
     with pytest.raises(ValueError, match=re.escape(f"train has the items {items}; they must be whole numbers")):
         split._check_values("toy", members, {"items": ()}, {"sizes": [2, 3]})
+
+
+def test_a_target_that_is_neither_a_number_nor_a_sign_is_refused():
+    members = DatasetDict(train=Dataset.from_dict({"items": [[0, 1]]}))
+    with pytest.raises(ValueError, match="task 'toy': target is 'signs', must be 'number' or 'sign'"):
+        split._check_values("toy", members, {"items": ()}, {"sizes": [2, 3], "target": "signs"})

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 from support import small
 
-from compositional import plugins
+from compositional import plugins, tables
 from compositional.files import write_json
 from compositional.records import integrity
 from compositional.runs import Run
@@ -56,3 +56,12 @@ def test_a_reader_returns_rows_for_each_of_its_sources(name, tmp_path, monkeypat
 def test_no_two_readers_have_the_same_source():
     read = [plugins.declarations(f"tables.{name}")["SOURCE"] for name in plugins.available("tables")]
     assert len(set(read)) == len(read)
+
+
+def test_two_readers_of_the_same_file_are_refused(monkeypatch):
+    declared = plugins.declarations
+    own = {"tables.costs": {"SOURCE": "run.json"}}
+    monkeypatch.setattr(tables, "available", lambda folder: ("costs", "run"))
+    monkeypatch.setattr(tables, "declarations", lambda module: own.get(module) or declared(module))
+    with pytest.raises(ValueError, match=r"tables\.costs and tables\.run both read run\.json"):
+        tables.reader_of("run.json")

@@ -463,6 +463,21 @@ def test_a_submodule_whose_output_is_not_one_state_per_example_is_named(problem)
         train(own(problem("lstm_attention"), Network, {"encoder_states": "encoder"}), [(0, 0.0)])
 
 
+def test_a_representation_that_a_network_never_shows_is_refused(problem):
+    """Plain runs, too: figures read representations."""
+
+    class Network(nn.Module):
+        def __init__(self, parameters, task):
+            super().__init__()
+            self.pixels, self.encoder = nn.Linear(int(np.prod(task["image_shape"])), task["classes"]), nn.Linear(2, 2)
+
+        def forward(self, images):
+            return self.pixels(images.flatten(1))
+
+    with pytest.raises(ValueError, match="it does not show features of its REPRESENTATIONS"):
+        train(own(problem("cnn"), Network, {"features": "encoder"}), [(0, 0.0)])
+
+
 class Flat(nn.Module):
     """A network with one output per example, for any kind's input."""
 
@@ -513,6 +528,9 @@ def test_every_kind_of_task_can_train_a_network(problem, kind):
     case = problem("cnn", splits={"train": split, "test": split}, loss=loss, batch_size=16, learning_rate=0.02, steps=20)
     case = replace(case, about=about, model_parameters={"inputs": inputs})
     case = own(case, Entries if kind == "tensor" else Flat)
+    if kind == "combination":
+        with pytest.raises(ValueError, match=r"must be of shape \(1, 16, 1\), it is of shape \(1, 16, 4\)"):
+            train(replace(case, about=about | {"classes": 4}), [(0, 0.0)])
     together = train(case, [(0, 0.0), (1, 0.0)])
     assert same(train(case, [(1, 0.0)])[0], together[1])
     losses = [value for _, name, metric, value in together[0].history if (name, metric) == ("train", "loss")]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from compositional.records.provenance import ROOT
 
-_CODE = (".py", ".pyc", ".so")  # what is imported is noticed (records.fingerprint)
+# What is imported is noticed (records.fingerprint); the last two are what numba makes of it.
+_CODE = (".py", ".pyc", ".so", ".nbi", ".nbc")
 _rules: list[tuple[list[Path], str]] = []
 
 
