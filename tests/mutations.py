@@ -56,7 +56,7 @@ MUTATIONS = {
         "tests/unit/training/test_guards.py::test_a_penalty_that_mixes_runs_is_refused",
     ),
     "a test set may be compared by other columns than models see": (
-        *("stages/split.py", 'seen = declared["INPUTS"] or ', "seen = "),
+        *("stages/shared/task_checks.py", 'seen = declared["INPUTS"] or ', "seen = "),
         "tests/unit/stages/test_split.py::test_the_return_values_of_a_task_are_checked",
     ),
     "an edited recipe is followed": (
@@ -68,7 +68,7 @@ MUTATIONS = {
         "tests/unit/training/test_networks.py::test_a_representation_is_what_its_submodule_gives_even_if_it_is_changed_in_place_afterwards",
     ),
     "a task need not name its test set": (
-        *("stages/split.py", 'if "test" in members and not any(', 'if "test" in members and any('),
+        *("stages/shared/task_checks.py", 'if "test" in members and not any(', 'if "test" in members and any('),
         "tests/unit/stages/test_split.py::test_the_return_values_of_a_task_are_checked",
     ),
     "a caption needs every method on every task": (

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from datasets import Array2D, Array3D, Dataset, DatasetDict, disable_progress_bars
+from datasets import Dataset, DatasetDict, disable_progress_bars
 
 from compositional import files, plugins
 from compositional.records import integrity, provenance, undeclared
 from compositional.records.places import record_of
 from compositional.stages import download
-from compositional.tasks import IN_DISTRIBUTION, Task
+from compositional.stages.shared import task_checks
+from compositional.tasks import Task
 
 # Parts of a task's description that training does not read. The other parts say how examples are shown to a model (canvas,
 # distance, virtual words), so other values of these are other data although the members are the same.
@@ -99,109 +98,6 @@ def audit(members: DatasetDict, disjoint: list[dict[str, Any]]) -> list[dict[str
     return counts
 
 
-def _check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
-    """Refuse a result of a task's `build` that violates `tasks/__init__.py`.
-
-    Raises:
-        ValueError: the message names task, key, value and what is allowed.
-    """
-    if not isinstance(about, dict):
-        raise ValueError(f"task {task!r}: build must return its members and a dict for task.json, the latter is {about!r}")
-    if not isinstance(members, DatasetDict) or "train" not in members:
-        raise ValueError(
-            f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
-        )
-    if empty := [name for name, member in members.items() if not len(member)]:
-        raise ValueError(f"task {task!r}: no examples are left for {', '.join(empty)}: change its options")
-    own = next(name for name in IN_DISTRIBUTION if name in members)
-    if (said := about.get("in_distribution")) != own:
-        first = ", ".join(IN_DISTRIBUTION)
-        raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
-
-    def fits(rule: Any) -> bool:
-        return (
-            isinstance(rule, dict)
-            and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
-            and all(isinstance(rule[key], list) and rule[key] for key in ("columns", "members"))
-            and bool(isinstance(why := rule.get("by_design", "-"), str) and why.strip())
-            and all(name in list(members) for name in rule["members"])
-            and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
-        )
-
-    rules = about.get("disjoint")
-    if not isinstance(rules, list) or not all(map(fits, rules)):
-        raise ValueError(
-            f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
-            f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
-        )
-    declared = plugins.declarations(f"kinds.{kind}")
-    seen = declared["INPUTS"] or members["train"].column_names
-    if "test" in members and not any("test" in rule["members"] and set(rule["columns"]) <= set(seen) for rule in rules):
-        raise ValueError(
-            f"task {task!r}: disjoint is {rules!r} and does not compare 'test' by what a model sees. State columns among "
-            f"{', '.join(seen)} in which no test example may equal a training example, with 'by_design': <why> if they may"
-        )
-    if missing := [key for key in declared["SAID"] if key not in about]:
-        needed = ", ".join(declared["SAID"])
-        raise ValueError(f"task {task!r}: it does not say its {', '.join(missing)}; tasks of kind {kind!r} say {needed}")
-    for column, allowed in declared["COLUMNS"].items():
-        feature = members["train"].features.get(column)
-        if feature is None or (allowed and type(feature).__name__ not in allowed):
-            of = f"of the feature {' or '.join(allowed)}" if allowed else "there"
-            raise ValueError(f"task {task!r}: its column {column} is {feature!r}, must be {of}")
-    _check_values(task, members, declared["COLUMNS"], about)
-
-
-def _check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
-    """Refuse numbers that are not finite, and labels that are none of the task's classes, in the columns that a kind reads."""
-    if "target" in about and about["target"] not in ("number", "sign"):
-        raise ValueError(f"task {task!r}: target is {about['target']!r}, must be 'number' or 'sign'")
-    if "label" in columns and not (isinstance(about["classes"], int) and about["classes"] > 0):
-        raise ValueError(f"task {task!r}: classes is {about['classes']!r}, must be the number of classes")
-    for (name, member), column in itertools.product(members.items(), columns):
-        if column not in member.column_names:
-            continue
-        if column == "image":
-            _check_image(task, name, member, about)
-            continue
-        values = member[column][:]
-        if column == "label" and (wrong := [value for value in values if value not in range(about["classes"])]):
-            raise ValueError(
-                f"task {task!r}: {name} has the label {wrong[0]!r}; labels must be whole numbers from 0 to {about['classes'] - 1}"
-            )
-        if column == "items" and "sizes" in about and (wrong := [own for own in values if not _is_below(own, about["sizes"])]):
-            raise ValueError(
-                f"task {task!r}: {name} has the items {wrong[0]!r}; they must be whole numbers, at least 0 and below sizes, "
-                f"{about['sizes']!r}"
-            )
-        flat = np.ravel(np.array(values, dtype=object))
-        if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
-            raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
-
-
-def _is_below(items: list[int], sizes: list[int]) -> bool:
-    return len(items) == len(sizes) and all(item in range(size) for item, size in zip(items, sizes, strict=True))
-
-
-def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -> None:
-    """Refuse images that are not of whole numbers from 0 to 255, or of another shape than the task states."""
-    feature = member.features["image"]
-    if not isinstance(feature, Array2D | Array3D):
-        return
-    if feature.dtype != "uint8":
-        for image in member.with_format("numpy")["image"]:
-            if wrong := [float(value) for value in np.ravel(image) if not (0 <= value <= 255 and value == int(value))]:
-                raise ValueError(
-                    f"task {task!r}: an image of {name} has the value {wrong[0]:g}; images must be of whole numbers from 0 to 255"
-                )
-    width = feature.shape[-1]
-    stated, part = list(about["image_shape"]), about.get("component_width")
-    if "canvas" not in about and stated != (found := [*feature.shape] if len(feature.shape) == 3 else [1, *feature.shape]):
-        raise ValueError(f"task {task!r}: image_shape is {stated}, images of {name} have the shape {found}")
-    if part is not None and not (isinstance(part, int) and 0 < part < width):
-        raise ValueError(f"task {task!r}: component_width is {part!r}, must be between 1 and {width - 1}, or None")
-
-
 def perform(content: dict[str, Any], log: TextIO) -> None:
     """Make the split of a recipe file, and its record. The command line's last word is the number of processes."""
     recipe, results = content["recipe"], Path("results")
@@ -269,7 +165,7 @@ def make_split(
             f"{plugins.module_path(module)}: build must return (members, content of task.json), it returns {type(built)}"
         )
     members, about = built
-    _check(task, implementation.KIND, members, about)
+    task_checks.check(task, implementation.KIND, members, about)
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}
     about["audit"] = audit(members, about.pop("disjoint"))
     about["items"] = {name: len(member) for name, member in members.items()}

@@ -11,16 +11,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from datasets import Array2D, Dataset, DatasetDict, Features, Value
+from datasets import Array2D, Array3D, Dataset, DatasetDict, Features, Value
 
 from compositional.datasets import digits, scan
 from compositional.language import lexicon
 from compositional.plugins import defaults
 from compositional.records import integrity, provenance
 from compositional.stages import split
+from compositional.stages.shared import task_checks
 from compositional.stages.split import OverlapError, audit, make_split
 from compositional.tasks import digits_concat, scan_jump
-from compositional.tasks.shared import side_by_side
+from compositional.tasks.shared import sentence_pairs, side_by_side
 
 # sha256 of the sorted lines of the published files (github brendenlake/SCAN, c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f).
 PUBLISHED = {
@@ -131,6 +132,8 @@ def test_examples_that_a_model_sees_alike_overlap(trained, tested):
 RULE = {"columns": ["image"], "members": ["test"]}
 BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int64")}) for dtype in ("uint8", "float32"))
 
+SIDES = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
+
 
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -163,6 +166,8 @@ BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int6
             "does not say its image_shape; tasks of kind 'image' say image_shape, classes",
         ),
         ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
+        ({"features": SIDES}, r"its column label is None in test, must be of the feature Value"),
+        ({"classes": np.int64(2)}, r"classes cannot be written to task\.json \(.*int64.*\); write int\(\.\.\.\), float"),
         ({"image_shape": [1, 2, 3]}, r"image_shape is \[1, 2, 3\], images of train have the shape \[1, 2, 2\]"),
         ({"component_width": 2}, "component_width is 2, must be between 1 and 1, or None"),
         ({"features": SHARES}, "an image of train has the value 0.5; images must be of whole numbers from 0 to 255"),
@@ -180,6 +185,8 @@ def test_the_return_values_of_a_task_are_checked(tmp_path, monkeypatch, change, 
         scale = 2 if about["features"] == SHARES else 1
         rows, make = {"image": [[[0, 1 / scale], [2, 3]]], "label": [1]}, about.pop("members")
         members = make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")})
+        if about["features"] is SIDES:
+            members["test"] = members["test"].remove_columns("label")
         said = {key: value for key, value in about.items() if key not in ("features", about.get("left_out"))}
         return members, about.get("about", said)
 
@@ -271,7 +278,7 @@ def test_an_evaluation_member_without_examples_is_refused_by_name():
         scan_jump.build(None, defaults("tasks.scan_jump") | {"held_out": 0.00001})
     members = DatasetDict({name: Dataset.from_dict({"input": words}) for name, words in {"train": ["a"], "test": []}.items()})
     with pytest.raises(ValueError, match="task 'toy': no examples are left for test"):
-        split._check("toy", "sequence", members, {})
+        task_checks.check("toy", "sequence", members, {})
 
 
 @pytest.mark.parametrize("points", [[[0, 1], [1, 0]], [[0.0, 1.0 + 1e-12]]])
@@ -293,17 +300,37 @@ def test_the_audit_compares_numbers_as_they_are_trained_on(points):
 def test_numbers_that_no_kind_can_read_are_refused(point, label, said):
     members = DatasetDict(test=Dataset.from_dict({"point": [point], "label": [label]}))
     with pytest.raises(ValueError, match=f"task 'toy': {said}"):
-        split._check_values("toy", members, {"point": (), "label": ("Value",)}, {"classes": 2})
+        task_checks.check_values("toy", members, {"point": (), "label": ("Value",)}, {"classes": 2})
 
 
 @pytest.mark.parametrize("items", [[0, 3], [-1, 0], [0, 1, 1], [0.5, 1.0]])
 def test_items_that_a_task_does_not_have_are_refused(items):
     members = DatasetDict(train=Dataset.from_dict({"items": [items]}))
     with pytest.raises(ValueError, match=re.escape(f"train has the items {items}; they must be whole numbers")):
-        split._check_values("toy", members, {"items": ()}, {"sizes": [2, 3]})
+        task_checks.check_values("toy", members, {"items": ()}, {"sizes": [2, 3]})
 
 
 def test_a_target_that_is_neither_a_number_nor_a_sign_is_refused():
     members = DatasetDict(train=Dataset.from_dict({"items": [[0, 1]]}))
     with pytest.raises(ValueError, match="task 'toy': target is 'signs', must be 'number' or 'sign'"):
-        split._check_values("toy", members, {"items": ()}, {"sizes": [2, 3], "target": "signs"})
+        task_checks.check_values("toy", members, {"items": ()}, {"sizes": [2, 3], "target": "signs"})
+
+
+def test_images_whose_last_axis_has_the_channels_are_refused():
+    shape = Features({"image": Array3D((8, 8, 3), "uint8")})
+    members = DatasetDict(train=Dataset.from_dict({"image": [np.zeros((8, 8, 3), np.uint8)]}, shape))
+    with pytest.raises(ValueError, match=r"images of train have the shape \[8, 8, 3\], must be \[channels, height, width\]"):
+        task_checks.check_values("toy", members, {"image": ()}, {"image_shape": [8, 8, 3]})
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("two", 2)], r"train has the row \('two', 2\); its parts must be text"),
+        ([("one", float("nan"))], r"train has the row \('one', nan\)"),
+        ([("one", "1"), ("two", "2", "even")], r"train has the rows .*; either all rows have a category or none"),
+    ],
+)
+def test_pairs_that_are_no_text_or_have_a_category_in_some_rows_are_refused(rows, message):
+    with pytest.raises(ValueError, match=message):
+        sentence_pairs.task({"train": rows, "test": [("three", "3")]}, "test")

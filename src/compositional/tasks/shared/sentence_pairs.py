@@ -34,8 +34,13 @@ def task(
             the test set may occur in training; `disjoint` overrides this.
 
     Raises:
-        ValueError: a member has no rows.
+        ValueError: a member has no rows, or rows that are not as described.
     """
+    for name, rows in members.items():
+        if wrong := [row for row in rows if not all(isinstance(part, str) for part in row)]:
+            raise ValueError(f"{name} has the row {wrong[0]!r}; its parts must be text")
+        if wrong := [row for row in rows if len(row) != len(rows[0])]:
+            raise ValueError(f"{name} has the rows {rows[0]!r} and {wrong[0]!r}; either all rows have a category or none")
     if empty := [name for name, rows in members.items() if not rows]:
         raise ValueError(f"no pairs are left for {', '.join(empty)}: change the task's options")
     if categorize is not None:

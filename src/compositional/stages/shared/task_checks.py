@@ -1,0 +1,129 @@
+"""Checks of what a task's `build` returns: members, columns, values, and the content of task.json."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+from datasets import Array2D, Array3D, Dataset, DatasetDict
+
+from compositional import files, plugins
+from compositional.tasks import IN_DISTRIBUTION
+
+
+def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
+    """Refuse a result of a task's `build` that violates `tasks/__init__.py`.
+
+    Raises:
+        ValueError: the message names task, key, value and what is allowed.
+    """
+    if not isinstance(about, dict):
+        raise ValueError(f"task {task!r}: build must return its members and a dict for task.json, the latter is {about!r}")
+    for key, value in about.items():
+        try:
+            files.json_bytes(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"task {task!r}: {key} cannot be written to task.json ({error}); write int(...), float(...) or .tolist()"
+            ) from error
+    if not isinstance(members, DatasetDict) or "train" not in members:
+        raise ValueError(
+            f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
+        )
+    if empty := [name for name, member in members.items() if not len(member)]:
+        raise ValueError(f"task {task!r}: no examples are left for {', '.join(empty)}: change its options")
+    own = next(name for name in IN_DISTRIBUTION if name in members)
+    if (said := about.get("in_distribution")) != own:
+        first = ", ".join(IN_DISTRIBUTION)
+        raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
+
+    def fits(rule: Any) -> bool:
+        return (
+            isinstance(rule, dict)
+            and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
+            and all(isinstance(rule[key], list) and rule[key] for key in ("columns", "members"))
+            and bool(isinstance(why := rule.get("by_design", "-"), str) and why.strip())
+            and all(name in list(members) for name in rule["members"])
+            and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
+        )
+
+    rules = about.get("disjoint")
+    if not isinstance(rules, list) or not all(map(fits, rules)):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
+            f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
+        )
+    declared = plugins.declarations(f"kinds.{kind}")
+    seen = declared["INPUTS"] or members["train"].column_names
+    if "test" in members and not any("test" in rule["members"] and set(rule["columns"]) <= set(seen) for rule in rules):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r} and does not compare 'test' by what a model sees. State columns among "
+            f"{', '.join(seen)} in which no test example may equal a training example, with 'by_design': <why> if they may"
+        )
+    if missing := [key for key in declared["SAID"] if key not in about]:
+        needed = ", ".join(declared["SAID"])
+        raise ValueError(f"task {task!r}: it does not say its {', '.join(missing)}; tasks of kind {kind!r} say {needed}")
+    known = [name for name in members if name in ("train", "test", "compositional", *IN_DISTRIBUTION)]
+    for (column, allowed), name in itertools.product(declared["COLUMNS"].items(), known):
+        feature = members[name].features.get(column)
+        if feature is None or (allowed and type(feature).__name__ not in allowed):
+            of = f"of the feature {' or '.join(allowed)}" if allowed else "there"
+            raise ValueError(f"task {task!r}: its column {column} is {feature!r} in {name}, must be {of}")
+    check_values(task, members, declared["COLUMNS"], about)
+
+
+def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
+    """Refuse numbers that are not finite, and labels that are none of the task's classes, in the columns that a kind reads."""
+    if "target" in about and about["target"] not in ("number", "sign"):
+        raise ValueError(f"task {task!r}: target is {about['target']!r}, must be 'number' or 'sign'")
+    if "label" in columns and not (isinstance(about["classes"], int) and about["classes"] > 0):
+        raise ValueError(f"task {task!r}: classes is {about['classes']!r}, must be the number of classes")
+    for (name, member), column in itertools.product(members.items(), columns):
+        if column not in member.column_names:
+            continue
+        if column == "image":
+            _check_image(task, name, member, about)
+            continue
+        values = member[column][:]
+        if column == "label" and (wrong := [value for value in values if value not in range(about["classes"])]):
+            raise ValueError(
+                f"task {task!r}: {name} has the label {wrong[0]!r}; labels must be whole numbers from 0 to {about['classes'] - 1}"
+            )
+        if column == "items" and "sizes" in about and (wrong := [own for own in values if not _is_below(own, about["sizes"])]):
+            raise ValueError(
+                f"task {task!r}: {name} has the items {wrong[0]!r}; they must be whole numbers, at least 0 and below sizes, "
+                f"{about['sizes']!r}"
+            )
+        flat = np.ravel(np.array(values, dtype=object))
+        if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
+            raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
+
+
+def _is_below(items: list[int], sizes: list[int]) -> bool:
+    return len(items) == len(sizes) and all(item in range(size) for item, size in zip(items, sizes, strict=True))
+
+
+def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -> None:
+    """Refuse images that are not of whole numbers from 0 to 255, or of another shape than the task states."""
+    feature = member.features["image"]
+    if not isinstance(feature, Array2D | Array3D):
+        return
+    if feature.dtype != "uint8":
+        for image in member.with_format("numpy")["image"]:
+            if wrong := [float(value) for value in np.ravel(image) if not (0 <= value <= 255 and value == int(value))]:
+                raise ValueError(
+                    f"task {task!r}: an image of {name} has the value {wrong[0]:g}; images must be of whole numbers from 0 to 255"
+                )
+    if len(feature.shape) == 3 and feature.shape[0] > 4 >= feature.shape[2]:
+        raise ValueError(
+            f"task {task!r}: images of {name} have the shape {[*feature.shape]}, must be [channels, height, width]: "
+            "np.moveaxis(image, -1, 0) makes such images"
+        )
+    width = feature.shape[-1]
+    stated, part = list(about["image_shape"]), about.get("component_width")
+    if "canvas" not in about and stated != (found := [*feature.shape] if len(feature.shape) == 3 else [1, *feature.shape]):
+        raise ValueError(f"task {task!r}: image_shape is {stated}, images of {name} have the shape {found}")
+    if part is not None and not (isinstance(part, int) and 0 < part < width):
+        raise ValueError(f"task {task!r}: component_width is {part!r}, must be between 1 and {width - 1}, or None")
