@@ -30,13 +30,33 @@ match sys.argv[1:]:
 """
 
 
+def without_forks() -> dict[str, str]:
+    """The environment of jobs, with no process to be forked yet."""
+    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
+    return found | forks.ONE_THREAD | {"PYTHONPATH": str(Path(forks.__file__).parents[3])}
+
+
+def call(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Popen:
+    """The process of a rule's command that runs job.py in a folder."""
+    command = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "job.py", *words]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=environment, **streams)
+
+
+def ends(process: int) -> bool:
+    """Whether a process ends soon."""
+    deadline = time.monotonic() + 20
+    while (there := Path(f"/proc/{process}").exists()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not there
+
+
 @pytest.fixture(scope="module")
 def environment():
     """The environment of jobs, with a process to be forked."""
-    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
-    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+    found = without_forks()
     forks.start(found)
-    yield found | forks.ONE_THREAD
+    yield found
     serving = forks._STARTED.pop(found[forks.SOCKET])
     serving.stdin.close()
     assert serving.wait(20) == 0
@@ -47,13 +67,7 @@ def environment():
 def job(environment, tmp_path):
     """A function that calls a job like a rule and returns the process."""
     (tmp_path / "job.py").write_text(SCRIPT)
-
-    def call(*words: str, **additions: str) -> subprocess.Popen:
-        command = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "job.py", *words]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, cwd=tmp_path, env=environment | additions, **streams)
-
-    return call
+    return lambda *words, **additions: call(tmp_path, environment | additions, *words)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
@@ -105,10 +119,7 @@ def test_killing_a_job_kills_its_fork(job):
     assert fork != process.pid
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{fork}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{fork}").exists()
+    assert ends(fork)
 
 
 def test_a_job_of_another_copy_of_the_project_runs_that_copys_code(job, tmp_path):
@@ -122,61 +133,53 @@ def test_a_job_of_another_copy_of_the_project_runs_that_copys_code(job, tmp_path
     assert output == f"True {tmp_path}/copy/compositional/__init__.py\n", errors
 
 
-def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_replaces_the_first(tmp_path, monkeypatch):
+@pytest.fixture
+def own(monkeypatch):
+    """An environment in which a test starts processes to be forked itself."""
     monkeypatch.setattr(forks, "_STARTED", {})
-    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
-    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+    yield without_forks()
+    for serving in forks._STARTED.values():
+        serving.kill()
+        serving.wait()
+        serving.stdin.close()
+
+
+def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_replaces_the_first(tmp_path, own):
     (tmp_path / "job.py").write_text("import sys; print([name in sys.modules for name in ('pandas', 'scipy.stats', 'torch')])")
-    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
     for libraries, there in ((["pandas"], [True, False, False]), (["no_such_library", "scipy.stats"], [False, True, False])):
-        forks.start(found, libraries)
-        done = subprocess.run(words, env=found | forks.ONE_THREAD, capture_output=True, text=True, check=True)
-        assert (done.stdout, done.stderr) == (f"{there}\n", "")
+        forks.start(own, libraries)
+        done = call(tmp_path, own)
+        assert (*done.communicate(), done.returncode) == (f"{there}\n", "", 0)
     first, second = forks._STARTED.values()
     assert first.wait(20) == 0
     second.stdin.close()
     assert second.wait(20) == 0
 
 
-def test_a_job_that_waits_runs_alone_if_the_process_dies(tmp_path, monkeypatch):
-    monkeypatch.setattr(forks, "_STARTED", {})
-    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
-    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
+def test_a_job_that_waits_runs_alone_if_the_process_dies(tmp_path, own):
     (tmp_path / "job.py").write_text("import sys; print('torch' in sys.modules)")
-    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
-    forks.start(found)
+    forks.start(own)
     (serving,) = forks._STARTED.values()
     os.kill(serving.pid, signal.SIGSTOP)
-    waiting = subprocess.Popen(words, env=found | forks.ONE_THREAD, stdout=subprocess.PIPE, text=True)
+    waiting = call(tmp_path, own)
     with pytest.raises(subprocess.TimeoutExpired):
         waiting.wait(1)
     serving.kill()
-    assert waiting.communicate(timeout=20) == ("False\n", None)
-    serving.wait()
-    serving.stdin.close()
+    assert waiting.communicate(timeout=20) == ("False\n", "")
 
 
-def test_killing_the_process_that_is_forked_ends_its_jobs(tmp_path, monkeypatch):
+def test_killing_the_process_that_is_forked_ends_its_jobs(tmp_path, own):
     """They are reported as failed, so they must not write afterwards."""
-    monkeypatch.setattr(forks, "_STARTED", {})
-    found = {name: value for name, value in os.environ.items() if name != forks.SOCKET}
-    found["PYTHONPATH"] = str(Path(forks.__file__).parents[3])
     (tmp_path / "job.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
-    words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", str(tmp_path / "job.py")]
-    forks.start(found, [])
-    job = subprocess.Popen(words, env=found | forks.ONE_THREAD, stdout=subprocess.PIPE, text=True)
+    forks.start(own, [])
+    job = call(tmp_path, own)
     fork = int(job.stdout.readline())
     assert fork != job.pid
     (serving,) = forks._STARTED.values()
     serving.kill()
     assert job.wait(20) == 1
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{fork}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{fork}").exists()
-    serving.wait()
-    serving.stdin.close()
-    job.stdout.close()
+    assert ends(fork)
+    job.communicate()
 
 
 def test_a_folder_for_temporary_files_with_a_long_path_gives_no_forks(tmp_path, monkeypatch):
