@@ -21,7 +21,7 @@ from compositional.records import provenance
 from compositional.records.fingerprint import code
 from compositional.records.order import order_of
 from compositional.records.places import record_of, record_of_run
-from compositional.runs import Run, figure_runs
+from compositional.runs import figure_runs
 
 LOCK, TEMPLATE = (str(provenance.ROOT / name) for name in ("envs/requirements.txt", "workflow/report/page.html"))
 MADE_OF = re.compile(r'<meta name="made-of" content="(\w+)">')
@@ -38,9 +38,6 @@ class Archived:
         """asked: the figures that this call draws, for which the report waits. options: see `Plan`."""
         self.recipes, self.configuration, self.results = recipes, recipes.configuration, recipes.results
         self.figures, self.asked, self.options = self.configuration.archived, asked, options
-
-    def _runs(self, names: list[str]) -> set[Run]:
-        return {run for name in names for run in figure_runs(self.recipes.figures[name])}
 
     def _records(self) -> list[str]:
         """The records of everything that is archived, as paths below the results folder."""
