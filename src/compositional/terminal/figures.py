@@ -57,8 +57,8 @@ def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
     return [f"{name} (download)" if declarations(f"datasets.{name}")["FILES"] else name for name in names]
 
 
-def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozenset[str]]) -> tuple[list[Task], int]:
-    """The jobs that are left until a figure is built, and the number of its runs that exist."""
+def _jobs(recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]], names: set[str]) -> tuple[list[Task], int]:
+    """The jobs that are left until a figure is built, and the number of its runs that exist. names: of its tasks."""
     configuration, ready = recipes.configuration, 0
     tasks = []
     for stage, record in STAGES.items():
@@ -68,7 +68,6 @@ def _jobs(recipes: Recipes, costs: Costs, figure: str, wanted: dict[Run, frozens
         for members in packs.cut(missing, recipes.pack_sizes.of):
             steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
             tasks.append(Task(stage, "/".join(members[0].family), steps * len(members)))
-    names = {run.task for run in wanted} | {grid["task"] for grid in recipes.figures[figure]["grids"]}
     tasks += [Task("split", name) for name in sorted(names) if _is_to_do(recipes, record_of("splits", name))]
     return [*tasks, Task("aggregate", ""), Task("plot", "")], ready
 
@@ -86,10 +85,10 @@ def described(recipes: Recipes, workers: int) -> list[Described]:
         there = all((recipes.results / path).is_file() for path in (record, *recipes.made(record)))
         state = "not built" if not there else "out of date" if _is_to_do(recipes, record) else "built"
         wanted = wanted_runs(configuration, [f"results/figures/{name}.pdf"])
-        jobs, ready = _jobs(recipes, costs, name, wanted)
+        tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
+        jobs, ready = _jobs(recipes, name, wanted, tasks)
         timed = all(costs.timed(job.name.split("/")[1]) for job in jobs if job.stage == "train")
         seconds = 0.0 if state == "built" else Build(jobs, costs, workers).estimate(0.0)[1] if timed else None
-        tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
         data = _data(configuration, tasks)
         shows = figure["description"] or summary_of(f"figures.{figure['module']}")
         found.append(Described(name, figure["study"], shows, data, len(wanted), ready, seconds, state))
