@@ -169,7 +169,7 @@ def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> lis
     name = STAGES[stage]
     outdated = {run: recipes.outdated(record_of_run(run, name)) is not None for run in wanted}
     there = {run: _pack_of(record_of_run(run, name), recipes) for run in wanted}
-    kept: list[list[Run]] = []
+    found: list[list[Run]] = []
     taken: set[Run] = set()
     for run in wanted:
         named = there[run]
@@ -181,15 +181,13 @@ def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> lis
         # A pack runs as a whole if one of its runs is outdated or missing. Then all of its runs must be wanted.
         idle = not any(outdated.get(other) or there.get(other, named) is None for other in pack)
         if agreed and taken.isdisjoint(pack) and (idle or wanted.keys() >= set(pack)):
-            kept.append(pack)
+            found.append(pack)
             taken.update(pack)
-    rest = {run: need for run, need in wanted.items() if run not in taken}
-    # Up-to-date runs do not share a job with others.
-    waits = {run: outdated[run] or there[run] is None for run in rest}
-    parts = [{run: need for run, need in rest.items() if waits[run] is state} for state in (False, True)]
-    return [
-        pack_of(stage, runs, recipes) for runs in [*kept, *(pack for part in parts for pack in cut(part, recipes.pack_sizes.of))]
-    ]
+    waiting = {run for run in wanted if outdated[run] or there[run] is None}
+    for waits in (False, True):  # up-to-date runs do not share a job with others
+        rest = {run: need for run, need in wanted.items() if run not in taken and (run in waiting) is waits}
+        found += cut(rest, recipes.pack_sizes.of)
+    return [pack_of(stage, runs, recipes) for runs in found]
 
 
 def reasons(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> dict[tuple[str, str, str], list[str]]:
