@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from compositional.records import provenance
@@ -27,12 +28,10 @@ def inside(workflow: Any, name: str) -> Any:
 
     The workflow would be unreliable without it, so a Snakemake that lacks it is refused.
     """
-    found = workflow
-    for part in name.split("."):
-        if not hasattr(found, part):
-            sys.exit(f"This Snakemake has no workflow.{name}; use a version from envs/requirements.txt or the README")
-        found = getattr(found, part)
-    return found
+    try:
+        return attrgetter(name)(workflow)
+    except AttributeError:
+        sys.exit(f"This Snakemake has no workflow.{name}; use a version from envs/requirements.txt or the README")
 
 
 def before_a_build(executor: str) -> None:
