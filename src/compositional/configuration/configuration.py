@@ -8,7 +8,6 @@ before them in this list: messages, schema, entries and series, compatibility, f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -113,12 +112,11 @@ class Configuration(Entries):
         Raises:
             ConfigurationError: the message names the nearest match.
         """
-        asked: list[tuple[str, Sequence[str], str]] = [(dataset, available("datasets"), "dataset")]
-        if dataset in asked[0][1]:
-            asked.append((name, sorted(declared_by(f"datasets.{dataset}")["FILES"]), f"file of {dataset}"))
-        for wanted, known, what in asked:
-            if wanted not in known:
-                raise ConfigurationError(f"there is no {what} {wanted!r}{options_for(wanted, known)}")
+        what, wanted, known = "dataset", dataset, list(available("datasets"))
+        if dataset in known:
+            what, wanted, known = f"file of {dataset}", name, sorted(declared_by(f"datasets.{dataset}")["FILES"])
+        if wanted not in known:
+            raise ConfigurationError(f"there is no {what} {wanted!r}{options_for(wanted, known)}")
 
     @property
     def archived(self) -> list[str]:
