@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from compositional.configuration import files
 from compositional.configuration.configuration import Configuration, ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -17,13 +17,8 @@ SCHEMA = ROOT / "config" / "schema.yaml"
 
 
 def merged(*overlays: dict) -> dict:
-    """Snakemake's way to merge configurations: dictionaries recursively, everything else replaced."""
-    result: dict = {}
-    for overlay in overlays:
-        for key, value in overlay.items():
-            both = isinstance(value, dict) and isinstance(result.get(key), dict)
-            result[key] = merged(result[key], value) if both else copy.deepcopy(value)
-    return result
+    """Configurations merged into a new one."""
+    return reduce(files.merged, overlays, {})
 
 
 @cache
