@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 
 from compositional.planning.targets import OF_ALL
@@ -30,20 +31,12 @@ def nearest(target: str, figures: Iterable[str], tasks: Iterable[str]) -> str:
         known += [f"results/{kind}/{name}{ending}" for kind in names for name in names[kind] for ending in ENDINGS[kind]]
         if path.stem in names["figures"] and path.suffix not in ("", *ENDINGS["figures"], *ENDINGS["tables"]):
             return _sentence(target, f"results/figures/{path.stem}{ENDINGS['figures'][0]}")
-    for part in (str, _name if path.suffix else _stem):  # compare complete paths first, then names of files
-        word = part(target)
-        found = {part(one): one for one in reversed(known)}
-        if close := difflib.get_close_matches(word, found, n=1, cutoff=0.8):
+    parts: list[Callable[[Path], str]] = [str, attrgetter("name" if path.suffix else "stem")]
+    for part in parts:  # compare complete paths first, then names of files
+        found = {part(Path(one)): one for one in reversed(known)}
+        if close := difflib.get_close_matches(part(path), found, n=1, cutoff=0.8):
             return _sentence(target, found[close[0]])
     return _sentence(target)
-
-
-def _name(path: str) -> str:
-    return Path(path).name
-
-
-def _stem(path: str) -> str:
-    return Path(path).stem
 
 
 def _sentence(target: str, name: str = "") -> str:
