@@ -8,6 +8,7 @@ import copy
 import json
 import re
 from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,5 @@ def whole(folder: Path, given: dict[str, Any], overlays: Iterable[Path], replace
     """
     # Only regular files are checked: a pipe cannot be read twice.
     contents = check([] if replaces else shipped(folder), [path for path in overlays if path.is_file()])
-    found: dict[str, Any] = {}
-    for own in (*contents, given):
-        found = merged(found, own)
+    found: dict[str, Any] = reduce(merged, (*contents, given), {})
     return found | {"store": store or found.get("store")}

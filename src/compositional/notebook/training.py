@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,8 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
         ConfigurationError: the message names key, value and what is allowed.
     """
     folder = ROOT / "config"
-    config: dict[str, Any] = {}
-    for overlay in (*shipped(folder), *overlays):
-        own = overlay if isinstance(overlay, dict) else read(Path(overlay))
-        config = merged(config, own)
-    return Configuration(config, folder / "schema.yaml")
+    contents = (own if isinstance(own, dict) else read(Path(own)) for own in (*shipped(folder), *overlays))
+    return Configuration(reduce(merged, contents, {}), folder / "schema.yaml")
 
 
 def split(known: Configuration, task: str, results: Path) -> Path:
