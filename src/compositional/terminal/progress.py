@@ -70,15 +70,10 @@ class Build:
     def __init__(self, tasks: list[Task], costs: Costs, workers: int) -> None:
         self.tasks, self.costs, self.workers = tasks, costs, workers
 
-    def _believed(self, task: Task) -> float:
-        """Expected seconds of a unit, or of a job without units, before this build reports anything."""
-        seconds = self.costs.seconds(task.stage, task.name)
-        return OTHERWISE if seconds is None else seconds
-
-    def estimate(self, now: float) -> tuple[float, float]:
-        """Share of the work that is done, and the seconds that are left."""
-        told = {id(task): read_board(task.board) for task in self.tasks if task.began is not None}
-        measured: dict[tuple[str, str], list[float]] = {}  # seconds, units
+    def _unit(self, told: dict[int, tuple[float, int, int]]) -> dict[tuple[str, str], float]:
+        """Seconds of a unit, or of a job without units, by stage and name: those measured in this build or else those known
+        before, scaled by one factor. told: what `read_board` returned for each job that began."""
+        measured: dict[tuple[str, str], tuple[float, int]] = {}  # seconds, units
         for task in self.tasks:
             seconds, units = 0.0, 0
             if task.stage == "train" and task.began is not None:
@@ -86,14 +81,20 @@ class Build:
             elif task.units and task.began is not None and task.ended is not None:
                 seconds, units = max(0.1, task.ended - task.began - START), task.units
             if units and (seconds > FIRST_WORD or task.ended is not None):
-                known = measured.setdefault((task.stage, task.name), [0.0, 0])
-                known[0], known[1] = known[0] + seconds, known[1] + units
-        believed = {(task.stage, task.name): self._believed(task) for task in self.tasks}
+                before = measured.get((task.stage, task.name), (0.0, 0))
+                measured[task.stage, task.name] = before[0] + seconds, before[1] + units
+        known = {key: self.costs.seconds(*key) for key in {(task.stage, task.name) for task in self.tasks}}
+        believed = {key: OTHERWISE if seconds is None else seconds for key, seconds in known.items()}
         expected = sum(believed[key] * units for key, (_, units) in measured.items())
         factor = sum(seconds for seconds, _ in measured.values()) / expected if expected else 1.0
-        unit = {key: seconds * factor for key, seconds in believed.items()}
-        unit |= {key: seconds / units for key, (seconds, units) in measured.items()}
-        done = 0.0
+        return {key: seconds * factor for key, seconds in believed.items()} | {
+            key: seconds / units for key, (seconds, units) in measured.items()
+        }
+
+    def estimate(self, now: float) -> tuple[float, float]:
+        """Share of the work that is done, and the seconds that are left."""
+        told = {id(task): read_board(task.board) for task in self.tasks if task.began is not None}
+        unit, done = self._unit(told), 0.0
         left: list[tuple[bool, float]] = []  # whether a job has yet to start, and its remaining seconds
         last: dict[str, float] = {}  # by stage: seconds of the longest job that waits for all others
         for task in self.tasks:
