@@ -141,7 +141,7 @@ new: env
 	@$(RUN) python workflow/new.py "$(KIND)" "$(NAME)"
 
 check: $(VENV)/.development
-	$(RUN) python -m pytest -v -k "$(NAME)" tests/unit/datasets/test_contract.py tests/unit/tasks/test_contract.py tests/unit/models/test_contract.py tests/unit/regularizers/test_contract.py tests/unit/figures/test_contract.py tests/unit/kinds/test_contract.py tests/unit/tables/test_contract.py
+	$(RUN) python -m pytest -v -k "$(NAME)" tests/unit/*/test_contract.py
 
 format: $(VENV)/.development
 	$(RUN) ruff format src tests benchmarks docs workflow && ruff check --fix src tests benchmarks docs workflow && snakefmt Snakefile rules && codespell && mypy
