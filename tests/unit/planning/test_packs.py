@@ -6,6 +6,7 @@ import json
 
 import pytest
 from support.configurations import SCHEMA, STUDIES, merged, read
+from support.told import write_trained
 
 from compositional.configuration.configuration import Configuration
 from compositional.files import write_json
@@ -34,19 +35,6 @@ def planned(results, wanted, change=None):
     return packs.plan("train", wanted, today(results, change))
 
 
-def build(results, packs):
-    recipes = today(results)
-    for pack in packs:
-        for run, record in zip(pack.runs, pack.records, strict=True):
-            folder = run_folder(results, run)
-            folder.mkdir(parents=True)
-            made = [folder / name for name in provenance.RUN_RECORDS["run.json"]]
-            for path in made:
-                path.write_text(path.name)
-            said = {"pack": list(pack.content["runs"]), "device": "cpu", "inputs": {}}
-            provenance.write(results / record, said, recipes.recipe(record), made)
-
-
 def members(planned):
     return [pack.runs for pack in planned]
 
@@ -66,7 +54,7 @@ def test_runs_that_only_another_figure_needs_are_in_other_packs():
 
 def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
     old = planned(tmp_path, runs([0, 1], [0.1, 1]))
-    build(tmp_path, old)
+    write_trained(tmp_path, old)
     wanted = runs([0, 1, 2], [0.1, 1, 10])
     new = planned(tmp_path, wanted)
     assert new[0] == old[0]
@@ -75,14 +63,14 @@ def test_new_runs_make_new_packs_and_leave_complete_ones_alone(tmp_path):
 
 def test_a_finished_run_stays_in_the_pack_in_which_it_was_made(tmp_path):
     old = planned(tmp_path, runs([0, 1], [0.1, 1]))
-    build(tmp_path, old)
+    write_trained(tmp_path, old)
     assert planned(tmp_path, runs([0], [0.1])) == old
 
 
 @pytest.mark.parametrize("lose", ["run.json", "weights.safetensors"])
 def test_a_run_that_is_made_again_does_not_retrain_runs_that_were_not_requested(tmp_path, lose):
     (old,) = planned(tmp_path, runs([0, 1], [0.1, 1]))
-    build(tmp_path, [old])
+    write_trained(tmp_path, [old])
     (lost, *_) = old.runs
     (run_folder(tmp_path, lost) / lose).unlink()
     assert members(planned(tmp_path, {lost: frozenset({"f"})})) == [(lost,)]
@@ -94,7 +82,7 @@ def test_a_run_that_is_made_again_does_not_retrain_runs_that_were_not_requested(
 
 
 def test_after_a_change_only_the_requested_runs_are_trained_again(tmp_path):
-    build(tmp_path, planned(tmp_path, runs([0, 1], [0.1, 1])))
+    write_trained(tmp_path, planned(tmp_path, runs([0, 1], [0.1, 1])))
     one = runs([0], [0.1])
     longer = {"models": {"lstm_attention": {"training": {"steps": 7}}}}
     assert members(planned(tmp_path, one, longer)) == [tuple(one)]
@@ -106,7 +94,7 @@ def test_after_a_change_only_the_requested_runs_are_trained_again(tmp_path):
 def test_runs_that_are_no_longer_configured_are_in_no_pack(tmp_path):
     """Their task, model or regularizer may have been renamed or removed."""
     old = planned(tmp_path, runs([0, 1], [0.1, 1]))
-    build(tmp_path, old)
+    write_trained(tmp_path, old)
     for record in old[0].records:
         said = provenance.vouched(tmp_path / record)
         said["pack"] = [*said["pack"], "scan_jump/gone/entropy/lambda=1/seed=0"]

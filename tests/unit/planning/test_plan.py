@@ -7,12 +7,13 @@ import shutil
 
 import pytest
 from support.configurations import SCHEMA, STUDIES, merged, read
+from support.told import write_trained
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
 from compositional.planning.plan import Plan
 from compositional.records import provenance
-from compositional.records.places import recipe_in, record_of_run
+from compositional.records.places import recipe_in
 
 GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1, 2]}
 TABLE = "results/tables/ablation.csv"
@@ -30,15 +31,7 @@ def plan(results, *words, change=None):
 @pytest.fixture
 def trained(tmp_path):
     """The folder in which the three runs were trained as planned."""
-    for pack in plan(tmp_path, TABLE).packs["train"]:
-        for run, record in zip(pack.runs, pack.records, strict=True):
-            made = [tmp_path / record_of_run(run, name) for name in provenance.RUN_RECORDS["run.json"]]
-            for path in made:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(path.name)
-            said = {"pack": list(pack.content["runs"]), "device": "cpu", "inputs": {}}
-            recipe = pack.content["common"] | pack.content["runs"][run.path]
-            provenance.write(tmp_path / record, said, recipe, made)
+    write_trained(tmp_path, plan(tmp_path, TABLE).packs["train"])
     return tmp_path
 
 
