@@ -67,7 +67,7 @@ if MAIN:
         # it.
         replaces = of_snakemake("config_settings.replace_workflow_config")
         config = config_files.whole(ROOT / "config", config, OVERLAYS, replaces, os.environ.get("COMPOSITIONAL_STORE"))
-        PLAN = Plan(Configuration(config, ROOT / "config" / "schema.yaml"), sys.argv, options=OPTIONS)
+        PLAN = Plan(Configuration(config), sys.argv, options=OPTIONS)
     PACKS = PLAN.rules
     COSTS = Costs(Path("results"))
     if SHOWS:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from support.configurations import SCHEMA, STUDIES, read
+from support.configurations import STUDIES, read
 
 from compositional.configuration.configuration import Configuration
 from compositional.figures import arithmetic_ablation, paired_gains, published_bars
 
-FIGURES = Configuration(read("config.yaml", *STUDIES), SCHEMA).figures
+FIGURES = Configuration(read("config.yaml", *STUDIES)).figures
 SEEDS = (-0.01, 0.0, 0.01)  # deviations of three seeds from the mean
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from support.configurations import SCHEMA, STUDIES, read
+from support.configurations import STUDIES, read
 from support.trained import problem_of, train_plain, weights_of
 
 from compositional import randomness
@@ -33,7 +33,7 @@ from compositional.training.problem import Problem, initial_weights
 torch.set_num_threads(1)
 FIGURES = {
     name: figure
-    for name, figure in Configuration(read("config.yaml", *STUDIES), SCHEMA).figures.items()
+    for name, figure in Configuration(read("config.yaml", *STUDIES)).figures.items()
     if figure["study"] == "gradient_resists"
 }
 

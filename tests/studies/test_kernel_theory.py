@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
 from scipy.special import comb
 from sklearn.kernel_ridge import KernelRidge
-from support.configurations import SCHEMA, STUDIES, read
+from support.configurations import STUDIES, read
 from support.project import Project
 from support.trained import problem_of, train_plain, weights_of
 from torch.nn import functional
@@ -47,7 +47,7 @@ from compositional.training.problem import Problem, initial_weights
 from compositional.training.state import fresh_state
 
 torch.set_num_threads(1)
-CONFIGURATION = Configuration(read("config.yaml", *STUDIES), SCHEMA)
+CONFIGURATION = Configuration(read("config.yaml", *STUDIES))
 CONFIG = CONFIGURATION.config
 FIGURES = {name: figure for name, figure in CONFIGURATION.figures.items() if figure["study"] == "kernel_theory"}
 
@@ -203,7 +203,7 @@ def test_dispersed_sets_contain_every_item_twice_per_component_and_differ():
 
 
 def test_dispersed_sets_of_images_have_the_originals_seeds():
-    tasks = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml"), SCHEMA).config["tasks"]
+    tasks = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml")).config["tasks"]
     seeds = {task["shuffle"] for name, task in tasks.items() if name.startswith("mnist_dispersed_")}
     assert seeds == {0, 1, 2}
 
@@ -553,7 +553,7 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     ],
 )
 def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, steps, stop_loss):
-    settings = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml"), SCHEMA).settings(task, model)
+    settings = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml")).settings(task, model)
     assert (settings["steps"], settings["stop_loss"]) == (steps, stop_loss)
 
 

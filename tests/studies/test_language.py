@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import replace
 from importlib import import_module
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,7 +116,6 @@ def test_cogs_has_its_categories_by_group(cogs_files):
 
 
 def test_a_task_requires_only_the_files_that_its_options_need(cogs_files):
-    schema = Path(__file__).parents[2] / "config" / "schema.yaml"
     empty = {
         "device": "cpu",
         "jobs_per_gpu": 1,
@@ -128,7 +126,7 @@ def test_a_task_requires_only_the_files_that_its_options_need(cogs_files):
     }
     empty |= {"checkpoint_seconds": 1, "models": {}, "regularizers": {}, "studies": {}}
     tasks = {"cogs_100": {"module": "cogs", "exposure_examples": 100}}
-    configuration = Configuration(empty | {"tasks": tasks}, schema)
+    configuration = Configuration(empty | {"tasks": tasks})
     assert configuration.raw_files("cogs") == ["LICENSE", "dev.tsv", "gen.tsv", "test.tsv", "train.tsv"]
     assert configuration.raw_files("cogs_100") == ["LICENSE", "dev.tsv", "gen.tsv", "test.tsv", "train_100.tsv"]
 

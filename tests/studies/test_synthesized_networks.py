@@ -9,7 +9,7 @@ import json
 
 import pandas as pd
 import pytest
-from support.configurations import SCHEMA, merged, read
+from support.configurations import merged, read
 from support.programs import FN_0
 from support.project import Project
 
@@ -25,7 +25,7 @@ CONFIGS = ("config.yaml", "studies/synthesized_networks.yaml")
 
 
 def configured(change: dict | None = None) -> Configuration:
-    return Configuration(merged(read(*CONFIGS), change or {}), SCHEMA)
+    return Configuration(merged(read(*CONFIGS), change or {}))
 
 
 def test_a_series_expands_to_its_tasks_and_a_generation_is_built_from_the_previous_one():
@@ -46,7 +46,7 @@ def test_a_series_expands_to_its_tasks_and_a_generation_is_built_from_the_previo
     assert (sizes[names[3]], sizes[names[4]]) == (8, 1)
     turned = read(*CONFIGS)
     turned["tasks"]["raven_evolved"]["series"] = {"generation": 3, "loop": [0, 1, 2]}
-    assert list(Configuration(turned, SCHEMA).config["tasks"]) == list(configuration.config["tasks"])
+    assert list(Configuration(turned).config["tasks"]) == list(configuration.config["tasks"])
     last = f"results/runs/{names[2]}/graph_structured/none/lambda=0/seed=0/metrics.csv"
     wanted = targets.wanted_runs(configuration, [last])
     assert {run.task for run in wanted} == set(names[:3])

@@ -358,7 +358,7 @@ def test_settings_that_make_no_sense_are_refused_before_any_job(training_setting
     grid = {"task": "matrix_completion", "model": "matrix_factorization", "regularizers": {}, "seeds": [0]}
     config["studies"] = {"s": {"figures": {"growth_law": {"grids": [grid]}}}}
     with pytest.raises(ConfigurationError, match=message):
-        Configuration(config, ROOT / "config/schema.yaml")
+        Configuration(config)
 
 
 def test_a_grid_of_examples_names_only_a_task():
@@ -366,12 +366,12 @@ def test_a_grid_of_examples_names_only_a_task():
     grid = {"task": "is_same_digit", "model": "resnet18", "regularizers": {}, "seeds": [0]}
     config["studies"] = {"s": {"figures": {"contact_sheet": {"grids": [grid]}}}}
     with pytest.raises(ConfigurationError, match="has the keys task, this one has task, model"):
-        Configuration(config, ROOT / "config/schema.yaml")
+        Configuration(config)
     config["studies"] = {"s": {"figures": {"contact_sheet": {"grids": [{"task": "is_same_digit"}]}}}}
-    assert Configuration(config, ROOT / "config/schema.yaml").figures["contact_sheet"]["sources"] == ["split"]
+    assert Configuration(config).figures["contact_sheet"]["sources"] == ["split"]
     config["studies"] = {"s": {"figures": {"locality": {"grids": [{"task": "is_same_digit"}]}}}}
     with pytest.raises(ConfigurationError, match="has the keys task, model, regularizers, seeds"):
-        Configuration(config, ROOT / "config/schema.yaml")
+        Configuration(config)
 
 
 # --- figures

@@ -13,7 +13,6 @@ from compositional.configuration import files
 from compositional.configuration.configuration import Configuration, ConfigurationError
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = ROOT / "config" / "schema.yaml"
 
 
 def merged(*overlays: dict) -> dict:
@@ -46,5 +45,5 @@ def change(config: dict, path: list, value: Any) -> dict:
 def refusal(path: list, value: Any) -> str:
     """The error message for the shipped configuration with one value changed, which must be invalid."""
     with pytest.raises(ConfigurationError) as caught:
-        Configuration(change(read("config.yaml", *STUDIES), path, value), SCHEMA)
+        Configuration(change(read("config.yaml", *STUDIES), path, value))
     return str(caught.value)

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 from support import raw
-from support.configurations import SCHEMA, merged, read
+from support.configurations import merged, read
 
 from compositional.configuration.configuration import Configuration
 from compositional.plugins import available, declarations, is_network
@@ -50,7 +50,7 @@ def configuration() -> Configuration:
     }
     for task in sections["tasks"].values():
         task["training"] = SMALL["training"] | task.get("training", {})
-    return Configuration(merged(read("config.yaml") | sections), SCHEMA)
+    return Configuration(merged(read("config.yaml") | sections))
 
 
 def computes_many_runs(model: str) -> bool:

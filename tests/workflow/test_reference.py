@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.configurations import SCHEMA, STUDIES, read
+from support.configurations import STUDIES, read
 from support.project import Project
 
 from compositional.archive import comparison
@@ -31,7 +31,7 @@ def test_a_reference_is_complete_and_records_its_origin(path):
     assert len(record["source"]["commit"]) == 40
     assert record["source"]["dirty"] is False
     table = pd.read_csv(path)
-    configured = set(figure_runs(Configuration(read("config.yaml", *STUDIES), SCHEMA).figures[path.stem]))
+    configured = set(figure_runs(Configuration(read("config.yaml", *STUDIES)).figures[path.stem]))
     assert {Run(*key) for key in table[KEYS].itertuples(index=False)} == configured
 
 

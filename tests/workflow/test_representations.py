@@ -6,7 +6,7 @@ import copy
 
 import pandas as pd
 import pytest
-from support.configurations import SCHEMA, STUDIES, change, read
+from support.configurations import STUDIES, change, read
 from support.project import Project
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
@@ -61,4 +61,4 @@ def test_figures_of_representations_are_refused_for_tasks_that_cannot_be_probed(
     grid = {"task": "quadrants", "model": "multilayer_perceptron", "regularizers": {}, "seeds": [0]}
     change(config, ["studies", "representations", "figures", "embeddings", "grids"], [grid])
     with pytest.raises(ConfigurationError, match="representations are measured of image and sequence tasks, 'quadrants'"):
-        Configuration(config, SCHEMA)
+        Configuration(config)

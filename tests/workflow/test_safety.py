@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.configurations import SCHEMA, STUDIES, read
+from support.configurations import STUDIES, read
 from support.project import Project
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
@@ -109,7 +109,7 @@ def test_a_hostile_name_in_the_configuration_is_refused(name):
         for section, value in change.items():
             config[section] = value if section == "archive" else config[section] | value
         with pytest.raises(ConfigurationError):
-            Configuration(config, SCHEMA)
+            Configuration(config)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_hostile_name_in_the_configuration_is_refused(name):
 def test_a_run_requested_by_a_hostile_path_is_refused(run):
     with pytest.raises(ValueError, match="is not <task>"):
         Run.parse(run)
-    configuration = Configuration(read("config.yaml", *STUDIES), SCHEMA)
+    configuration = Configuration(read("config.yaml", *STUDIES))
     with pytest.raises((ValueError, ConfigurationError)):
         targets.wanted_runs(configuration, [f"results/runs/{run}/metrics.csv"])
 

@@ -9,7 +9,6 @@ before them in this list: messages, schema, entries and series, compatibility, f
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,6 +20,7 @@ from compositional.configuration.messages import SECTIONS, ConfigurationError, o
 from compositional.configuration.schema import check, declared_by
 from compositional.configuration.series import written_out
 from compositional.plugins import available
+from compositional.records.provenance import ROOT
 from compositional.runs import Run
 
 
@@ -35,21 +35,21 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _schema(path: Path) -> dict:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+def _schema() -> dict:
+    return yaml.safe_load((ROOT / "config" / "schema.yaml").read_text(encoding="utf-8"))
 
 
 class Configuration(Entries):
     """A checked configuration."""
 
-    def __init__(self, config: dict[str, Any], schema: Path) -> None:
-        """Check `config` against the schema file and the modules.
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Check `config` against the schema and the modules.
 
         Raises:
             ConfigurationError: the message lists every problem.
         """
         self._given = _plain(config)
-        problems = check(self._given, _schema(schema))
+        problems = check(self._given, _schema())
         if not problems:
             written, problems = written_out(self._given)
             super().__init__(written)

@@ -38,9 +38,8 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     Raises:
         ConfigurationError: the message names key, value and what is allowed.
     """
-    folder = ROOT / "config"
-    contents = (own if isinstance(own, dict) else read(Path(own)) for own in (*shipped(folder), *overlays))
-    return Configuration(reduce(merged, contents, {}), folder / "schema.yaml")
+    contents = (own if isinstance(own, dict) else read(Path(own)) for own in (*shipped(ROOT / "config"), *overlays))
+    return Configuration(reduce(merged, contents, {}))
 
 
 def split(known: Configuration, task: str, results: Path) -> Path:

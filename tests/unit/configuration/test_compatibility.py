@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.configurations import SCHEMA, STUDIES, change, read, refusal
+from support.configurations import STUDIES, change, read, refusal
 
 from compositional.configuration import compatibility
 from compositional.configuration.configuration import Configuration
@@ -63,5 +63,5 @@ def test_a_model_whose_package_is_missing_is_refused_with_the_package_to_install
 
 def test_runs_of_a_network_are_computed_one_after_the_other_on_every_device():
     config = change(read("config.yaml", *STUDIES), ["models", "gru_attention"], {"training": {"cuda_width": 8}})
-    reasons = Configuration(config, SCHEMA).impossible("scan_jump", "gru_attention", "none")
+    reasons = Configuration(config).impossible("scan_jump", "gru_attention", "none")
     assert reasons == ["training.cuda_width: model 'gru_attention' is a Network, whose runs take turns; leave it null"]

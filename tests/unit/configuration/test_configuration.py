@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from snakemake.profiles import ProfileConfigFileParser
-from support.configurations import PAPER, ROOT, SCHEMA, STUDIES, merged, read, refusal
+from support.configurations import PAPER, ROOT, STUDIES, merged, read, refusal
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.runs import Run, figure_runs
@@ -18,14 +18,14 @@ from compositional.runs import Run, figure_runs
 
 @pytest.mark.parametrize("overlay", [[], ["gpu.yaml"], *([name] for name in PAPER)])
 def test_shipped_configurations_are_valid(overlay):
-    figures = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA).figures
+    figures = Configuration(read("config.yaml", *STUDIES, *overlay)).figures
     assert all(figure_runs(figure) or figure["sources"] == ["split"] for figure in figures.values())
 
 
 @pytest.mark.parametrize("overlay", PAPER)
 def test_a_studys_overlay_has_the_same_figures_alone_and_with_all_other_overlays(overlay):
     """Otherwise a call with another overlay would make the runs again."""
-    alone, together = (Configuration(read("config.yaml", *STUDIES, *names), SCHEMA) for names in ([overlay], PAPER))
+    alone, together = (Configuration(read("config.yaml", *STUDIES, *names)) for names in ([overlay], PAPER))
     figures = [name for study in read(overlay)["studies"].values() for name in study["figures"]]
     assert [alone.figures[name] for name in figures] == [together.figures[name] for name in figures]
     families = {run.family for name in figures for run in figure_runs(alone.figures[name])}
@@ -38,7 +38,7 @@ def test_a_studys_overlay_has_the_same_figures_alone_and_with_all_other_overlays
 
 
 def test_the_overlay_for_a_gpu_changes_where_runs_train_and_how_many_together_and_nothing_else():
-    here, there = (Configuration(read("config.yaml", *STUDIES, *names), SCHEMA) for names in ([], ["gpu.yaml"]))
+    here, there = (Configuration(read("config.yaml", *STUDIES, *names)) for names in ([], ["gpu.yaml"]))
     assert here.figures == there.figures
     for family in {run.family for figure in here.figures.values() for run in figure_runs(figure)}:
         on_cpu, on_gpu = here.family_parameters(family), there.family_parameters(family)
@@ -48,7 +48,7 @@ def test_the_overlay_for_a_gpu_changes_where_runs_train_and_how_many_together_an
 
 
 def test_the_overlay_for_a_gpu_computes_as_many_runs_together_as_figures_have_seeds():
-    configuration = Configuration(read("config.yaml", *STUDIES, "gpu.yaml"), SCHEMA)
+    configuration = Configuration(read("config.yaml", *STUDIES, "gpu.yaml"))
     seeds: dict[str, int] = {}
     for figure in configuration.figures.values():
         for (family, _), count in Counter((run.family, run.strength) for run in figure_runs(figure)).items():
@@ -80,7 +80,7 @@ def test_pack_sizes_name_known_tasks():
 def test_pack_sizes_depend_on_the_configured_device(config, device, expected):
     """The plan for `auto` is the same with and without a GPU."""
     given = {"cpu": {"default": 30, "scan_jump": 8}, "cuda": {"default": 64}}
-    sizes = Configuration(config | {"device": device, "pack_size": given}, SCHEMA).config["pack_size"]
+    sizes = Configuration(config | {"device": device, "pack_size": given}).config["pack_size"]
     assert (sizes["default"], sizes.get("scan_jump", sizes["default"])) == expected
 
 
@@ -95,22 +95,22 @@ def test_pack_sizes_depend_on_the_configured_device(config, device, expected):
 )
 def test_runs_requested_by_path_are_checked(run, reason):
     with pytest.raises(ConfigurationError, match=reason):
-        Configuration(read("config.yaml", *STUDIES), SCHEMA).check_run(run)
+        Configuration(read("config.yaml", *STUDIES)).check_run(run)
 
 
 @pytest.mark.parametrize("overlay", [[], PAPER])
 def test_a_portable_configuration_laid_over_the_shipped_one_stays_the_same(overlay):
     """As in an archive, where it is the overlay of a rebuild."""
-    asked = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)
-    again = Configuration(merged(read("config.yaml", *STUDIES), json.loads(json.dumps(asked.portable))), SCHEMA)
+    asked = Configuration(read("config.yaml", *STUDIES, *overlay))
+    again = Configuration(merged(read("config.yaml", *STUDIES), json.loads(json.dumps(asked.portable))))
     assert again.config == asked.config | {"mirror": None}
 
 
 def test_a_configuration_from_json_has_plain_dictionaries_like_one_from_yaml():
     asked = read("config.yaml", *STUDIES)
     ordered = json.loads(json.dumps(asked), object_pairs_hook=OrderedDict)
-    found = Configuration(ordered, SCHEMA)
-    assert yaml.safe_load(yaml.safe_dump(found.portable)) == Configuration(asked, SCHEMA).portable
+    found = Configuration(ordered)
+    assert yaml.safe_load(yaml.safe_dump(found.portable)) == Configuration(asked).portable
     assert type(found.figures["ablation"]["grids"][0]) is dict
 
 
@@ -148,4 +148,4 @@ def test_values_that_no_run_can_have_are_refused(path, value, reason):
 def test_lambdas_requested_by_path_must_fit_single_precision(strength, single):
     run = Run.parse(f"digits_concat/cnn/entropy/lambda={strength}/seed=0")
     with pytest.raises(ConfigurationError, match=f"is {single} in single precision"):
-        Configuration(read("config.yaml", *STUDIES), SCHEMA).check_run(run)
+        Configuration(read("config.yaml", *STUDIES)).check_run(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import yaml
-from support.configurations import ROOT, SCHEMA
+from support.configurations import ROOT
 
 from compositional.configuration import documentation
 
@@ -16,7 +16,7 @@ def test_every_option_is_documented():
     assert written == documentation.page(), "docs/options.md is not what the modules declare (make docs)"
     assert "| `dropout` | number, at least 0, below 1 | `0.1` |" in written
     assert "| `stop_loss` | number or null, above 0 | `null` |" in written
-    for key in yaml.safe_load(SCHEMA.read_text())["properties"]:
+    for key in yaml.safe_load((ROOT / "config" / "schema.yaml").read_text())["properties"]:
         assert f"`{key}`" in documented
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.configurations import SCHEMA, change, refusal
+from support.configurations import change, refusal
 
 from compositional.configuration.configuration import Configuration
 
@@ -27,13 +27,13 @@ def test_wrong_entries_are_named(path, value, parts):
 
 def test_a_tasks_settings_override_defaults_and_a_models_override_the_tasks(config):
     change(config, ["models", "cnn"], {"training": {"steps": 7}})
-    settings = Configuration(config, SCHEMA).settings("digits_concat", "cnn")
+    settings = Configuration(config).settings("digits_concat", "cnn")
     assert (settings["steps"], settings["loss"], settings["curve_examples"]) == (7, "hinge", 512)
 
 
 def test_an_integer_is_converted_where_any_number_is_allowed(config):
     """0 and 0.0 are the same value: another spelling must not retrain anything."""
-    written = Configuration(change(config, ["tasks", "scan_jump"], {"training": {"weight_decay": 0, "clip": 1}}), SCHEMA)
-    plain = Configuration(change(config, ["tasks", "scan_jump"], {}), SCHEMA)
+    written = Configuration(change(config, ["tasks", "scan_jump"], {"training": {"weight_decay": 0, "clip": 1}}))
+    plain = Configuration(change(config, ["tasks", "scan_jump"], {}))
     family = ("scan_jump", "lstm_attention", "none")
     assert json.dumps(written.family_parameters(family)) == json.dumps(plain.family_parameters(family))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.configurations import SCHEMA, change, refusal
+from support.configurations import change, refusal
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.configuration.figures import _names_in
@@ -123,5 +123,5 @@ def test_null_removes_a_method(config):
     figure = config["studies"]["representations"]["figures"]["comparison"]
     figure["grids"] = [grid for grid in figure["grids"] if grid["model"] != "transformer_small"]
     with pytest.raises(ConfigurationError, match="do not train 'transformer_small/none/lambda=0'"):
-        Configuration(config, SCHEMA)
-    Configuration(change(config, [*METHODS, "transformer"], None), SCHEMA)
+        Configuration(config)
+    Configuration(change(config, [*METHODS, "transformer"], None))

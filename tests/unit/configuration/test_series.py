@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.configurations import SCHEMA, change, refusal
+from support.configurations import change, refusal
 
 from compositional.configuration.configuration import Configuration
 
@@ -16,7 +16,7 @@ def test_two_tasks_with_the_same_name_are_refused():
 
 def test_a_grid_of_several_tasks_and_models_becomes_one_grid_for_each_pair(config):
     change(config, GRID, {"task": ["scan_jump", "scan_length"], "model": "lstm_attention", "regularizers": {}, "seeds": 2})
-    grids = Configuration(config, SCHEMA).figures["ablation"]["grids"]
+    grids = Configuration(config).figures["ablation"]["grids"]
     expected = [
         {"task": task, "model": "lstm_attention", "regularizers": {}, "seeds": [0, 1]} for task in ("scan_jump", "scan_length")
     ]
@@ -31,7 +31,7 @@ def test_a_grid_of_part_of_a_series_and_a_pack_size_of_the_series_apply_to_each_
     config["tasks"]["sums"] = SUMS
     config["pack_size"]["cpu"] |= {"sums": 7, "sums_shuffle1_sets5": 1}
     change(config, GRID, {"task": "sums_shuffle1", "model": "dense_network", "regularizers": {}, "seeds": 1})
-    found = Configuration(config, SCHEMA)
+    found = Configuration(config)
     assert [grid["task"] for grid in found.figures["ablation"]["grids"][:2]] == ["sums_shuffle1_sets2", "sums_shuffle1_sets5"]
     assert found.parameters("tasks", "sums_shuffle0_sets5") == {"trained_items": [4], "shuffle": 0, "sets": 5}
     sizes = {name: size for name, size in found.config["pack_size"].items() if name.startswith("sums_shuffle")}
@@ -46,7 +46,7 @@ def test_an_option_of_a_figure_can_name_a_series(config):
     }
     grid = {"task": "addition_both", "model": "dense_network", "regularizers": {}, "seeds": 1}
     config["studies"]["more"] = {"figures": {name: figure | {"grids": [grid]} for name, figure in figures.items()}}
-    found = Configuration(config, SCHEMA).figures
+    found = Configuration(config).figures
     columns = {"one": {"2": "sums_shuffle1_sets2", "5": "sums_shuffle1_sets5"}, "other": {"9": "addition_both"}}
     assert found["by_label"]["options"]["columns"] == columns
     assert found["by_task"]["options"]["tasks"] == {"single_sets2": 2, "single_sets5": 5}

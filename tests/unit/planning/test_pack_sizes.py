@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.configurations import SCHEMA, STUDIES, merged, read
+from support.configurations import STUDIES, merged, read
 
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.messages import ConfigurationError
@@ -15,7 +15,7 @@ FAMILY = ("scan_jump_b", "lstm_attention_annealed", "entropy")  # a variant: its
 
 
 def sizes(results, **change):
-    return PackSizes(Configuration(merged(read("config.yaml", *STUDIES), change), SCHEMA), results).of
+    return PackSizes(Configuration(merged(read("config.yaml", *STUDIES), change)), results).of
 
 
 def rows(*times, task="scan_jump", model="lstm_attention_annealed", regularizer="entropy", machine=None):

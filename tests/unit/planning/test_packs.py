@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.configurations import SCHEMA, STUDIES, merged, read
+from support.configurations import STUDIES, merged, read
 from support.told import write_trained
 
 from compositional.configuration.configuration import Configuration
@@ -28,7 +28,7 @@ def runs(seeds, strengths, regularizer="entropy"):
 def today(results, change=None):
     """Today's recipes for the shipped configuration with packs of at most four runs and, if given, a change."""
     config = merged(read("config.yaml", *STUDIES), change or {}) | {"pack_size": {"cpu": {"default": 4}, "cuda": {"default": 4}}}
-    return Recipes(Configuration(config, SCHEMA), results)
+    return Recipes(Configuration(config), results)
 
 
 def planned(results, wanted, change=None):

@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from support.configurations import SCHEMA, STUDIES, merged, read
+from support.configurations import STUDIES, merged, read
 from support.told import write_trained
 
 from compositional import files
@@ -25,7 +25,7 @@ def plan(results, *words, change=None):
     figures = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
     sizes = {"pack_size": {"cpu": {"default": 2}, "cuda": {"default": 2}}}
     config = merged(read("config.yaml", *STUDIES), figures, sizes, change or {})
-    return Plan(Configuration(config, SCHEMA), ["/bin/snakemake", *words], results)
+    return Plan(Configuration(config), ["/bin/snakemake", *words], results)
 
 
 @pytest.fixture

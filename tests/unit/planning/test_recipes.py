@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 from support import small
-from support.configurations import SCHEMA, STUDIES, merged, read
+from support.configurations import STUDIES, merged, read
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
@@ -37,7 +37,7 @@ def built(tmp_path):
 
     def today(change=None):
         figures = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [GRID]}}}}}
-        return Recipes(Configuration(merged(read("config.yaml", *STUDIES), figures, change or {}), SCHEMA), tmp_path)
+        return Recipes(Configuration(merged(read("config.yaml", *STUDIES), figures, change or {})), tmp_path)
 
     recipes = today()
     of_run = {"data": "content", "device": "cpu", "run": RUN.path}
@@ -182,14 +182,14 @@ def test_differences_of_options_are_named_with_the_option_that_they_are_in():
 
 def test_a_task_that_is_built_from_runs_depends_on_them(tmp_path):
     """This holds for every generation."""
-    recipes = Recipes(Configuration(read("config.yaml", *STUDIES), SCHEMA), tmp_path)
+    recipes = Recipes(Configuration(read("config.yaml", *STUDIES)), tmp_path)
     splits = [f"raven_evolved_loop0_generation{number}" for number in (1, 2, 3)]
     split = recipes.recipe(record_of("splits", splits[1]))
     evaluated = f"runs/{split['runs'][0]}/evaluation.json"
     assert split["of"][evaluated] == recipes.digest(evaluated)
     assert {"results/splits/raven", f"results/runs/{split['runs'][0]}/metrics.csv"} <= set(recipes.split(splits[1]).inputs)
     longer = {"models": {"graph_structured": {"training": {"steps": 7}}}}
-    other = Recipes(Configuration(merged(read("config.yaml", *STUDIES), longer), SCHEMA), tmp_path)
+    other = Recipes(Configuration(merged(read("config.yaml", *STUDIES), longer)), tmp_path)
     same = [recipes.digest(record_of("splits", name)) == other.digest(record_of("splits", name)) for name in splits]
     assert same == [True, False, False]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.configurations import SCHEMA, STUDIES, read
+from support.configurations import STUDIES, read
 
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.messages import ConfigurationError
@@ -12,7 +12,7 @@ from compositional.runs import Run, figure_runs
 
 
 def test_the_command_line_determines_the_requested_runs():
-    configuration = Configuration(read("config.yaml", *STUDIES), SCHEMA)
+    configuration = Configuration(read("config.yaml", *STUDIES))
     ablation = set(figure_runs(configuration.figures["ablation"]))
     everything = {run for figure in configuration.figures.values() for run in figure_runs(figure)}
 

@@ -7,7 +7,7 @@ from importlib import metadata
 from importlib.util import find_spec
 
 import pytest
-from support.configurations import PAPER, SCHEMA, STUDIES, read
+from support.configurations import PAPER, STUDIES, read
 
 from compositional.configuration.configuration import Configuration
 from compositional.plugins import declarations, module_path
@@ -146,7 +146,7 @@ def modules_behind(*names):
 
 @pytest.mark.parametrize("overlay", [[], PAPER])
 def test_every_run_depends_on_the_code_that_reads_its_task(overlay):
-    configuration = Configuration(read("config.yaml", *STUDIES, *overlay), SCHEMA)
+    configuration = Configuration(read("config.yaml", *STUDIES, *overlay))
     families = {run.family for figure in configuration.figures.values() for run in figure_runs(figure)}
     kinds = {}
     for family in families:
