@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from compositional.evaluation.stimuli import Stimuli
 from compositional.kinds import Batch
 from compositional.training.problem import Problem
 
@@ -37,3 +39,14 @@ def by_example(values: Tensor, mask: Tensor | None) -> Tensor:
         share = mask.to(values.dtype) / mask.sum(-1, keepdim=True)
         values = (values * share.unsqueeze(-1)).sum(-2)
     return values.flatten(2)
+
+
+def on_stimuli(problem: Problem, weights: dict[str, Tensor], probe: Stimuli) -> dict[str, np.ndarray]:
+    """Every representation of every item of the probe, (R, items, D); for sequences the mean over an input's positions."""
+    parts: dict[str, list[np.ndarray]] = {}
+    places = np.concatenate([rows for rows, _ in probe.batches])
+    for rows, batch in probe.batches:
+        for name, own in shown(problem, weights, batch)[1].items():
+            parts.setdefault(name, []).append(by_example(*own)[:, : len(rows)].double().cpu().numpy())
+    # Restore the order of the probe.
+    return {name: np.concatenate(own, 1)[:, np.argsort(places)] for name, own in parts.items()}

@@ -7,12 +7,12 @@ of training commands and evaluated on phrases that occur only in test commands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from torch import Tensor
 
-from compositional.evaluation import stimuli
+from compositional.evaluation import activations, stimuli
 from compositional.kinds.sequence import SequenceSplit
 from compositional.measures import homomorphism
 from compositional.measures.compositionality import Measure
@@ -23,7 +23,6 @@ MODIFIERS = ("twice", "thrice")
 PHRASES = 200  # per rule, for seen and for held-out ones, evenly spaced in alphabetical order
 FEWEST = 5  # seen phrases, and held-out ones, that a rule needs to be measured
 Whole = tuple[str, ...]  # a phrase and its parts
-Show = Callable[[Problem, dict[str, Tensor], stimuli.Stimuli], dict[str, np.ndarray]]
 
 
 def derivations(command: str) -> Iterator[tuple[str, Whole]]:
@@ -65,7 +64,7 @@ def _chosen(problem: Problem) -> dict[str, tuple[list[Whole], list[Whole]]]:
     }
 
 
-def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[dict[str, float]]:
+def measure(problem: Problem, weights: dict[str, Tensor]) -> list[dict[str, float]]:
     """The held-out error of every rule and its mean over rules, for every run and every representation except word embeddings.
 
     Two errors for comparison: the error in distribution, and the held-out error of predicting the mean of the parts, which needs
@@ -73,7 +72,6 @@ def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[di
 
     Args:
         weights: (R, ...) by name.
-        show: returns every representation of every item of the stimuli, (R, items, D) by name.
     """
     runs = next(iter(weights.values())).shape[0]
     chosen = _chosen(problem) if stimuli.phrases(problem, runs) else {}
@@ -90,7 +88,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], show: Show) -> list[di
     train = problem.splits["train"]
     assert isinstance(train, SequenceSplit)
     probe = stimuli.Stimuli(phrases, stimuli.of_commands(train, runs, phrases), None, (), np.empty(0))
-    for name, shown in show(problem, weights, probe).items():
+    for name, shown in activations.on_stimuli(problem, weights, probe).items():
         if name.startswith("word_embedding"):
             continue
         for run in range(runs):

@@ -43,17 +43,6 @@ class Findings:
     vectors: dict[str, tuple[list[str], np.ndarray]]
 
 
-def on_stimuli(problem: Problem, weights: dict[str, Tensor], probe: stimuli.Stimuli) -> dict[str, np.ndarray]:
-    """Every representation of every item of the probe, (R, items, D); for sequences the mean over an input's positions."""
-    parts: dict[str, list[np.ndarray]] = {}
-    places = np.concatenate([rows for rows, _ in probe.batches])
-    for rows, batch in probe.batches:
-        for name, shown in activations.shown(problem, weights, batch)[1].items():
-            parts.setdefault(name, []).append(activations.by_example(*shown)[:, : len(rows)].double().cpu().numpy())
-    # Restore the order of the probe.
-    return {name: np.concatenate(own, 1)[:, np.argsort(places)] for name, own in parts.items()}
-
-
 def word_vectors(problem: Problem, weights: dict[str, Tensor], words: list[str]) -> dict[str, np.ndarray]:
     """The embedding of every word in every embedding table that the model shows as "word_embedding": (R, words, D) by name."""
     train = decoding.sentences(problem, "train")
@@ -197,7 +186,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
     runs = next(iter(weights.values())).shape[0]
     uncalibrated, weights = weights, calibrated(problem, weights)
     probe = stimuli.of(problem, folder, runs)
-    shown = on_stimuli(problem, weights, probe)
+    shown = activations.on_stimuli(problem, weights, probe)
     if not shown:
         raise ValueError(f"model {problem.model_name!r} shows no representation to measure")
     types: list[Type] = []
@@ -211,7 +200,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
         listed = list(dict.fromkeys([*alike, *frequent]))
         words = word_vectors(problem, weights, listed)
     consistent = swap_consistency(problem, uncalibrated, types)
-    errors = homomorphism.measure(problem, weights, on_stimuli)
+    errors = homomorphism.measure(problem, weights)
     results = []
     for run in range(runs):
         measures = errors[run]

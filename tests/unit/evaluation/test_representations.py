@@ -20,6 +20,7 @@ from support.told import told
 
 from compositional.datasets import scan
 from compositional.evaluation import conjunctions, metrics, representations, stimuli
+from compositional.evaluation.activations import on_stimuli
 from compositional.kinds.image import ImageSplit, load
 from compositional.kinds.sequence import SequenceSplit
 from compositional.kinds.tensor import TensorSplit
@@ -229,7 +230,7 @@ def test_a_diverged_run_has_no_predictions(scan_problem, tmp_path):
 def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem, tmp_path):
     weights = weights_of(scan_problem, range(1))
     probe = stimuli.of(scan_problem, tmp_path, 1)
-    shown = representations.on_stimuli(scan_problem, weights, probe)["word_embedding"]
+    shown = on_stimuli(scan_problem, weights, probe)["word_embedding"]
     table = weights["primitive_embedding"][0].numpy()
     for place in (0, 35, 71):
         tokens = [*(SOURCE.words.index(word) for word in probe.items[place].split()), END]
@@ -245,7 +246,7 @@ def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, d
         found = []
         for seeds in (range(2), range(1, 2)):
             weights = weights_of(made, seeds)
-            shown = representations.on_stimuli(made, weights, stimuli.of(made, folder, len(seeds)))
+            shown = on_stimuli(made, weights, stimuli.of(made, folder, len(seeds)))
             found.append((shown, representations.swap_consistency(made, weights, types)))
         (together, swapped), (alone, swapped_alone) = found
         for name in together:
