@@ -7,7 +7,6 @@ skip what it knows from the step before or what is not wanted (`kinds.sequence.B
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -119,29 +118,23 @@ def sentences(problem: Problem, member: str) -> SequenceSplit:
     return split
 
 
-def _decoded(
-    problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, examples: int | None, beam: int
-) -> Iterator[tuple[list[int], Tensor]]:
-    """Example numbers of the split, and the predictions of every run for them."""
-    runs, weights = next(iter(weights.values())).shape[0], calibrated(problem, weights)
-    for rows, batch in split.evaluation_batches(runs, ROWS, examples):
-        limit = room(batch.layout.targets[0])
-        if beam == 1:
-            yield rows.tolist(), decode_greedily(problem, weights, batch, limit)
-        else:
-            yield rows.tolist(), decode_by_beam(problem, weights, batch, limit, beam)
-
-
 def predictions(
     problem: Problem, weights: dict[str, Tensor], split: str, examples: int | None, beam: int = 1
 ) -> list[list[tuple[str, str, str]]]:
     """For each run rows (input, target, prediction) as text, of all or of evenly spaced examples of a sequence split."""
-    data = sentences(problem, split)
-    rows_of: list[list[tuple[str, str, str]]] = [[] for _ in range(next(iter(weights.values())).shape[0])]
-    for rows, decoded in _decoded(problem, weights, data, examples, beam):
-        asked = [(data.source.decode(data.inputs[row].tolist()), data.target.decode(data.targets[row].tolist())) for row in rows]
-        for run, found in enumerate(rows_of):
-            found += [(*pair, data.target.decode(symbols)) for pair, symbols in zip(asked, decoded[run].tolist(), strict=False)]
+    data, runs = sentences(problem, split), next(iter(weights.values())).shape[0]
+    weights = calibrated(problem, weights)
+    rows_of: list[list[tuple[str, str, str]]] = [[] for _ in range(runs)]
+    for rows, batch in data.evaluation_batches(runs, ROWS, examples):
+        limit = room(batch.layout.targets[0])
+        given = problem, weights, batch, limit
+        decoded = decode_greedily(*given) if beam == 1 else decode_by_beam(*given, beam)
+        asked = [
+            (data.source.decode(data.inputs[row].tolist()), data.target.decode(data.targets[row].tolist()))
+            for row in rows.tolist()
+        ]
+        for found, symbols in zip(rows_of, decoded.tolist(), strict=True):
+            found += [(*pair, data.target.decode(own)) for pair, own in zip(asked, symbols, strict=False)]
     return rows_of
 
 
