@@ -37,7 +37,7 @@ class Grammar:
 def _log_sum(values: Iterable[float]) -> float:
     values = list(values)
     top = max(values)
-    return top if top == -math.inf else top + math.log(sum(math.exp(value - top) for value in values))
+    return top + math.log(sum(math.exp(value - top) for value in values))
 
 
 def enumerate_terms(grammar: Grammar) -> Iterator[tuple[Term, float, tuple[int, ...]]]:

@@ -9,7 +9,7 @@ import stitch_core
 
 from compositional.synthesis import graphs
 from compositional.synthesis.grammar import Grammar, enumerate_terms, reestimate
-from compositional.synthesis.programs import Library, Term, hole, parse
+from compositional.synthesis.programs import Library, Term, parse, substitute
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,7 @@ def explore(library: Library, members: list[Individual], search: Search) -> tupl
 def _canonical(body: Term) -> tuple[Term, list[int]]:
     """A body with its holes renumbered in order of appearance, and the old number of each hole."""
     order = list(dict.fromkeys(int(head[1:]) for head in body.heads() if head.startswith("#")))
-    places = {old: Term(f"#{new}") for new, old in enumerate(order)}
-
-    def renumber(term: Term) -> Term:
-        index = hole(term)
-        return places[index] if index is not None else Term(term.head, tuple(map(renumber, term.arguments)))
-
-    return renumber(body), order
+    return substitute(body, {old: Term(f"#{new}") for new, old in enumerate(order)}), order
 
 
 def compress(library: Library, terms: list[Term], iterations: int, max_arity: int) -> tuple[Library, list[Term]]:

@@ -8,7 +8,7 @@ program that uses it is equivalent to the program with the invention's body in i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -144,8 +144,8 @@ class Library:
         return sum(masses[int(head[1:])] if head.startswith("#") else 1 for head in body.heads())
 
 
-def substitute(body: Term, arguments: tuple[Term, ...]) -> Term:
-    """A body with its holes replaced by the arguments."""
+def substitute(body: Term, arguments: Sequence[Term] | Mapping[int, Term]) -> Term:
+    """A body with its holes replaced by the arguments, by number."""
     index = hole(body)
     if index is not None:
         return arguments[index]
