@@ -85,13 +85,13 @@ def _imported_again(problem: Problem) -> Problem:
     return found
 
 
-def _check_draw(problem: Problem, key: int) -> None:
+def _check_draw(problem: Problem) -> None:
     """Refuse a split whose `draw` does not return row numbers, or whose rows of a step depend on the other steps requested."""
     train, size = problem.splits["train"], problem.settings["batch_size"]
-    written, rows = type(train).draw, train.draw(key, range(3), size)
+    written, rows = type(train).draw, train.draw(0, range(3), size)
     if rows.dtype.kind != "i" or rows.shape not in ((3, size), (3, 1)) or rows.min() < 0:
         refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape}", "shape")
-    if not np.array_equal(rows[2:], train.draw(key, range(2, 3), size)):
+    if not np.array_equal(rows[2:], train.draw(0, range(2, 3), size)):
         refuse(written, "it draws other rows for step 2 if steps 0 and 1 are requested, too", "drawn")
 
 
@@ -201,7 +201,7 @@ def _check_step(problem: Problem, states: list[State], prepared: Any) -> None:
     finite = other.step == 0  # later, numbers that are not finite mean a diverged run, which is no fault of a plug-in
     twins = (width or 2) - 1
 
-    _check_draw(problem, 0)
+    _check_draw(problem)
     if problem.model.Network:
         check_network(problem)
 
