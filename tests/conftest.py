@@ -12,15 +12,13 @@ import torch
 from filelock import FileLock
 from hypothesis import settings as hypothesis_settings
 from support import small
+from support.trained import problem_of
 
-from compositional import plugins
 from compositional.datasets import digits, scan
 from compositional.kinds.image import ImageSplit
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
-from compositional.models import Model
 from compositional.plugins import declarations, defaults
-from compositional.regularizers import Regularizer
 from compositional.tasks import scan_jump_episodes
 from compositional.tasks.shared import side_by_side
 from compositional.training.problem import Problem
@@ -108,21 +106,11 @@ def problem(scan_splits, episode_splits, digit_splits):
         sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
         splits = splits or {"sequence": sentences}.get(kind, digit_splits)
         about = {"image_shape": (1, 8, 16), "classes": 10}
-        base = defaults("training.settings") | {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
+        base = {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
         if isinstance(splits["train"], SequenceSplit):
             about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
-        return Problem(
-            task="test",
-            about=about,
-            splits=splits,
-            model_name=model,
-            model=plugins.load(Model, f"models.{model}"),
-            model_parameters=small.configuration().parameters("models", model),
-            regularizer=plugins.load(Regularizer, f"regularizers.{regularizer}") if regularizer else None,
-            regularizer_parameters=(defaults(f"regularizers.{regularizer}") | (options or {})) if regularizer else {},
-            settings=base | settings,
-            device="cpu",
-        )
+        own = small.configuration().parameters("models", model)
+        return problem_of(model, about, splits, base | settings, own, regularizer, options)
 
     return make
 
