@@ -15,7 +15,7 @@ from compositional.models import Model
 from compositional.plugins import defaults, load
 from compositional.regularizers import Regularizer
 from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, weight_layout
+from compositional.training.problem import Problem, buffers, initial_weights, weight_layout
 from compositional.training.state import State, fresh_state
 
 
@@ -61,6 +61,12 @@ def train(problem: Problem, runs: list[tuple[int, float]], measure: Callable = l
 def train_plain(problem: Problem, seeds: Iterable[int] = (0,), **kwargs) -> list[State]:
     """Train plain runs together and return their states."""
     return train(problem, [(seed, 0.0) for seed in seeds], **kwargs)
+
+
+def untrained(problem: Problem, seeds: Iterable[int] = (0,)) -> dict[str, Tensor]:
+    """Everything that a forward pass of untrained runs needs, (R, ...) by name."""
+    each = [initial_weights(problem, seed) | buffers(problem, seed) for seed in seeds]
+    return {name: torch.stack([own[name] for own in each]) for name in each[0]}
 
 
 def weights_of(problem: Problem, states: list[State]) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 from support.told import told
+from support.trained import untrained
 
 from compositional.datasets import scan
 from compositional.evaluation import conjunctions, metrics, representations, stimuli
@@ -36,17 +37,10 @@ from compositional.stages.aggregate import aggregate
 from compositional.stages.split import make_split
 from compositional.tables import activations, run
 from compositional.tasks import scan_length
-from compositional.training.problem import Problem, initial_weights
 
 COMMANDS = [command for command, _ in scan.commands()]
 ACTIONS = [actions for _, actions in scan.commands()]
 SOURCE, TARGET = Vocabulary.of(COMMANDS), Vocabulary.of(ACTIONS)
-
-
-def weights_of(problem: Problem, seeds: range) -> dict[str, torch.Tensor]:
-    """Untrained weights of several runs."""
-    each = [initial_weights(problem, seed) for seed in seeds]
-    return {name: torch.stack([one[name] for one in each]) for name in each[0]}
 
 
 @pytest.fixture
@@ -193,7 +187,7 @@ def test_a_split_without_sentences_or_labels_cannot_be_probed(scan_problem):
 
 
 def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
-    weights = weights_of(scan_problem, range(2))
+    weights = untrained(scan_problem, range(2))
     found = representations.word_vectors(scan_problem, weights, ["walk", "jump", "and"])
     rows = [SOURCE.words.index(word) for word in ("walk", "jump", "and")]
     assert list(found) == ["word_embedding", "word_embedding_2"]
@@ -202,7 +196,7 @@ def test_word_vectors_are_the_rows_of_the_tables(scan_problem):
 
 
 def test_the_limit_on_kept_activations_does_not_change_distances_between_words(scan_problem, tmp_path, monkeypatch):
-    weights = weights_of(scan_problem, range(1))
+    weights = untrained(scan_problem, range(1))
     (whole,) = representations.measure(scan_problem, weights, tmp_path)
     monkeypatch.setattr(representations, "WORDS", 3)
     (cut,) = representations.measure(scan_problem, weights, tmp_path)
@@ -219,7 +213,7 @@ def test_a_diverged_run_has_no_predictions(scan_problem, tmp_path):
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(json.dumps({"status": status}))
     folders = sorted(tmp_path.glob("scan_jump/*/*/*/*"))
-    evaluate._write(scan_problem, weights_of(scan_problem, range(2)), folders, StringIO())
+    evaluate._write(scan_problem, untrained(scan_problem, range(2)), folders, StringIO())
     healthy, lost = (pd.read_csv(folder / "predictions.csv") for folder in folders)
     assert len(healthy) > 0
     assert list(lost) == list(healthy)
@@ -228,7 +222,7 @@ def test_a_diverged_run_has_no_predictions(scan_problem, tmp_path):
 
 
 def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem, tmp_path):
-    weights = weights_of(scan_problem, range(1))
+    weights = untrained(scan_problem, range(1))
     probe = stimuli.of(scan_problem, tmp_path, 1)
     shown = on_stimuli(scan_problem, weights, probe)["word_embedding"]
     table = weights["primitive_embedding"][0].numpy()
@@ -245,7 +239,7 @@ def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, d
     for made, folder in ((scan_problem, tmp_path), (images, digit_task)):
         found = []
         for seeds in (range(2), range(1, 2)):
-            weights = weights_of(made, seeds)
+            weights = untrained(made, seeds)
             shown = on_stimuli(made, weights, stimuli.of(made, folder, len(seeds)))
             found.append((shown, representations.swap_consistency(made, weights, types)))
         (together, swapped), (alone, swapped_alone) = found

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from support import small
+from support.trained import untrained
 
 from compositional.layers.tap import silent_tap
-from compositional.training.problem import Problem, buffers, initial_weights
+from compositional.training.problem import Problem
 
 KINDS = small.names("kinds")
 
@@ -30,9 +31,7 @@ def outputs_of(case: Problem, batch) -> torch.Tensor:
     """The outputs of the untrained model for the two runs of a batch; random ones if the model computes a single run."""
     if case.model.Network:
         return torch.randn(2, *batch.output_shape(case.about), generator=torch.Generator().manual_seed(0))
-    each = [initial_weights(case, seed) | buffers(case, seed) for seed in (0, 1)]
-    weights = {name: torch.stack([own[name] for own in each]) for name in each[0]}
-    return case.model.forward(case.model_parameters, weights, batch, silent_tap)
+    return case.model.forward(case.model_parameters, untrained(case, (0, 1)), batch, silent_tap)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support import small
+from support.trained import untrained
 
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import initial_weights
@@ -21,8 +22,7 @@ def logits(case, inputs):
     own = type(batch)(
         inputs[None, None], torch.ones(1, 1, len(inputs), dtype=torch.bool), *[inputs[None, None]] * 2, batch.typical
     )
-    weights = {name: values.unsqueeze(0) for name, values in initial_weights(case, 0).items()}
-    return case.model.forward(case.model_parameters, weights, own, silent_tap)[0, 0]
+    return case.model.forward(case.model_parameters, untrained(case), own, silent_tap)[0, 0]
 
 
 def test_a_later_word_changes_no_earlier_logit(case):

@@ -9,11 +9,11 @@ from functools import cache
 import pytest
 import torch
 from support import small
-from support.trained import same, train, unguarded
+from support.trained import same, train, unguarded, untrained
 
 from compositional.evaluation import learning_curves
 from compositional.training.loop import train_runs
-from compositional.training.problem import buffers, initial_weights, width_of
+from compositional.training.problem import initial_weights, width_of
 from compositional.training.state import State, fresh_state
 
 MODELS = small.names("models")
@@ -105,8 +105,7 @@ def test_a_model_passes_its_declared_representations_through_the_tap(model):
     size = case.settings["batch_size"]
     rows = torch.from_numpy(split.draw(0, range(runs), size).copy())
     batch = split.training_batches(size)(rows)
-    each = [initial_weights(case, seed) | buffers(case, seed) for seed in range(runs)]
-    weights = {name: torch.stack([own[name] for own in each]) for name in each[0]}
+    weights = untrained(case, range(runs))
     shown = {}
 
     def tap(name, values, mask, factor=1.0):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from support import small
-from support.trained import same, train, weights_of
+from support.trained import same, train, untrained, weights_of
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -171,7 +171,7 @@ def test_only_fingerprints_of_networks_contain_the_code_that_wraps_networks(mode
 
 def test_a_networks_representations_are_outputs_of_its_submodules(problem):
     case = problem("gru_attention")
-    weights = {name: values[None] for name, values in initial_weights(case, 0).items()}
+    weights = untrained(case)
     batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
     _, found = activations.shown(case, weights, batch)
     rows, positions = batch.inputs.shape[1:]
@@ -382,7 +382,7 @@ def test_representations_that_no_submodule_has_are_refused(problem):
 
 def test_a_representation_is_what_its_submodule_gives_even_if_it_is_changed_in_place_afterwards(problem):
     case, shown = own(problem("cnn"), Plain, {"penultimate": "normed"}), []
-    weights = {name: value[None] for name, value in initial_weights(case, 0).items()}
+    weights = untrained(case)
     batch = case.splits["train"].batch(torch.arange(64)[None])
 
     def tap(name, values, mask):
@@ -411,7 +411,7 @@ def test_a_decoder_that_sees_later_target_symbols_is_refused(problem, padding, r
 
 def test_a_run_that_diverges_is_not_taken_for_one_that_sees_later_symbols(problem):
     case = problem("lstm_attention")
-    weights = {name: torch.full((1, *value.shape), torch.nan) for name, value in initial_weights(case, 0).items()}
+    weights = {name: torch.full_like(value, torch.nan) for name, value in untrained(case).items()}
     model_guards.check_order(case, weights)
 
 
@@ -541,7 +541,7 @@ def test_every_kind_of_task_can_train_a_network(problem, kind):
 def test_t5_computes_the_same_loss_as_the_library(problem):
     """The library computes its loss from labels."""
     case = problem("t5")
-    weights = {name: values[None] for name, values in initial_weights(case, 0).items()}
+    weights = untrained(case)
     batch = case.splits["train"].evaluation_batches(1, 16, 16)[0][1]
     ours = batch.losses(case.model.forward(case.model_parameters, weights, batch, silent_tap), "cross_entropy").sum()
     network = case.model.Network(case.model_parameters, case.about).eval()
