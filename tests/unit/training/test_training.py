@@ -179,10 +179,24 @@ def test_a_run_that_diverges_in_its_last_step_is_marked(problem):
     assert same(train(cases[1], runs[:1])[0], healthy)
 
 
+def job_of(case, monkeypatch, tmp_path, runs):
+    """The folders of plain runs, and the content of the job that trains them, which finds this problem."""
+    case.about |= {"content_sha256": "data", "raw_sha256": {}}
+    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
+    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(runs)]
+    return folders, told("train", {}, list(map(Run.of_folder, folders)))
+
+
+def perform(content, tmp_path) -> str:
+    """Train as the job does, and return its log."""
+    with (tmp_path / "pack.log").open("w") as log:
+        stage.perform(content, log, tmp_path)
+    return (tmp_path / "pack.log").read_text()
+
+
 def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem, monkeypatch, tmp_path):
     """The device computes one run after the other; a checkpoint is due after every other segment."""
-    case = problem("cnn", steps=16, record_every=4)
-    case.about |= {"content_sha256": "", "raw_sha256": {}}
+    folders, content = job_of(problem("cnn", steps=16, record_every=4), monkeypatch, tmp_path, 4)
     segments, advance = [], Pack.advance
 
     class KilledError(Exception):
@@ -195,16 +209,13 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
         segments.append(stop)
 
     monkeypatch.setitem(WIDTH, "cpu", 1)
-    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
     monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: 40 * len(segments)))
     monkeypatch.setattr(Pack, "advance", killed)
-    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(4)]
-    content = told("train", {}, list(map(Run.of_folder, folders)))
     with pytest.raises(KilledError):
-        stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+        perform(content, tmp_path)
     assert segments == [4, 4, 4, 4, 8, 8, 8, 8, 12]
     segments.clear()
-    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    perform(content, tmp_path)
     assert segments == [12, 12, 12, 12, 16, 16, 16, 16]
     for folder in folders:
         record = provenance.vouched(folder / "run.json")
@@ -215,7 +226,7 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
     assert len(entries) == 8
     assert not [*(tmp_path / "store/checkpoints").glob("*")]
     segments.clear()
-    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    perform(content, tmp_path)
     assert segments == []
     assert {path: path.stat().st_ino for path in entries} == entries
 
@@ -223,9 +234,7 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
 @pytest.mark.parametrize("wish", ["auto", "cuda"])
 def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, tmp_path, wish):
     case = problem("cnn", steps=4, record_every=4)
-    case.about |= {"content_sha256": "data", "raw_sha256": {}}
-    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(2)]
-    content = told("train", {}, list(map(Run.of_folder, folders)))
+    folders, content = job_of(case, monkeypatch, tmp_path, 2)
     content["job"] |= {"device": wish}
     states, asked, store = [fresh_state(case, seed, 0.0) for seed in range(2)], [], Store(tmp_path / "store")
     facts = provenance.circumstances(1.0) | {"device_name": "H100"}
@@ -244,7 +253,7 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
         return case
 
     monkeypatch.setattr(stage, "load_problem", load_problem)
-    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    perform(content, tmp_path)
     assert asked == ["cpu"]
     assert [provenance.vouched(folder / "run.json")["device_name"] for folder in folders] == ["H100", "H100"]
     # If one is damaged, all are trained on the same device, because a table must not mix devices.
@@ -252,19 +261,15 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
         shutil.rmtree(folder)
     (path, _) = entries([tmp_path / "store"])
     path.write_bytes(b"damaged")
-    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    perform(content, tmp_path)
     assert asked == ["cpu", "cpu", wish]
     assert [provenance.vouched(folder / "run.json")["device"] for folder in folders] == ["cpu", "cpu"]
 
 
 def test_an_entry_with_the_tensors_of_another_model_is_trained_again(problem, monkeypatch, tmp_path):
     """Whoever made it knew the names of runs, and none of their weights."""
-    case = problem("cnn", steps=4, record_every=4)
-    case.about |= {"content_sha256": "", "raw_sha256": {}}
-    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
-    folder = tmp_path / "runs/digits_concat/cnn/none/lambda=0/seed=0"
-    content = told("train", {}, [Run.of_folder(folder)])
-    stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+    (folder,), content = job_of(problem("cnn", steps=4, record_every=4), monkeypatch, tmp_path, 1)
+    perform(content, tmp_path)
     store, before = Store(tmp_path / "store"), (folder / "weights.safetensors").read_bytes()
     (path,) = entries([tmp_path / "store"])
     name, tensors = f"{path.parent.name}/{path.stem}", load_file(folder / "weights.safetensors")
@@ -272,16 +277,13 @@ def test_an_entry_with_the_tensors_of_another_model_is_trained_again(problem, mo
     first = min(tensors)
     for forged in ({"weights": torch.zeros(9)}, tensors | {first: tensors[first].half()}, tensors | {first: tensors[first][:1]}):
         store.add(name, store.load(name)[0], forged)
-        stage.perform(content, (tmp_path / "pack.log").open("w"), tmp_path)
+        perform(content, tmp_path)
         assert (folder / "weights.safetensors").read_bytes() == before
 
 
 def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monkeypatch, tmp_path):
-    case = problem("cnn", steps=4, record_every=4)
-    case.about |= {"content_sha256": "", "raw_sha256": {}}
-    folders = [tmp_path / f"runs/digits_concat/cnn/none/lambda=0/seed={seed}" for seed in range(2)]
-    content = told("train", {}, list(map(Run.of_folder, folders)))
-    shared, log, advance, trained = tmp_path / "shared", tmp_path / "pack.log", Pack.advance, []
+    folders, content = job_of(problem("cnn", steps=4, record_every=4), monkeypatch, tmp_path, 2)
+    shared, advance, trained = tmp_path / "shared", Pack.advance, []
     content["job"] |= {"store": str(shared)}
 
     def vanishing(pack, stop):
@@ -293,14 +295,13 @@ def test_a_shared_store_that_vanishes_while_runs_train_loses_none(problem, monke
         trained.append(stop)
 
     monkeypatch.setitem(WIDTH, "cpu", 1)
-    monkeypatch.setattr(stage, "load_problem", lambda *_: case)
     monkeypatch.setattr(Pack, "advance", vanishing)
-    stage.perform(content, log.open("w", buffering=1), tmp_path)
+    log = perform(content, tmp_path)
     assert trained == [4, 4]
-    assert "seed=0 is in" not in log.read_text()
-    assert f"seed=1 is in {tmp_path / 'store'}, not in the shared store: " in log.read_text()
+    assert "seed=0 is in" not in log
+    assert f"seed=1 is in {tmp_path / 'store'}, not in the shared store: " in log
     # The first run is in its folder, from which the next call puts it back into the store.
-    stage.perform(content, log.open("w", buffering=1), tmp_path)
+    perform(content, tmp_path)
     assert trained == [4, 4]
     assert len([*entries([tmp_path / "store"])]) == 2
     for folder in folders:
