@@ -350,7 +350,7 @@ def test_the_stage_writes_measures_activations_and_vectors(trained):
     np.testing.assert_allclose(wide, load_file(folder / "activations.safetensors")["penultimate"][37])
 
 
-def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained, digit_task):
+def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained):
     folders, family = trained[0]
     names = ("representations.csv", "activations.safetensors", "vectors.csv", "weights.safetensors")
     before = [(folders[1] / name).read_bytes() for name in names]
@@ -359,7 +359,7 @@ def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained, digit_
     assert [(folders[1] / name).read_bytes() for name in names] == before
 
 
-def test_untrained_networks_are_measured_for_each_seed(trained, digit_task, tmp_path):
+def test_untrained_networks_are_measured_for_each_seed(trained):
     (plain, _), (own, family) = trained
     results = own[0].parents[5]
     more = results / "runs/digits_concat/cnn/additivity/lambda=2/seed=0"
@@ -378,7 +378,7 @@ def test_untrained_networks_are_measured_for_each_seed(trained, digit_task, tmp_
     assert before(own[1]) == before(plain[1]) != before(plain[0])
 
 
-def test_a_run_is_evaluated_again_if_its_task_asks_for_other_references(trained, digit_task, monkeypatch):
+def test_a_run_is_evaluated_again_if_its_task_asks_for_other_references(trained, monkeypatch):
     """The digest of a task's examples does not include such parts of its description, because training does not read them."""
     folders, family = trained[0]
     results, load_problem = folders[0].parents[5], evaluate.load_problem
@@ -401,7 +401,7 @@ def test_a_run_is_evaluated_again_if_its_task_asks_for_other_references(trained,
         assert written == references
 
 
-def test_a_diverged_run_has_no_measures(trained, digit_task, tmp_path):
+def test_a_diverged_run_has_no_measures(trained):
     folders, family = trained[0]
     folder = folders[0].with_name("seed=9")
     shutil.copytree(folders[0], folder)
