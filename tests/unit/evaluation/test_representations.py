@@ -59,6 +59,14 @@ def digit_task(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def digit_problem(problem, digit_task):
+    made = problem("cnn")
+    made.about |= {"dataset": "digits", "component_width": 8}
+    made.splits = load(digit_task, "cpu")
+    return made
+
+
 def test_the_probe_of_scan_has_every_command_of_one_phrase_once(scan_problem, tmp_path):
     probe = stimuli.of(scan_problem, tmp_path, 2)
     assert len(probe.items) == len(set(probe.items)) == 72
@@ -160,11 +168,8 @@ def test_other_tasks_made_of_scan_are_probed_with_their_own_inputs(scan_problem,
     assert probe.distances.tolist() == [expected[frozenset(pair)] for pair in combinations(probe.items, 2)]
 
 
-def test_the_probe_of_pairs_has_every_pair_of_classes(problem, digit_task):
-    made = problem("cnn")
-    made.about |= {"dataset": "digits"}
-    made.splits = load(digit_task, "cpu")
-    probe = stimuli.of(made, digit_task, 1)
+def test_the_probe_of_pairs_has_every_pair_of_classes(digit_problem, digit_task):
+    probe = stimuli.of(digit_problem, digit_task, 1)
     found, counts = np.unique(probe.factors, axis=0, return_counts=True)
     assert len(found) == 100
     assert counts.max() == stimuli.PER_COMBINATION
@@ -231,12 +236,9 @@ def test_activations_of_sequences_are_means_over_words_with_the_end(scan_problem
         np.testing.assert_allclose(shown[0, place], table[tokens].mean(0), rtol=1e-5, atol=1e-6)
 
 
-def test_a_runs_measures_do_not_depend_on_its_neighbors(problem, scan_problem, digit_task, tmp_path):
-    images = problem("cnn")
-    images.about |= {"dataset": "digits", "component_width": 8}
-    images.splits = load(digit_task, "cpu")
+def test_a_runs_measures_do_not_depend_on_its_neighbors(scan_problem, digit_problem, digit_task, tmp_path):
     types = [[("jump", "I_JUMP"), ("walk", "I_WALK")]]
-    for made, folder in ((scan_problem, tmp_path), (images, digit_task)):
+    for made, folder in ((scan_problem, tmp_path), (digit_problem, digit_task)):
         found = []
         for seeds in (range(2), range(1, 2)):
             weights = untrained(made, seeds)
@@ -288,15 +290,12 @@ def test_swap_consistency_of_known_speakers(scan_problem):
     assert of(lambda command: "") == (1, 1)
 
 
-def test_swap_consistency_of_images(problem, digit_task):
-    made = problem("cnn")
-    made.about |= {"dataset": "digits", "component_width": 8}
-    made.splits = load(digit_task, "cpu")
+def test_swap_consistency_of_images(digit_problem):
     classes = torch.arange(10.0)
 
     def of(score) -> float:
-        made.model = replace(made.model, forward=lambda parameters, weights, batch, tap: score(batch))
-        return representations.swap_consistency(made, {"none": torch.zeros(1, 1)}, [])[0].value
+        digit_problem.model = replace(digit_problem.model, forward=lambda parameters, weights, batch, tap: score(batch))
+        return representations.swap_consistency(digit_problem, {"none": torch.zeros(1, 1)}, [])[0].value
 
     def by(part):
         return lambda batch: -(part(batch.images).sum((2, 3, 4)).unsqueeze(-1) % 10 - classes).abs()
@@ -304,8 +303,8 @@ def test_swap_consistency_of_images(problem, digit_task):
     assert of(by(lambda images: images[..., :8])) == 1
     assert of(by(lambda images: images[..., 8:])) < 0.5
     # Images without components have nothing to swap.
-    made.splits["test"].component_width = None
-    assert representations.swap_consistency(made, {"none": torch.zeros(1, 1)}, []) == []
+    digit_problem.splits["test"].component_width = None
+    assert representations.swap_consistency(digit_problem, {"none": torch.zeros(1, 1)}, []) == []
 
 
 @pytest.fixture(scope="module")
