@@ -34,12 +34,11 @@ _LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Batch:
-    """All measurements of a split, for R runs.
+    """All measurements of a split, for any number of runs R.
 
     residual: from a model's entries (R, E) to prediction minus value: (R, N), or (R, E) with zeros for unobserved entries.
     """
 
-    runs: int
     residual: Callable[[Tensor], Tensor]
     pick: Callable[[Tensor], Tensor]
     norm: float
@@ -127,7 +126,7 @@ class TensorSplit:
 
     def batch(self, rows: Tensor) -> Batch:
         """All measurements, whatever the rows (R, n)."""
-        return Batch(rows.shape[0], self._residual, self._pick, self.norm)
+        return Batch(self._residual, self._pick, self.norm)
 
     def training_batches(self, batch_size: int) -> Callable[[Tensor], Batch]:
         """A function that returns the batch of all measurements, whatever the rows.
@@ -146,7 +145,7 @@ class TensorSplit:
     def evaluation_batches(self, runs: int, batch_size: int, limit: int | None = None) -> list[tuple[Tensor, Batch]]:
         """All measurements as one batch."""
         rows = torch.arange(len(self))
-        return [(rows, self.batch(rows.expand(runs, -1)))]
+        return [(rows, self.batch(rows))]
 
 
 def load(folder: Path, device: str) -> dict[str, TensorSplit]:
