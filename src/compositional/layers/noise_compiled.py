@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from torch import Tensor, autograd, uint8
 
 from compositional.layers.compiled import compiled
@@ -11,27 +12,25 @@ _ZERO, _UNIT = np.float32(0), np.float32(2**-24)
 _FIRST, _SECOND, _HALF, _QUARTER, _EIGHT = (np.uint32(value) for value in (0x7FEB352D, 0x846CA68B, 16, 15, 8))
 
 
+@njit
+def _mix(value):
+    """As in `uniform_noise`."""
+    value = np.uint32((value ^ (value >> _HALF)) * _FIRST)
+    value = np.uint32((value ^ (value >> _QUARTER)) * _SECOND)
+    return np.uint32(value ^ (value >> _HALF))
+
+
 @compiled
 def _draw(keys, begin, share, kept):
     """keys (E,) of uint32, kept (E, n): whether number n of an example's stream, which begins at place `begin`, is >= share."""
     count = kept.shape[1]
     places = np.empty(count, np.uint32)
     for place in range(count):
-        value = np.uint32(place + begin)
-        value = np.uint32((value ^ (value >> _HALF)) * _FIRST)
-        value = np.uint32((value ^ (value >> _QUARTER)) * _SECOND)
-        places[place] = value ^ (value >> _HALF)
+        places[place] = _mix(np.uint32(place + begin))
     for example in range(kept.shape[0]):
-        key = keys[example]
-        key = np.uint32((key ^ (key >> _HALF)) * _FIRST)
-        key = np.uint32((key ^ (key >> _QUARTER)) * _SECOND)
-        key = key ^ (key >> _HALF)
+        key = _mix(keys[example])
         for place in range(count):
-            value = places[place] ^ key
-            value = np.uint32((value ^ (value >> _HALF)) * _FIRST)
-            value = np.uint32((value ^ (value >> _QUARTER)) * _SECOND)
-            value = value ^ (value >> _HALF)
-            kept[example, place] = np.float32(value >> _EIGHT) * _UNIT >= share
+            kept[example, place] = np.float32(_mix(places[place] ^ key) >> _EIGHT) * _UNIT >= share
 
 
 @compiled
