@@ -19,6 +19,7 @@ exchanges have been applied.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -57,10 +58,10 @@ _EXCHANGES = 20  # exchanges of terms per training pair, the same for every run
 class _Swapped:
     """Training pairs after exchanges of terms, from which batches are drawn."""
 
-    def __init__(self, split: SequenceSplit) -> None:
-        pairs = logical_forms.exchanged(
-            split.input_sentences(), split.output_sentences(), _EXCHANGES, randomness.generator(randomness.derive("terms"))
-        )
+    def __init__(self, split: SequenceSplit, exchanged: Callable[..., list[tuple[str, str]]]) -> None:
+        """exchanged: like `logical_forms.exchanged`."""
+        source = randomness.generator(randomness.derive("terms"))
+        pairs = exchanged(split.input_sentences(), split.output_sentences(), _EXCHANGES, source)
         inputs, outputs = ([pair[side] for pair in pairs] for side in (0, 1))
         self.split = SequenceSplit(inputs, outputs, split.source, split.target, split.device)
         self.layouts: dict[int, Layout] = {}
@@ -98,7 +99,7 @@ def prepare(parameters: dict, split: Split) -> tuple[int, list[tuple[Tensor, Ten
             raise ValueError(
                 "recombination: form: soft compares outputs of one length, exchange: terms changes it; use form: hard"
             )
-        return _Swapped(split)
+        return _Swapped(split, logical_forms.exchanged)
     types = lexicon.infer(split.input_sentences(), split.output_sentences())
     if not types:
         raise ValueError("recombination: the training pairs have no two words that may be exchanged")

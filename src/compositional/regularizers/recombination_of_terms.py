@@ -7,9 +7,10 @@ swaps, these can produce questions of the test set.
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor
 
-from compositional import randomness
 from compositional.kinds import Recombined
 from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language import kinds_of_terms
@@ -25,28 +26,15 @@ PARAMETERS = {
         "(states, cities, rivers); both: half of the exchanges of each",
     },
 }
-_EXCHANGES = 20  # exchanges per training pair, the same for every run
 
 
-class _Exchanged(recombination._Swapped):
-    """Pairs that differ from those of `recombination` but are drawn in the same way. This class is not in that module, because
-    editing it would retrain all runs with swaps."""
-
-    def __init__(self, split: SequenceSplit, types: str) -> None:
-        source = randomness.generator(randomness.derive("terms"))
-        pairs = kinds_of_terms.exchanged(split.input_sentences(), split.output_sentences(), _EXCHANGES, source, types)
-        inputs, outputs = ([pair[side] for pair in pairs] for side in (0, 1))
-        self.split = SequenceSplit(inputs, outputs, split.source, split.target, split.device)
-        self.layouts = {}
-
-
-def prepare(parameters: dict, split: SequenceSplit) -> _Exchanged:
+def prepare(parameters: dict, split: SequenceSplit) -> recombination._Swapped:
     """The training pairs after exchanges.
 
     Raises:
         ValueError: no term can be exchanged for another.
     """
-    return _Exchanged(split, parameters["types"])
+    return recombination._Swapped(split, partial(kinds_of_terms.exchanged, types=parameters["types"]))
 
 
 def penalty(step: Step[Batch | Recombined]) -> Tensor:
