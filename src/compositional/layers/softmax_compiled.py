@@ -7,11 +7,9 @@ multiplications in a fixed order, without fusing them, so the bits of a row depe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from torch import Tensor, autograd
 
 from compositional.layers.compiled import compiled
@@ -26,22 +24,6 @@ _BIAS, _FRACTION = np.int32(127), np.int32(23)  # of the exponent of a float32, 
 _LOWEST, _SIGN, _OTHERS = np.int32(-(2**31)), np.int32(31), np.int32(2**31 - 1)
 
 
-def _same_bits(source: types.Type, target: types.Type) -> Callable:
-    """A function that reads the bits of a number as another type."""
-
-    @intrinsic
-    def read(typing, value):
-        def code(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(target))
-
-        return target(source), code
-
-    return read
-
-
-_float_of, _bits_of = _same_bits(types.int32, types.float32), _same_bits(types.float32, types.int32)
-
-
 @njit
 def _exp(value):
     """exp(value) of a number that is not positive, with an error of at most one unit in the last place; 0 below -87."""
@@ -54,7 +36,7 @@ def _exp(value):
     series = series * rest + _T3
     series = series * rest + _T2
     series = series * (rest * rest) + rest + _ONE
-    scaled = series * _float_of(np.int32((np.int32(power) + _BIAS) << _FRACTION))
+    scaled = series * np.int32((np.int32(power) + _BIAS) << _FRACTION).view(np.float32)
     return _ZERO if value < _LEAST else scaled
 
 
@@ -64,9 +46,9 @@ def _largest(row, count):
     a comparison of floats would not be vectorized."""
     best = _LOWEST
     for place in range(count):
-        bits = _bits_of(row[place])
+        bits = np.float32(row[place]).view(np.int32)
         best = max(best, np.int32(bits ^ ((bits >> _SIGN) & _OTHERS)))
-    return _float_of(np.int32(best ^ ((best >> _SIGN) & _OTHERS)))
+    return np.int32(best ^ ((best >> _SIGN) & _OTHERS)).view(np.float32)
 
 
 @njit
