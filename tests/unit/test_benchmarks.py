@@ -23,6 +23,7 @@ import family_table
 import networks
 import packed_training
 import plain
+import plain_sequences
 import plain_training
 import problems
 import tensor_factorization
@@ -62,29 +63,10 @@ def test_the_two_stream_model_made_of_standard_modules_computes_the_same():
     weights = {name: values.detach() for name, values in pack.tensors.items()}
     ours = case.model.forward(case.model_parameters, weights, batch, silent_tap)
     theirs = plain.PrimitiveAttention(len(data.source), len(data.target)).eval()
-
-    def gates(values):
-        """Our order is input, forget, output, candidate; PyTorch's last two are exchanged."""
-        into, keep, out, candidate = values.transpose(0, -1).chunk(4)
-        return torch.cat([into, keep, candidate, out])
-
     for run in range(2):
-        one = {name: values[run] for name, values in weights.items()}
+        other = plain_sequences.PrimitiveAttention(case, {name: values[run] for name, values in weights.items()})
+        theirs.load_state_dict(other.state_dict())
         with torch.no_grad():
-            theirs.primitive.weight.copy_(one["primitive_embedding"])
-            theirs.function.weight.copy_(one["function_embedding"])
-            theirs.output.weight.copy_(one["output.weight"].T)
-            theirs.output.bias.copy_(one["output.bias"])
-            for lstm, prefix, end in (
-                (theirs.encoder, "encoder.forward", "l0"),
-                (theirs.encoder, "encoder.backward", "l0_reverse"),
-                (theirs.decoder, "decoder", "l0"),
-            ):
-                if f"{prefix}.input" in one:
-                    getattr(lstm, f"weight_ih_{end}").copy_(gates(one[f"{prefix}.input"]))
-                getattr(lstm, f"weight_hh_{end}").copy_(gates(one[f"{prefix}.recurrent"]))
-                getattr(lstm, f"bias_ih_{end}").copy_(gates(one[f"{prefix}.bias"]))
-                getattr(lstm, f"bias_hh_{end}").zero_()
             logits, _ = theirs(data.inputs[rows[0]], data.input_lengths[rows[0]], int(data.target_lengths[rows[0]].max()))
         known = batch.target_mask[run]
         place, step = batch.layout.positions[known].unbind(1)
