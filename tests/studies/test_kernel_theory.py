@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,6 @@ from compositional.figures import conjunction_values, kernel_context
 from compositional.figures.shared import item_values
 from compositional.files import write_csv
 from compositional.kinds.combination import Batch, CombinationSplit
-from compositional.kinds.composite import Batch as CompositeBatch
 from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.composite import load as load_composites
 from compositional.kinds.image import load as load_images
@@ -727,60 +726,6 @@ def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composit
         case.model.forward(case.model_parameters, weights, batch, lambda name, values, mask: values) for batch in (whole, part)
     ]
     torch.testing.assert_close(outputs[0][:, :5], outputs[1], rtol=1e-4, atol=1e-4)
-
-
-def test_the_convolutional_network_equals_pytorch(composite):
-    case = composite("batchnorm_cnn")
-    weights = initial_weights(case, 0)
-    layers: list[torch.nn.Module] = []
-    widths = [2, *NETWORKS["batchnorm_cnn"]["channels"]]
-    for index, (inputs, outputs) in enumerate(pairwise(widths)):
-        convolution = torch.nn.Conv2d(inputs, outputs, 3, padding=1)
-        convolution.weight.data, convolution.bias.data = (weights[f"convolution{index}.{name}"] for name in ("weight", "bias"))
-        layers += [convolution, torch.nn.ReLU(), torch.nn.BatchNorm2d(outputs)]
-    layers += [torch.nn.MaxPool2d(2), torch.nn.Flatten()]
-    for name in ("dense0", "dense1", "output"):
-        dense = torch.nn.Linear(*weights[f"{name}.weight"].shape)
-        dense.weight.data, dense.bias.data = weights[f"{name}.weight"].T, weights[f"{name}.bias"]
-        layers += [dense, torch.nn.ReLU()]
-    batch = case.splits["train"].batch(torch.arange(32)[None])
-    stacked = {name: tensor[None] for name, tensor in weights.items()}
-    ours = case.model.forward(case.model_parameters, stacked, batch, lambda name, values, mask: values)
-    torch.testing.assert_close(ours[0], torch.nn.Sequential(*layers[:-1])(batch.images[0]), rtol=1e-4, atol=1e-4)
-
-
-def test_an_attention_block_equals_pytorch(composite):
-    case = composite("vision_transformer", distance=4)
-    model, options = case.model, case.model_parameters | {"depth": 1}
-    weights = model.initialize(options, case.about, np.random.default_rng(0))
-    images = case.splits["test"].evaluation_batches(1, 8)[0][1].images
-    ours = model.forward(
-        options,
-        {name: tensor[None] for name, tensor in weights.items()},
-        CompositeBatch(images, torch.zeros(1, 8), False, None),
-        lambda name, values, mask: values,
-    )
-
-    def norm(name: str, values: torch.Tensor) -> torch.Tensor:
-        return functional.layer_norm(values, values.shape[-1:], weights[f"{name}.scale"], weights[f"{name}.shift"])
-
-    patches = torch.stack(
-        [images[0, :, :, 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] for row in range(2) for column in range(3)], 1
-    )
-    tokens = patches.permute(0, 1, 3, 4, 2).flatten(2) @ weights["embedding.weight"] + weights["embedding.bias"]
-    tokens = torch.cat([weights["class_token"].expand(8, 1, -1), tokens], 1) + weights["position"]
-    attention = torch.nn.MultiheadAttention(16, 2, bias=True, batch_first=True)
-    attention.in_proj_weight.data = weights["block0.attention.queries_keys_values.weight"].T
-    attention.in_proj_bias.data.zero_()
-    attention.out_proj.weight.data = weights["block0.attention.output.weight"].T
-    attention.out_proj.bias.data = weights["block0.attention.output.bias"]
-    normal = norm("block0.attention.norm", tokens)
-    tokens = tokens + attention(normal, normal, normal)[0]
-    name = "block0.network"
-    hidden = functional.gelu(norm(f"{name}.norm", tokens) @ weights[f"{name}.hidden.weight"] + weights[f"{name}.hidden.bias"])
-    tokens = tokens + hidden @ weights[f"{name}.output.weight"] + weights[f"{name}.output.bias"]
-    outputs = norm("norm", tokens)[:, 0] @ weights["output.weight"] + weights["output.bias"]
-    torch.testing.assert_close(ours[0], outputs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
