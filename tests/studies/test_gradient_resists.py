@@ -21,9 +21,11 @@ from compositional import randomness
 from compositional.configuration.configuration import Configuration
 from compositional.datasets import scan
 from compositional.evaluation import learning_curves
+from compositional.figures import boundaries, influence, quadrant_shares, setting_curves
 from compositional.kinds import image, point, sequence
 from compositional.kinds.shared.labelled import Labelled
 from compositional.language.vocabulary import Vocabulary
+from compositional.layers.tap import silent_tap
 from compositional.models import lstm_attention, multilayer_perceptron
 from compositional.plugins import defaults
 from compositional.stages.plot import drawn
@@ -253,7 +255,7 @@ def test_influence_in_a_network_equals_finite_differences():
     case = problem()
     weights = {name: tensor[None].double() for name, tensor in initial_weights(case, 1).items()}
 
-    def forward(batch, tap=lambda name, values, mask: values):
+    def forward(batch, tap=silent_tap):
         return multilayer_perceptron.forward(case.model_parameters, weights, batch, tap)
 
     batch = point.Batch(torch.tensor([[[0.3, -0.6], [-0.2, 0.7]]], dtype=torch.float64), torch.tensor([[1, 0]]))
@@ -349,14 +351,14 @@ def test_captions_contradict_the_claim_if_the_table_does():
             {"setting": "B", "quantity": "gap", "at_most": 0.05},
         ],
     }
-    _, caption = import_module("compositional.figures.setting_curves").draw(pd.DataFrame(table), options)
+    _, caption = setting_curves.draw(pd.DataFrame(table), options)
     assert "setting A, final train - test gap 0.0500, expected at least 0.15: DOES NOT HOLD" in caption
     assert "setting B, final train - test gap 0.0100, expected at most 0.05: holds" in caption
     assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 2 pairs of independent runs: DOES NOT HOLD" in caption
     assert "step 30 was not recorded" in caption
     table = pd.DataFrame(table)
     table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")
-    _, caption = import_module("compositional.figures.setting_curves").draw(table, options)
+    _, caption = setting_curves.draw(table, options)
     assert "* cnn, 2 seeds, 1 of A diverged" in caption
     assert "setting A at the end: test 0.850, train 0.900" in caption  # one seed has no spread
     assert "setting B at the end: test 0.890 ± 0.000" in caption
@@ -372,9 +374,7 @@ def test_the_caption_separates_the_gaps_for_new_images_and_new_combinations():
         for split, values in ends.items()
     ]
     settings = {"settings": {"A": "task_A", "B": "task_B"}, "early_steps": [], "expectations": []}
-    _, caption = import_module("compositional.figures.setting_curves").draw(
-        pd.DataFrame(rows, columns=HISTORY), defaults("figures.setting_curves") | settings
-    )
+    _, caption = setting_curves.draw(pd.DataFrame(rows, columns=HISTORY), defaults("figures.setting_curves") | settings)
     assert "setting A: 0.100 of the gap arises on new images paired as in training, 0.300 on new combinations" in caption
     assert "setting A at the end: test 0.500 ± 0.141 (median 0.500)" in caption  # sqrt(2 x 0.1^2 / (2 - 1))
 
@@ -390,7 +390,7 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
                     rows += [(*key, "influence_relevant", own[0][seed]), (*key, "influence_redundant", own[1][seed])]
                     rows += [(*key, "accuracy", 0.5)]
     options = defaults("figures.influence") | {"problems": {"p": {"A": "t_A", "B": "t_B"}}}
-    _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(rows, columns=HISTORY), options)
+    _, caption = influence.draw(pd.DataFrame(rows, columns=HISTORY), options)
     # Ratios in setting A: 1/2, 1/4, 1/5, then 1, 0.5, 0.7; in setting B: 0.2, then 0.6.
     assert (
         "test examples, ratio redundant / relevant at step 0, at its maximum, at step 10: A 0.250, 0.700 (step 10), 0.700; "
@@ -400,7 +400,7 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
     assert "diverged" not in caption
     for number in (1, 3):
         lost = [(*row[:-1], np.nan) if row[0] == "t_A" and row[4] < number else row for row in rows]
-        _, caption = import_module("compositional.figures.influence").draw(pd.DataFrame(lost, columns=HISTORY), options)
+        _, caption = influence.draw(pd.DataFrame(lost, columns=HISTORY), options)
         assert f"setting A: {3 - number} seeds, {number} diverged" in caption
         assert "setting B:" not in caption
 
@@ -411,14 +411,14 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     ends = (table.split == "test") & (table.metric == "accuracy") & (table.step == table.step.max())
     for share, verdict in ((0.9, "0 of 3 seeds: DOES NOT HOLD"), (0.1, "3 of 3 seeds: holds")):
         table.loc[ends, "value"] = share
-        _, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
+        _, caption = boundaries.draw(table, figure["options"])
         assert caption.count(f"less than half at the end in {verdict}") == 2
     steps = FIGURES["resists_toy_steps"]  # one seed
-    _, caption = import_module("compositional.figures.boundaries").draw(small_table(steps), steps["options"])
+    _, caption = boundaries.draw(small_table(steps), steps["options"])
     assert "holds" not in caption.lower()
     assert "DOES NOT HOLD" not in caption
     table.loc[table.seed == 0, "value"] = np.nan
-    drawn, caption = import_module("compositional.figures.boundaries").draw(table, figure["options"])
+    drawn, caption = boundaries.draw(table, figure["options"])
     assert caption.count("\n  - 0: diverged") == 2
     assert "nan" not in caption
     assert caption.count("3 of 3 seeds") == 0
@@ -426,18 +426,14 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     assert drawn.axes[0].get_title() == "seed 0: diverged"
     # It diverged in one of the two models, halfway through training.
     lost = (table.seed == 0) & (table.model == table.model.iloc[0])
-    drawn, caption = import_module("compositional.figures.boundaries").draw(
-        table[~lost | (table.step < table.step.max())], figure["options"]
-    )
+    drawn, caption = boundaries.draw(table[~lost | (table.step < table.step.max())], figure["options"])
     assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): holds") == 2
     assert drawn.axes[0].get_title() == "seed 0: diverged"
 
 
 def test_a_margin_is_that_of_the_right_class():
     rows = [("grid", "margin at -0.5000 0.2500", 2.0), ("grid", "margin at 0.5000 -1.0000", 3.0), ("grid", "accuracy", 0.5)]
-    found = import_module("compositional.figures.boundaries").coordinates(
-        pd.DataFrame(rows, columns=["split", "metric", "value"])
-    )
+    found = boundaries.coordinates(pd.DataFrame(rows, columns=["split", "metric", "value"]))
     # The margin is that of the right class: Y_1 = 0 to the left of the vertical axis.
     assert found[["first", "second", "score"]].to_numpy().tolist() == [[-0.5, 0.25, -2.0], [0.5, -1.0, 3.0]]
 
@@ -448,12 +444,12 @@ def test_diverged_seeds_are_not_part_of_the_distribution():
     test = (table.split == "test") & (table.metric == "accuracy")
     table.loc[test, "value"] = np.where(table.task[test] == "quadrants", 0.9, 1.0)
     table.loc[(table.task == "quadrants") & (table.seed == 2), "value"] = np.nan
-    drawn, caption = import_module("compositional.figures.quadrant_shares").draw(table, figure["options"])
+    drawn, caption = quadrant_shares.draw(table, figure["options"])
     assert list(drawn.axes[0].lines[0].get_ydata()) == [0, 0.5, 1, 1]
     assert caption.count("setting A, 2 seeds, 1 diverged: share mean 0.900") == 2
     assert caption.count("the claim: in degree holds, in kind DOES NOT HOLD") == 2
     table.loc[table.task == "quadrants", "value"] = np.nan
-    _, caption = import_module("compositional.figures.quadrant_shares").draw(table, figure["options"])
+    _, caption = quadrant_shares.draw(table, figure["options"])
     assert caption.count("setting A: all 3 runs diverged") == 2
     assert "nan" not in caption
     assert "the claim:" not in caption

@@ -27,19 +27,30 @@ from torch.nn import functional
 
 from compositional.configuration.configuration import Configuration
 from compositional.evaluation import conjunctions, learning_curves, metrics
-from compositional.figures import conjunction_values, kernel_context
+from compositional.figures import (
+    composites,
+    conjunction_values,
+    kernel_addition,
+    kernel_context,
+    kernel_margins,
+    network_addition,
+    network_equivalence,
+    regularized_salience,
+    salience_layers,
+)
 from compositional.figures.shared import item_values
-from compositional.files import write_csv
 from compositional.kinds.combination import Batch, CombinationSplit
 from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.composite import load as load_composites
 from compositional.kinds.image import load as load_images
+from compositional.layers.tap import silent_tap
 from compositional.measures import additivity, kernels
 from compositional.models import kernel_machine
 from compositional.plugins import defaults
 from compositional.randomness import uniform_noise
 from compositional.stages.plot import drawn
 from compositional.stages.split import audit, make_split
+from compositional.tasks import addition
 from compositional.tasks.shared import composite_images, designs
 from compositional.training.loop import train_runs
 from compositional.training.problem import Problem, initial_weights
@@ -211,7 +222,7 @@ def test_tasks_refuse_contradictory_options():
     with pytest.raises(ValueError, match="trained_per_class must be less than class_size"):
         designs.transitive_equivalence({"class_size": 3, "trained_per_class": 3})
     with pytest.raises(ValueError, match="sets is for the dispersed training set"):
-        import_module("compositional.tasks.addition").build(None, defaults("tasks.addition") | {"sets": 2})
+        addition.build(None, defaults("tasks.addition") | {"sets": 2})
 
 
 # Kernel machines.
@@ -466,7 +477,7 @@ def test_pairs_of_two_noisy_examples_do_not_inflate_the_similarity_of_identical_
     source = np.random.default_rng(1)
     places = torch.arange(9).repeat(2)
     values = np.repeat(np.eye(9)[None], 2, 0).reshape(18, 9) + 2 * source.standard_normal((18, 9))
-    kept, biased = conjunctions._Means(9), 0.0
+    kept = conjunctions._Means(9)
     kept.add(places, torch.from_numpy(values).to(torch.float32)[None])
     means = values.reshape(2, 9, 9).mean(0)
     biased = np.diag(means @ means.T).mean()
@@ -527,9 +538,7 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     weights = {name: tensor.requires_grad_() for name, tensor in initial_weights(case, 0).items()}
     split = case.splits["train"]
     stacked = {name: tensor[None] for name, tensor in weights.items()}
-    outputs = case.model.forward(
-        case.model_parameters, stacked, split.batch(torch.arange(len(split))[None]), lambda name, values, mask: values
-    )
+    outputs = case.model.forward(case.model_parameters, stacked, split.batch(torch.arange(len(split))[None]), silent_tap)
     rows = [torch.autograd.grad(output, list(weights.values()), retain_graph=True) for output in outputs.flatten()]
     jacobian = torch.stack([torch.cat([gradient.flatten() for gradient in row]) for row in rows])
     curvature = 1 / 4 if own["training"]["loss"] == "logistic" else 2
@@ -722,9 +731,7 @@ def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composit
     weights = metrics.calibrated(case, weights_of(case, train_plain(case)))
     ((_, whole),) = case.splits["test"].evaluation_batches(1, 10**6)
     (_, part), *_ = case.splits["test"].evaluation_batches(1, 5)
-    outputs = [
-        case.model.forward(case.model_parameters, weights, batch, lambda name, values, mask: values) for batch in (whole, part)
-    ]
+    outputs = [case.model.forward(case.model_parameters, weights, batch, silent_tap) for batch in (whole, part)]
     torch.testing.assert_close(outputs[0][:, :5], outputs[1], rtol=1e-4, atol=1e-4)
 
 
@@ -756,6 +763,9 @@ def test_networks_of_the_main_study_can_be_analyzed_too(tmp_path):
 
 
 # The configuration and the figures.
+
+METRICS = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+HISTORY = [*METRICS[:5], "step", *METRICS[5:]]
 
 
 def small_table(figure: dict) -> pd.DataFrame:
@@ -802,8 +812,7 @@ def small_table(figure: dict) -> pd.DataFrame:
             ):
                 found[split, f"{quantity} of {name} in {where}"] = numbers.random()
             rows += [(*run, *([] if step is None else [step]), split, metric, value) for (split, metric), value in found.items()]
-    step = ["step"] if source == "history.csv" else []
-    return pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", *step, "split", "metric", "value"])
+    return pd.DataFrame(rows, columns=METRICS if source == "metrics.csv" else HISTORY)
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
@@ -819,14 +828,14 @@ def test_the_place_of_a_missing_network_stays_empty():
     table = small_table(figure)
     failed = (table.task == "addition_asymmetric") & (table.model == "dense_depth_1")
     table.loc[failed & (table.split == "train") & (table.metric == "loss"), "value"] = 1.0
-    drawn, caption = import_module("compositional.figures.network_addition").draw(table, figure["options"])
+    drawn, caption = network_addition.draw(table, figure["options"])
     index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
     places = {line.get_label(): list(line.get_xdata()) for line in index.lines}
     assert places == {"extrapolation": [0, 1, 2, 3], "asymmetric": [1, 2, 3], "interpolation": [0, 1, 2, 3], "both": [0, 1, 2, 3]}
     assert [label.get_text() for label in index.get_xticklabels()] == ["1", "2", "3", "4"]
     assert "* 2 of 32 runs end" in caption
     table.loc[(table.task == "addition_asymmetric") & (table.split == "train") & (table.metric == "loss"), "value"] = 1.0
-    drawn, caption = import_module("compositional.figures.network_addition").draw(table, figure["options"])
+    drawn, caption = network_addition.draw(table, figure["options"])
     index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
     assert [line.get_label() for line in index.lines] == ["extrapolation", "interpolation", "both"]
     assert "* 8 of 32 runs end" in caption
@@ -839,18 +848,15 @@ def test_a_diverged_run_is_counted_and_leaves_the_others_their_interval(name):
     table = pd.concat([table, table.assign(seed=table.seed + 2)], ignore_index=True)
     first = next(iter(next(iter(figure["options"]["columns"].values())).values()))
     table.loc[(table.task == first) & (table.seed == 0), "value"] = np.nan
-    drawn, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
+    drawn, caption = composites.draw(table, figure["options"])
     bars = [part for part in drawn.axes[0].collections if isinstance(part, LineCollection)]
     assert np.isfinite([segment for part in bars for segment in part.get_segments()]).all()
     assert ", 4 seeds, 1 of 12 runs diverged, distances" in caption
     assert ("Bottom: additivity index" in caption) == (name == "images_equivalence")
     table.loc[table.task == first, "value"] = np.nan
-    _, caption = import_module("compositional.figures.composites").draw(table, figure["options"])
+    _, caption = composites.draw(table, figure["options"])
     assert "compositional all diverged, 0.00" in caption
     assert "nan" not in caption
-
-
-METRICS = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
 
 
 def test_the_caption_of_image_networks_states_means_by_distance():
@@ -864,9 +870,7 @@ def test_the_caption_of_image_networks_states_means_by_distance():
         for name, value in (("none", 0.9), ("first", 0.2), ("second", 0.4), ("first+second", 0.5)):
             rows.append((*key, "initialization", f"salience of {name} in convolution", value))
     options = {"problem": "transitive_equivalence", "columns": {"digits": {"4": "far"}}, "model": "m"}
-    _, caption = import_module("compositional.figures.composites").draw(
-        pd.DataFrame(rows, columns=METRICS), defaults("figures.composites") | options
-    )
+    _, caption = composites.draw(pd.DataFrame(rows, columns=METRICS), defaults("figures.composites") | options)
     assert "  - training set 1.000\n  - in distribution 0.900\n  - compositional 0.600\n  - additivity 0.800\n" in caption
     assert "salience of a component before training 0.300" in caption
 
@@ -880,8 +884,8 @@ def test_the_caption_of_equivalence_states_if_all_predictions_are_right():
         for step, value in zip((0, 10, 20), own, strict=True)
     ]
     panel = {"title": "two", "task": "t", "models": {"m": "rich"}}
-    _, caption = import_module("compositional.figures.network_equivalence").draw(
-        pd.DataFrame(rows, columns=[*METRICS[:5], "step", *METRICS[5:]]),
+    _, caption = network_equivalence.draw(
+        pd.DataFrame(rows, columns=HISTORY),
         defaults("figures.network_equivalence") | {"panels": [panel]},
     )
     # 0.6 and 0.8: standard error 0.1, t(0.975, 1) = 12.706.
@@ -894,8 +898,8 @@ def test_the_caption_of_equivalence_states_if_all_predictions_are_right():
         (2, "two, rich (0 seeds, 2 diverged): training pairs unknown (no seed) at step 20, new pairs unknown"),
     ):
         damaged = [(*row[:-1], np.nan) if row[4] < lost else row for row in rows]
-        _, caption = import_module("compositional.figures.network_equivalence").draw(
-            pd.DataFrame(damaged, columns=[*METRICS[:5], "step", *METRICS[5:]]),
+        _, caption = network_equivalence.draw(
+            pd.DataFrame(damaged, columns=HISTORY),
             defaults("figures.network_equivalence") | {"panels": [panel]},
         )
         assert said in caption
@@ -916,16 +920,16 @@ def test_an_items_value_and_the_slope_of_predictions_are_right():
     rows += [
         ("t", "m", "none", 0.0, 0, "test", f"output of {item} {item} at 0.3", value) for item, value in ((0, -3.0), (8, 5.0))
     ]
-    table, figure = pd.DataFrame(rows, columns=METRICS), import_module("compositional.figures.kernel_addition")
+    table = pd.DataFrame(rows, columns=METRICS)
     # The mean of both components plus half the intercept; item 1 was seen with all others.
     assert item_values.by_kernel(table)["0.3"].to_dict() == {0: 3.5, 2: -1.5}
     # From -8 to 8 the predictions rise by 8.
-    assert figure.slope(table, "0.3") == pytest.approx(0.5)
+    assert kernel_addition.slope(table, "0.3") == pytest.approx(0.5)
 
 
 def test_the_rank_correlations_of_a_grid_are_not_presented_as_tests():
     figure = FIGURES["regularized_salience"]
-    _, caption = import_module("compositional.figures.regularized_salience").draw(small_table(figure), figure["options"])
+    _, caption = regularized_salience.draw(small_table(figure), figure["options"])
     assert "p = " not in caption
     assert "rho describes this grid and is not a test" in caption
     assert "a lambda chosen on these very runs" in caption
@@ -935,13 +939,13 @@ def test_correlations_of_one_seed_and_one_lambda_are_undefined():
     figure = FIGURES["regularized_salience"]
     table = small_table(figure)
     one = table[(table.seed == table.seed.min()) & table["lambda"].isin([0.0, table["lambda"].max()])]
-    _, caption = import_module("compositional.figures.regularized_salience").draw(one, figure["options"])
+    _, caption = regularized_salience.draw(one, figure["options"])
     assert "without the largest lambda undefined" in caption
 
 
 def test_tasks_with_equal_accuracies_are_all_visible():
     figure = FIGURES["kernel_margins"]
-    drawn, caption = import_module("compositional.figures.kernel_margins").draw(small_table(figure), figure["options"])
+    drawn, caption = kernel_margins.draw(small_table(figure), figure["options"])
     sizes = [line.get_markersize() for line in drawn.axes[1].lines if line.get_label().endswith("new pairs")]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 3
@@ -975,18 +979,18 @@ def test_conjunctions_of_context_dependence_have_their_types():
     assert {name: conjunction_values.type_of(name) for name in kinds} == kinds
 
 
-def test_the_caption_states_the_saliences_of_the_table(tmp_path):
+def test_the_caption_states_the_saliences_of_the_table():
     rows = [
         ("factorial", "infinite_relu", "none", 0.0, 0, "kernel", f"salience of {name} at layer {layer}", value)
         for layer, values in enumerate(((0.5, 0.5, 0.0), (0.43, 0.43, 0.14)))
         for name, value in zip(("component1", "component2", "component1+component2"), values, strict=True)
     ]
-    write_csv(tmp_path / "table.csv", ("task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"), rows)
+    table = pd.DataFrame(rows, columns=METRICS)
     options = defaults("figures.salience_layers") | {"models": {"infinite_relu": "ReLU"}, "stated_layers": [1]}
-    _, caption = import_module("compositional.figures.salience_layers").draw(pd.read_csv(tmp_path / "table.csv"), options)
+    _, caption = salience_layers.draw(table, options)
     assert "ReLU, layer 1: Sal(1) 0.430, Sal(2) 0.140" in caption
-    _, unequal = import_module("compositional.figures.salience_layers").draw(
-        pd.read_csv(tmp_path / "table.csv"),
+    _, unequal = salience_layers.draw(
+        table,
         options | {"columns": {"ReLU": {"infinite_relu": "q = 0.5", "no_such": "q = 1"}, "step": {"nor_such": "q = 1"}}},
     )
     assert "ReLU, q = 0.5, layer 1: component1 0.430, component2 0.430, component1+component2 0.140\n" in unequal
@@ -1031,7 +1035,7 @@ def test_a_fit_is_a_run_of_the_workflow(tmp_path):
     figure, overlay = "results/figures/kernel_salience_unequal.pdf", project.overlay(change)
     project.snakemake(figure, overlay=overlay)
     table = pd.read_csv(tmp_path / "results/tables/kernel_salience_unequal.csv")
-    assert list(table) == ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+    assert list(table) == METRICS
     found = table[table.metric == "salience of component1 at layer 3"].value.item()
     expected = kernels.salience(kernels.network_kernels([0.1, 0.9], "relu", 3), 2)[3, 1, 0]
     assert found == pytest.approx(expected)

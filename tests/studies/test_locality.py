@@ -19,6 +19,7 @@ from compositional.figures import contact_sheet, locality
 from compositional.kinds.image import Batch, ImageSplit, load
 from compositional.layers import batch_norm_statistics
 from compositional.layers.functional import conv2d
+from compositional.layers.tap import silent_tap
 from compositional.models import Model, resnet18
 from compositional.plugins import defaults
 from compositional.regularizers import Step, interaction
@@ -107,7 +108,7 @@ def test_the_network_equals_standard_modules(parameters, classes, shape):
     weights = {name: torch.stack([run[name] for run in runs]) for name in runs[0]}
     pictures = torch.rand(2, 6, 1, *shape, generator=torch.Generator().manual_seed(0))
     batch = Batch(pictures, torch.zeros(2, 6, dtype=torch.int64), None)
-    ours = resnet18.forward(parameters, weights, batch, lambda name, values, mask: values)
+    ours = resnet18.forward(parameters, weights, batch, silent_tap)
     for run in (0, 1):
         expected = modules_of(runs[run], parameters)(pictures[run])
         torch.testing.assert_close(ours[run][:, -expected.shape[1] :], expected, atol=1e-5, rtol=1e-4)
@@ -127,8 +128,7 @@ def test_calibration_gives_the_statistics_of_the_examples():
     weights = {name: value[None] for name, value in resnet18.initialize(SMALL, task, np.random.default_rng(0)).items()}
     batch = Batch(torch.rand(1, 50, 1, 8, 16), torch.zeros(1, 50, dtype=torch.int64), None)
     statistics = resnet18.calibrate(SMALL, weights, [batch])
-    silent = lambda name, values, mask: values  # noqa: E731
-    trained, evaluated = (resnet18.forward(SMALL, given, batch, silent) for given in (weights, weights | statistics))
+    trained, evaluated = (resnet18.forward(SMALL, given, batch, silent_tap) for given in (weights, weights | statistics))
     torch.testing.assert_close(evaluated, trained, atol=2e-3, rtol=2e-3)
     halves = [Batch(part, batch.labels[:, :25], None) for part in batch.images.split(25, 1)]
     stem = conv2d(batch.images, weights["stem.weight"], padding=1)
@@ -212,7 +212,7 @@ def test_interaction_has_a_gradient_for_the_weights_through_the_packed_network()
         given = weights | dict(zip(chosen, values, strict=True))
 
         def outputs_of(batch):
-            return resnet18.forward(SMALL, given, batch, lambda name, values, mask: values)
+            return resnet18.forward(SMALL, given, batch, silent_tap)
 
         batch = interaction.watch(Batch(pictures, torch.tensor([labels]), None, regions))
         step = Step(
@@ -440,7 +440,7 @@ def test_momentum_equals_pytorch(digits_apart):
     for rows in split.draw(randomness.derive("test", "resnet18", 0, "batches"), range(6), 16):
         batch = split.batch(torch.from_numpy(rows)[None])
         weights = {name: tensor[None] for name, tensor in parameters.items()}
-        outputs = resnet18.forward(SMALL, weights, batch, lambda name, values, mask: values)
+        outputs = resnet18.forward(SMALL, weights, batch, silent_tap)
         optimizer.zero_grad()
         functional.cross_entropy(outputs[0], batch.labels[0]).backward()
         optimizer.step()
