@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, rows, style, words
+from compositional.figures.shared import intervals, page, paired, rows, style, words
 
 SOURCE = "metrics.csv"
 REGULARIZED = True
@@ -98,21 +97,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             filled, beside = split == "test", -0.16 if split == "test" else 0.16
             for place, (term, strength) in enumerate(lines):
                 known = _of(gains, term, strength).dropna().to_numpy()
-                if not len(known):
-                    continue
-                shade = shades[term.partition("_")[0]]
-                axes.scatter(known, np.full(len(known), place + beside), s=7, color=shade, alpha=0.35, linewidths=0)
-                axes.errorbar(
-                    known.mean(),
-                    place + beside,
-                    xerr=style.drawn_interval(known),
-                    color=shade,
-                    marker="o",
-                    markersize=5,
-                    markerfacecolor=shade if filled else "white",
-                    capsize=2,
-                    elinewidth=1,
-                )
+                if len(known):
+                    shade = shades[term.partition("_")[0]]
+                    face = shade if filled else "white"
+                    intervals.seeds_and_gain(axes, known, place + beside, shade, markerfacecolor=face)
         axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label="the plain run of the same seed")
         axes.set(title=title, xlabel="gain in accuracy")
         axes.set_yticks(range(len(lines)), names)

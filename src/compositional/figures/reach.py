@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import named_runs, page, paired, style, words
+from compositional.figures.shared import intervals, named_runs, page, paired, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -101,24 +100,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     shades = dict(zip(gains, style.shades(len(gains), 0, 0.8), strict=True))
     for index, (method, of) in enumerate(gains.items()):
         beside = 0.7 * ((index + 0.5) / len(gains) - 0.5)
-        name: str | None = words.of_label(method, methods[method], options)
+        name = words.of_label(method, methods[method], options)
         for place, group in enumerate(groups):
-            known = of[group].to_numpy()
-            if len(known):
-                axes.scatter(known, np.full(len(known), place + beside), s=7, color=shades[method], alpha=0.35, linewidths=0)
-                axes.errorbar(
-                    known.mean(),
-                    place + beside,
-                    xerr=style.drawn_interval(known),
-                    color=shades[method],
-                    marker="o",
-                    markersize=5,
-                    capsize=2,
-                    elinewidth=1,
-                    linestyle="",
-                    label=name,
-                )
-                name = None  # one entry of the legend
+            if len(of[group]):
+                intervals.seeds_and_gain(axes, of[group].to_numpy(), place + beside, shades[method], linestyle="", label=name)
     axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label=f"{plain}, same seed")
     axes.set(xlabel="gain in accuracy", ylim=(len(groups) - 0.5, -0.5))
     axes.set_yticks(range(len(groups)), groups)

@@ -100,3 +100,10 @@ def seeds_and_mean(
             # Not a width of 0, which would also be that of the caps.
             **({"markeredgewidth": 2} if mark == "|" else {"markeredgecolor": "none"}),
         )
+
+
+def seeds_and_gain(axes: Axes, gains: np.ndarray, place: float, shade: Any, **look: Any) -> None:
+    """Draw one line of a chart of differences: seeds as dots, the mean as a larger one with its 95 % interval."""
+    axes.scatter(gains, np.full(len(gains), place), s=7, color=shade, alpha=0.35, linewidths=0)
+    spread = style.drawn_interval(gains)
+    axes.errorbar(gains.mean(), place, xerr=spread, color=shade, marker="o", markersize=5, capsize=2, elinewidth=1, **look)
