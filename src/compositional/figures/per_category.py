@@ -119,7 +119,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         for index, (method, all_rows) in enumerate(parts.items()):
             own = all_rows[all_rows.task == task]
             offset = 0.8 * ((index + 0.5) / len(parts) - 0.5)
-            name: str | None = f"{words.of_label(method, all_rows, options)} ({_counts(all_rows)})"
+            name = f"{words.of_label(method, all_rows, options)} ({_counts(all_rows)})"
             for place, category in enumerate(names):
                 values = own[own.category == category].value.to_numpy()
                 if len(values):
@@ -127,7 +127,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     intervals.seeds_and_mean(
                         axes, values, place + offset, shade, height=0.1 / len(parts), name=name, size=7, mark=mark
                     )
-                    name = None  # one entry of the legend
             means = own.groupby("category").value.mean().reindex(names).dropna()
             if len(own):
                 shown = ", ".join(f"{category} {value:.3f}" for category, value in means.items()) or "nothing known"

@@ -76,8 +76,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 values = own[(own.task == task) & (own.reading == name)].value.to_numpy()
                 if len(values):
                     at = place + 0.24 * (index - 1)
-                    label = _READINGS[name] if place == 0 else None
-                    intervals.seeds_and_mean(axes, values, at, _SHADES[name], height=0.06, size=7, name=label)
+                    intervals.seeds_and_mean(axes, values, at, _SHADES[name], height=0.06, size=7, name=_READINGS[name])
         for place, name in enumerate(systems, len(methods)):
             if name in options["published"].get(task, {}):
                 axes.plot(
