@@ -35,7 +35,7 @@ def chosen(found, protocol):
 
 def test_every_protocol_makes_the_choice_that_it_describes():
     found = protocols.choices(protocols.runs_of(table()), ["entropy"])
-    assert list(found) == list(protocols.PROTOCOLS)
+    assert set(found) == {"in-distribution", "compositional", "leave one seed out", "within one point", "oracle"}
     # 0.1 and 1 tie at 1.00 in distribution; the loss decides for 1.
     assert chosen(found, "in-distribution") == {("entropy", 1.0)}
     assert set(found["in-distribution"].tied) == {("entropy", 0.1), ("entropy", 1.0)}

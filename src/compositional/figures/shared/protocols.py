@@ -19,7 +19,6 @@ Setting = tuple[str, float]
 
 PLAIN: Setting = ("none", 0.0)
 COMPOSITIONAL = "compositional"  # the member of tasks that is meant for choosing settings
-PROTOCOLS = ("in-distribution", "compositional", "leave one seed out", "within one point", "oracle")
 POINT = 0.01
 _DIGITS = 9
 
@@ -92,7 +91,7 @@ def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice
     if len(names) == 2 and not np.isnan(means.in_distribution[PLAIN]):
         setting = _within_one_point(means)
         found["within one point"] = Choice(dict.fromkeys(seeds, setting), (setting,), float(means.in_distribution[setting]))
-    return {protocol: found[protocol] for protocol in PROTOCOLS if protocol in found}
+    return found
 
 
 def reached(runs: pd.DataFrame, settings: dict[int, Setting]) -> pd.Series:
