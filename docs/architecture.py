@@ -104,28 +104,21 @@ def picture() -> str:
         viewBox=f"0 0 {width} {height}",
         style="font-family: sans-serif; font-size: 11px",
     )
-    ElementTree.SubElement(drawing, "rect", width=str(width), height=str(height), fill="white")
 
-    def write(x: float, y: float, text: str, **style: str) -> None:
-        ElementTree.SubElement(drawing, "text", x=str(x), y=str(y), **style).text = text
+    def draw(kind: str, **attributes: object) -> ElementTree.Element:
+        return ElementTree.SubElement(drawing, kind, {name: str(value) for name, value in attributes.items()})
 
+    def write(x: int, y: int, text: str, **style: str) -> None:
+        draw("text", x=x, y=y, **style).text = text
+
+    draw("rect", width=width, height=height, fill="white")
     for row, (number, names) in enumerate(rows):
         y = GAP + row * (HEIGHT + GAP)
         write(GAP, y + 20, f"floor {number}", fill="#555555")
         for column, name in enumerate(names):
             x = MARGIN + column * (WIDTH + GAP)
             section, words = about[name]
-            ElementTree.SubElement(
-                drawing,
-                "rect",
-                x=str(x),
-                y=str(y),
-                width=str(WIDTH),
-                height=str(HEIGHT),
-                rx="4",
-                fill=COLORS[section],
-                stroke="#888888",
-            )
+            draw("rect", x=x, y=y, width=WIDTH, height=HEIGHT, rx=4, fill=COLORS[section], stroke="#888888")
             write(x + 8, y + 17, name, **{"font-weight": "bold", "font-size": "13"})
             for line, text in enumerate(textwrap.wrap(words, 31, max_lines=3, placeholder=" ...")):
                 write(x + 8, y + 33 + 13 * line, text)
@@ -134,9 +127,7 @@ def picture() -> str:
                 write(x + 8, y + 78 + 12 * line, text, fill="#0B5394", **{"font-size": "10"})
     for column, (section, color) in enumerate(COLORS.items()):
         x = MARGIN + column * (WIDTH + GAP)
-        ElementTree.SubElement(
-            drawing, "rect", x=str(x), y=str(height - 24), width="14", height="14", fill=color, stroke="#888888"
-        )
+        draw("rect", x=x, y=height - 24, width=14, height=14, fill=color, stroke="#888888")
         write(x + 20, height - 13, section.lower())
     ElementTree.indent(drawing)
     return ElementTree.tostring(drawing, encoding="unicode") + "\n"

@@ -271,11 +271,6 @@ def text(known: Cell) -> str:
     return f"{mean} ± {style.interval(known.gain.to_numpy()):.2f}\nλ = {known.strength:g}{mark}, n = {len(known.gain)}"
 
 
-def why_empty(row: Row, term: str) -> str:
-    """Why a row has no result for a term."""
-    return "no table" if row.of in TERMS[term][1] else "–"
-
-
 def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     """The picture: colors by mean gain, bold if the verdict remains after correction, dashed frames if some tables are from
     reference/."""
@@ -283,9 +278,10 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
     mixed = len({known.reference for known in found.values()}) > 1
     figure, axes = plt.subplots(figsize=(0.98 * len(TERMS) + 2.3, 0.36 * len(ROWS) + 1.2), layout="constrained")
     for down, row in enumerate(ROWS):
-        for across, term in enumerate(TERMS):
-            if row.missing:
-                continue
+        if row.missing:
+            axes.text(0.1, down + 0.5, row.missing, va="center", fontsize=8, color="0.45", style="italic")
+            continue
+        for across, (term, (_, kinds)) in enumerate(TERMS.items()):
             known = found.get((row.label, term))
             bold = known is not None and known.helps != "open" and holm[row.label, term] < SIGNIFICANT
             mean = round(known.gain.mean(), 2) if known else 0.0  # as it is printed
@@ -293,7 +289,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
             face = shades(0.5 + (0.42 if bold else 0.12) * math.copysign(abs(mean) ** 0.5, mean)) if known else "0.97"
             frame = {"edgecolor": "0.3", "linestyle": "--"} if mixed and known and known.reference else {"edgecolor": "white"}
             axes.add_patch(Rectangle((across + 0.03, down + 0.05), 0.94, 0.9, facecolor=face, linewidth=0.8, **frame))
-            shown = text(known) if known else why_empty(row, term)
+            shown = text(known) if known else "no table" if row.of in kinds else "–"
             axes.text(
                 across + 0.5,
                 down + 0.5,
@@ -304,8 +300,6 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
                 fontweight="bold" if bold else "normal",
                 color="white" if bold and abs(mean) > 0.4 else "black" if known else "0.6",
             )
-        if row.missing:
-            axes.text(0.1, down + 0.5, row.missing, va="center", fontsize=8, color="0.45", style="italic")
     axes.set(xlim=(0, len(TERMS)), ylim=(len(ROWS), 0))
     axes.set_xticks([place + 0.5 for place in range(len(TERMS))], [label for label, _ in TERMS.values()], fontsize=7)
     axes.set_yticks([place + 0.5 for place in range(len(ROWS))], [row.label for row in ROWS], fontsize=9)
