@@ -86,7 +86,7 @@ def test_sums_and_products_have_the_same_value_in_reverse_order():
     assert expression.mirrored.value == expression.value == 29
 
 
-def test_training_has_nearly_all_test_expressions_if_both_are_drawn_independently(tmp_path):
+def test_training_has_nearly_all_test_expressions_if_both_are_drawn_independently():
     """99.8 % are expected: 1 - (161/162)^1000. Of 200 draws 115 are distinct, 162 (1 - (161/162)^200): the review's 57 %."""
     shares, distinct = [], []
     for draw in range(20):
@@ -324,7 +324,7 @@ def test_steps_equal_those_of_the_published_training(problem):
         torch.testing.assert_close(trained[name], tensor.detach(), rtol=1e-4, atol=1e-5)
 
 
-def step_of(term, batch, shown, again=None, outputs=None, **options):
+def step_of(batch, shown, again=None, outputs=None, **options):
     return Step(
         parameters=options,
         batch=batch,
@@ -347,13 +347,13 @@ def test_smoothness_is_the_mean_square_of_changes_of_the_chosen_representation()
         ("states", "mean", 4),
         ("states", "sum", 16),
     ):
-        step = step_of(smoothness, batch, shown, taken_of=taken_of, over_width=over_width)
+        step = step_of(batch, shown, taken_of=taken_of, over_width=over_width)
         assert smoothness.penalty(step).tolist() == [value]
 
 
 def test_smoothness_of_a_representation_that_the_model_lacks_is_refused():
     batch = small_split("1+2").batch(torch.arange(1)[None])
-    step = step_of(smoothness, batch, {"penultimate": torch.zeros(1, 1, 3, 4)}, taken_of="embeddings", over_width="mean")
+    step = step_of(batch, {"penultimate": torch.zeros(1, 1, 3, 4)}, taken_of="embeddings", over_width="mean")
     with pytest.raises(ValueError, match="needs a model with word_embedding, this one has penultimate"):
         smoothness.penalty(step)
 
@@ -385,7 +385,7 @@ def test_recombination_is_zero_for_a_function_that_ignores_the_order():
         return other.inputs[..., :1].float(), []
 
     for function, value in ((order_blind, 0), (first_symbol, (1 + 1 + 4) / 3)):
-        step = step_of(recombination, batch, {}, again=function, outputs=function(batch)[0], exchange="lexicon")
+        step = step_of(batch, {}, again=function, outputs=function(batch)[0], exchange="lexicon")
         assert recombination.penalty(step).item() == pytest.approx(value)
 
 
@@ -401,7 +401,7 @@ def test_additivity_is_zero_for_a_sum_of_parts_but_not_for_a_product():
 
     for function, value in (((lambda a, b: a + 5 * b), 0), ((lambda a, b: a * b), (1 * 2 + 3 * 4 - 1 * 4 - 3 * 2) ** 2)):
         again = shown(function).again
-        step = step_of(additivity, batch, {}, again=again)
+        step = step_of(batch, {}, again=again)
         step.representations = again(batch)[1]
         assert additivity.penalty(step).tolist() == [value]
 

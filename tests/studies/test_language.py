@@ -115,7 +115,7 @@ def test_cogs_has_its_categories_by_group(cogs_files):
     assert set(cogs.STRUCTURAL) == {"cp_recursion", "pp_recursion", "obj_pp_to_subj_pp"}
 
 
-def test_a_task_requires_only_the_files_that_its_options_need(cogs_files):
+def test_a_task_requires_only_the_files_that_its_options_need():
     empty = {
         "device": "cpu",
         "jobs_per_gpu": 1,
@@ -246,7 +246,7 @@ def test_bleu_of_known_sentences():
     assert decoding._bleu(short, words=False) == pytest.approx(100 * math.exp(-1 / 4))
 
 
-def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path, monkeypatch):
+def test_mini_imagenet_from_pictures_to_a_resnet_step(tmp_path):
     from PIL import Image
 
     from compositional.datasets import mini_imagenet

@@ -58,8 +58,8 @@ def table(settings=SETTINGS) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
 
 
-def caption(settings=SETTINGS, options=OPTIONS) -> str:
-    figure, text = selection.draw(table(settings), options)
+def caption(settings=SETTINGS) -> str:
+    figure, text = selection.draw(table(settings), OPTIONS)
     plt.close(figure)
     return text
 
