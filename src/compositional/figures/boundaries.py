@@ -73,7 +73,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         + ("It holds if most seeds end with less than half of it." if along == "seed" else "One seed cannot judge it."),
         "",
     ]
-    parts = np.atleast_1d(np.asarray(figure.subfigures(len(models), 1)))
+    parts = figure.subfigures(len(models), 1, squeeze=False)[:, 0]
     for subfigure, (model, name) in zip(parts, models.items(), strict=True):
         rows = table[table.model == model]
         subfigure.suptitle(f"initialization and loss: {name}")

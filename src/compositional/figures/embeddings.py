@@ -35,11 +35,7 @@ _NAMED = 20  # items are named if a representation has at most this many
 
 
 def _group(item: str, groups: dict[str, list[str]]) -> str | None:
-    for word in item.split():
-        for label, own in groups.items():
-            if word in own:
-                return label
-    return None
+    return next((label for word in item.split() for label, own in groups.items() if word in own), None)
 
 
 def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str, list[str]]) -> None:
@@ -94,11 +90,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if rows.empty:
             known = ", ".join(dict.fromkeys(table.representation))
             raise ValueError(f"embeddings: there is no representation {name!r} in the table, which has {known}")
-        spaces = {}
-        for key, own in rows.groupby(["lambda", "regularizer"]):
-            # In the order of the items in the table.
-            wide = own.pivot(index="item", columns="dimension", values="value").loc[list(dict.fromkeys(own.item))]
-            spaces[key] = wide
+        spaces = {
+            key: own.pivot(index="item", columns="dimension", values="value").loc[own.item.unique()]  # in the table's order
+            for key, own in rows.groupby(["lambda", "regularizer"])
+        }
         if not np.isfinite(spaces[columns[0]].to_numpy()).all():
             raise ValueError(f"embeddings: the plain run of {task}, {model}, seed {seed} diverged, and all panels use its axes")
         axes_of = PCA(2, svd_solver="full").fit(spaces[columns[0]].to_numpy()).components_

@@ -91,13 +91,12 @@ def exponent(size: np.ndarray, rate: np.ndarray) -> float:
     return float(np.polyfit(np.log(size), np.log(rate), 1)[0])
 
 
-def _panel(axes: Axes, group: dict[str, Any], table: pd.DataFrame, options: dict[str, Any]) -> list[float]:
+def _panel(axes: Axes, group: dict[str, Any], own: pd.DataFrame, window: list[float]) -> list[float]:
     """Draw a group's rates; returns its exponents, one per run and component."""
-    own = table[(table.task == group["task"]) & (table.model == group["model"])]
     exponents, every = [], []
     shades = style.shades(_COMPONENTS, 0, 0.9)
     for _, rows in own.groupby("seed"):
-        for name, (size, rate) in growth(rows, group["quantity"], options["window"]).items():
+        for name, (size, rate) in growth(rows, group["quantity"], window).items():
             if len(size) < _LEAST_POINTS:
                 continue
             exponents.append(exponent(size, rate))
@@ -137,7 +136,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for factors in sorted({group["factors"] for group in groups}):
         summary.hlines(2 - 2 / factors, factors - 0.35, factors + 0.35, color="black", linewidth=1, label="theory")
     for index, (group, axes) in enumerate(zip(groups, panels.flat, strict=False)):
-        exponents = _panel(axes, group, table, options)
+        own = table[(table.task == group["task"]) & (table.model == group["model"])]
+        exponents = _panel(axes, group, own, options["window"])
         place = group["factors"] + 0.12 * (index / max(len(groups) - 1, 1) - 0.5) * 4
         summary.plot([place] * len(exponents), exponents, ".", markersize=4, alpha=0.6, label=group["title"])
         theory = 2 - 2 / group["factors"]
@@ -148,8 +148,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         quartiles = np.percentile(exponents, [25, 75])
         lines.append(
             f"* {group['title']}, K = {group['factors']}: theory {theory:.3f}, median exponent {middle:.3f} (quartiles "
-            f"{quartiles[0]:.3f} to {quartiles[1]:.3f}, {len(exponents)} components of "
-            f"{table[(table.task == group['task']) & (table.model == group['model'])].seed.nunique()} runs): "
+            f"{quartiles[0]:.3f} to {quartiles[1]:.3f}, {len(exponents)} components of {own.seed.nunique()} runs): "
             f"{'within 0.1' if abs(middle - theory) <= 0.1 else 'MORE THAN 0.1 OFF'}"
         )
     for axes in panels.flat[len(groups) :]:

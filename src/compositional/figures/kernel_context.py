@@ -63,17 +63,10 @@ REGIONS = ("none", "CD-1", "CD-2 and CD-1", "all three", "other")
 _COLORS = ("#bdbdbd", "#E69F00", "#56B4E9", "#009E73", "#CC79A7")
 
 
-def _split(metrics: pd.Series, prefix: str) -> pd.DataFrame:
-    """Similarities kappa_1 and kappa_2 named in metrics."""
-    return metrics.str.removeprefix(prefix).str.split(" ", expand=True).astype(float)
-
-
 def region(right: np.ndarray) -> np.ndarray:
     """Places in REGIONS, given whether CD-1, CD-2 and CD-3 generalize: (n, 3) of bool -> (n,)."""
-    found = np.full(len(right), REGIONS.index("other"))
-    for name, pattern in (("none", (0, 0, 0)), ("CD-1", (1, 0, 0)), ("CD-2 and CD-1", (1, 1, 0)), ("all three", (1, 1, 1))):
-        found[(right == np.array(pattern, dtype=bool)).all(1)] = REGIONS.index(name)
-    return found
+    in_order = right.cumprod(1).sum(1)  # how many generalize, before the first that does not
+    return np.where(in_order == right.sum(1), in_order, REGIONS.index("other"))
 
 
 def _diagram(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> list[str]:
@@ -82,8 +75,9 @@ def _diagram(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> list[s
     own = own.assign(level=own.task.map(options["levels"]))
     accuracy = own[own.split == "test"].pivot(index="metric", columns="level", values="value")
     fitted = own[own.split == "train"].pivot(index="metric", columns="level", values="value").loc[accuracy.index] == 1
-    similarity = _split(accuracy.index.to_series(), "accuracy at ").to_numpy()
-    single, double = similarity[:, 0], similarity[:, 1] - 2 * similarity[:, 0]
+    kernels = accuracy.index.str.removeprefix("accuracy at ")
+    single, both = np.array([kernel.split() for kernel in kernels], dtype=float).T
+    double = both - 2 * single
     kinds = region(((accuracy == 1) & fitted)[[1, 2, 3]].to_numpy())
     axes.scatter(single, double, c=kinds, cmap=ListedColormap(_COLORS), vmin=-0.5, vmax=4.5, s=9, marker="s", linewidths=0)
     for kind, (name, shade) in enumerate(zip(REGIONS, _COLORS, strict=True)):
@@ -126,9 +120,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         single, both = (float(part) for part in kernel.split())
         at = single, both - 2 * single
         left.scatter(*at, color="k", marker="*", s=60, zorder=4, label="bars on the right")
-        ground = {"facecolor": "white", "linewidth": 0, "alpha": 0.8, "pad": 0.5}
         left.annotate(
-            label, at, xytext=(0, -15), ha="center", textcoords="offset points", fontsize="small", bbox=ground, zorder=4
+            label, at, xytext=(0, -15), ha="center", textcoords="offset points", fontsize="small", bbox=style.BEHIND, zorder=4
         )
         reached = own[(own.split == "test") & (own.metric == f"accuracy at {kernel}")].set_index("task").value
         lines.append(

@@ -71,7 +71,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         grid[0, number].set(
             title=f"training set {number + 1}", xticks=[-4, 0, 4], yticks=[-4, 0, 4], xlabel="second", ylabel="first"
         )
-    mean, half = errors.mean(axis=1), 2 * errors.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
+    mean, deviation = errors.mean(axis=1), errors.std(axis=1, ddof=1)
+    half = 2 * deviation / np.sqrt(errors.shape[1])
     axes = grid[0, shown]
     axes.plot(mean.index, mean, color="k", linewidth=1.4, label="mean over sets")
     axes.fill_between(mean.index, mean - half, mean + half, color="k", alpha=0.2, linewidth=0, label="two standard errors")
@@ -82,7 +83,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         item_values.draw(axes, own, style.shades(len(names)), size=2.5)
         axes.set(ylim=(-4.4, 4.4), title=f"mean of {errors.shape[1]} sets" if number == shown else f"set {number + 1}")
     page.legend(figure, [grid[0, shown], grid[1, -1]], options)
-    stated = [value for value in (0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.5) if np.isclose(mean.index, value).any()]
+    places = {at: np.isclose(mean.index, at) for at in (0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.5)}
     lines = [
         f"Support vector regression on {errors.shape[1]} dispersed training sets of 18 combinations. Top: {shown} of the "
         "sets, and the mean squared error on new combinations against the salience of a component (band: two standard errors). "
@@ -90,9 +91,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "",
         "* mean squared error (standard deviation over sets): "
         + ", ".join(
-            f"{mean.iloc[np.argmin(np.abs(mean.index - at))]:.2f} "
-            f"({errors.std(axis=1, ddof=1).iloc[np.argmin(np.abs(mean.index - at))]:.2f}) at {at:g}"
-            for at in stated
+            f"{mean[place].item():.2f} ({deviation[place].item():.2f}) at {at:g}" for at, place in places.items() if place.any()
         ),
         "* slope of mean values: " + ", ".join(f"{item_values.slope(values.loc[name].mean()):.3f} at {name}" for name in names),
     ]

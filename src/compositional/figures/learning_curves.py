@@ -49,7 +49,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, split: str) -> None:
         axes.plot(own.index, own.mean(axis=1), color=shades[strength], linewidth=1.5, label=name)
     if split == "train":
         axes.axhline(TRAINED, color="0.5", linestyle=":", linewidth=0.8, label=f"{TRAINED:g}: trained")
-    axes.set_ylim(-0.03, 1.03)
+    axes.set(xlabel="step", ylim=(-0.03, 1.03))
     axes.grid(color="0.94")
 
 
@@ -89,6 +89,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set_ylabel(f"accuracy, {whose}")
         panels[1].plot([], [], color="0.4", linewidth=0.5, label=style.RUN)
         panels[1].legend(*style.legend_entries(panels), loc="center left", bbox_to_anchor=(1, 0.5))
-    for axes in grid.flat:
-        axes.set_xlabel("step")
     return figure, _caption(groups)

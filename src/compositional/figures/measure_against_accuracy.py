@@ -43,7 +43,7 @@ def partial(one: np.ndarray, other: np.ndarray, given: np.ndarray) -> float:
 def by_seed(rows: pd.DataFrame) -> np.ndarray:
     """The rank correlation between value and accuracy over the runs of each seed: a few seeds give no honest interval. Seeds in
     which one of the two does not vary are left out."""
-    found = [ranks.correlation(own.value.to_numpy(), own.accuracy.to_numpy()) for _, own in rows.groupby("seed")]
+    found = [ranks.correlation(own.value, own.accuracy) for _, own in rows.groupby("seed")]
     return np.array([rho for rho in found if not np.isnan(rho)])
 
 
@@ -83,7 +83,7 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         known = own.dropna(subset=["value", "accuracy"])
         own_rhos = by_seed(known)
         stands += len(own_rhos) > 0 and bool((options["sign"] * own_rhos > 0).all())
-        rho = ranks.correlation(known.value.to_numpy(), known.accuracy.to_numpy())
+        rho = ranks.correlation(known.value, known.accuracy)
         given = partial(*(known[column].to_numpy() for column in ("value", "accuracy", "fitted")))
         lines.append(
             f"* {task}, {model} ({len(known)} runs, {known.seed.nunique()} seeds): rho {rho:+.2f} "

@@ -66,8 +66,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     continue
                 curve = own[own.split == split].pivot(index="step", columns="seed", values="value")
                 axes.plot(curve.index, curve, line, color=shade, linewidth=0.5, alpha=0.5)
-                axes.plot(curve.index, curve.mean(axis=1), line, color=shade, linewidth=1.8, label=name)
                 done = curve.mean(axis=1)
+                axes.plot(done.index, done, line, color=shade, linewidth=1.8, label=name)
                 right = done.index[done >= 0.999]
                 if len(right):
                     course = f" (all right first at {right[0]})"

@@ -80,13 +80,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if by_order:
             axes.axhline(1 / comb(components, panel), color="0.5", linestyle=":", linewidth=1, label="this order alone")
             axes.set_title(f"conjunctions of {panel}" if panel > 1 else "single components")
-            axes.set_ylim(0, None)
+            axes.set(ylabel="salience", ylim=(0, None))
         axes.set_xlabel("layer" if by_order or panel == panels[-1] else "")
         axes.set_xlim(0, rows.layer.max())
         axes.grid(axis="y", color="0.92")
-    if by_order:
-        for axes in places.values():
-            axes.set_ylabel("salience")
     page.legend(figure, places.values(), options)
     lines = [
         f"Normalized salience against depth in randomly weighted networks of infinite width, {components} components, one-hot "

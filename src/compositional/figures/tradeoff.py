@@ -109,11 +109,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     capsize=2,
                     label=words.of(name, options),
                 )
-                named = {int(np.argmax(y)), len(y) - 1}
-                for place in (point for index, point in enumerate(zip(x, y, strengths, strict=True)) if index in named):
+                for index in sorted({int(np.argmax(y)), len(y) - 1}):
                     axes.annotate(
-                        f"{place[2]:g}",
-                        place[:2],
+                        f"{strengths[index]:g}",
+                        (x[index], y[index]),
                         xytext=(3, 3 if number % 2 == 0 else -10),
                         textcoords="offset points",
                         fontsize="small",

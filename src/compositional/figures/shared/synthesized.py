@@ -20,18 +20,15 @@ def networks(table: pd.DataFrame) -> pd.DataFrame:
     """One row per network that did not diverge, sorted: loop and generation (0 for the baseline), seed, train, validation,
     train_loss, program, and numbers about the program (NaN for the baseline).
     """
-    key = ["task", "seed"]
-    parts = {}
-    for split in ("train", "validation"):
-        rows = table[(table.split == split) & (table.metric == "accuracy")]
-        parts[split] = rows.set_index(key).value.astype(float)
-    losses = table[(table.split == "train") & (table.metric == "loss")]
-    parts["train_loss"] = losses.set_index(key).value.astype(float)
-    programs = table[table.split == "program"]
-    for name in ("nodes", "edges", "size", "mass", "origin", "changed"):
-        parts[name] = programs[programs.metric == name].set_index(key).value.astype(float)
-    texts = programs[programs.metric.str.startswith("is ")].set_index(key)
-    parts["program"] = texts.metric.str.removeprefix("is ")
+    rows = table.set_index(["task", "seed"])
+
+    def values(split: str, metric: str) -> pd.Series:
+        return rows[(rows.split == split) & (rows.metric == metric)].value.astype(float)
+
+    parts = {split: values(split, "accuracy") for split in ("train", "validation")} | {"train_loss": values("train", "loss")}
+    parts |= {name: values("program", name) for name in ("nodes", "edges", "size", "mass", "origin", "changed")}
+    texts = rows.metric[(rows.split == "program") & rows.metric.str.startswith("is ")]
+    parts["program"] = texts.str.removeprefix("is ")
     found = pd.DataFrame(parts).dropna(subset=["train", "validation"]).reset_index()
     place = found.task.str.extract(GENERATION)
     found["loop"] = place.loop.fillna("-1").astype(int)
