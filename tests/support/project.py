@@ -21,7 +21,7 @@ RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
 # Importing Snakemake takes half of the time of a call that has nothing to do. Calls are therefore forks of a process that has
 # imported Snakemake and nothing of this project.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["snakemake.api", "snakemake.cli", "jsonschema"])
+FORKS.set_forkserver_preload(["snakemake.api", "snakemake.cli", "snakemake.report.html_reporter", "jsonschema"])
 
 
 def _main(words: list[str], folder: Path, environment: dict[str, str], streams: list[str]) -> None:
@@ -50,6 +50,18 @@ def jobs_as_forks() -> dict[str, str]:
     surroundings.settle(environment, ROOT)
     forks.start(environment)
     return {forks.SOCKET: environment[forks.SOCKET]}
+
+
+def call(words: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess:
+    """The finished process of `snakemake` with these words in a folder, with additions to the environment."""
+    with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
+        made = (words, folder, os.environ | jobs_as_forks() | environment, [output.name, errors.name])
+        process = FORKS.Process(target=_main, args=made)
+        process.start()
+        process.join(1800)
+        code = process.exitcode
+        process.kill()
+        return subprocess.CompletedProcess(words, code, output.read(), errors.read())
 
 
 class Project:
@@ -81,14 +93,7 @@ class Project:
     def call(self, *arguments: str, overlay: str | None = None, **environment: str) -> subprocess.CompletedProcess:
         """The finished process of a call, with additions to the environment."""
         _, _, _, *words = self.command(*arguments, overlay=overlay)
-        with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
-            made = (words, self.folder, os.environ | jobs_as_forks() | environment, [output.name, errors.name])
-            process = FORKS.Process(target=_main, args=made)
-            process.start()
-            process.join(1800)
-            code = process.exitcode
-            process.kill()
-            return subprocess.CompletedProcess(words, code, output.read(), errors.read())
+        return call(words, self.folder, **environment)
 
     def snakemake(self, *arguments: str, overlay: str | None = None, succeeds: bool = True, **environment: str) -> str:
         """The output of a call; the test fails with this output if the call does not end as expected."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from support.project import call
 
 from compositional import files
 from compositional.archive import bundle, comparison, unpacking
@@ -206,8 +207,7 @@ def test_the_archive_is_a_workflow_run_crate(rebuilt, archived_project, tmp_path
 def test_a_rebuild_has_the_same_bytes_and_so_has_its_archive(rebuilt, archived_project):
     folder, output = rebuilt
     assert "Reproduced: 10 of 10 to the byte." in output
-    command = [sys.executable, "-m", "snakemake", "results/archive.zip", "--cores", "1", "--configfile", "archived/config.json"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    call(["results/archive.zip", "--cores", "1", "--configfile", "archived/config.json"], folder).check_returncode()
     assert (folder / "results/archive.zip").read_bytes() == (archived_project.folder / "results/archive.zip").read_bytes()
 
 

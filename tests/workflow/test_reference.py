@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from support.configurations import STUDIES, read
-from support.project import Project
+from support.project import Project, call
 
 from compositional.archive import comparison
 from compositional.configuration.configuration import Configuration
@@ -39,8 +37,7 @@ def test_a_reference_is_complete_and_records_its_origin(path):
 def test_a_part_of_the_reference_rebuilt_agrees(tmp_path):
     Project(tmp_path)
     sources = [f"results/runs/{run.path}/metrics.csv" for run in RUNS]
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", *sources, "--config", "device=cpu"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
+    done = call(["--cores", "2", *sources, "--config", "device=cpu"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     aggregate([tmp_path / name for name in sources], tmp_path / "table.csv")
     rebuilt, reference = pd.read_csv(tmp_path / "table.csv"), pd.read_csv(REFERENCE / "ablation.csv")

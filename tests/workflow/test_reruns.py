@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.project import Project
+from support.project import Project, call, jobs_as_forks
 
 from compositional import files
 from compositional.planning import pack_sizes
@@ -588,12 +588,11 @@ def test_read_only_calls_change_nothing(built, memory, looks, program):
 
 def remote(built: Built, name: str) -> subprocess.CompletedProcess:
     """Run a job like executors do that submit jobs to other machines."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", "Snakefile", "--target-jobs", f"{name}:"]
-    command += ["--allowed-rules", name, "--cores", "1", "--attempt", "1", "--force-use-threads", "--force", "--nolock"]
-    command += ["--ignore-incomplete", "--no-hooks", "--mode", "remote", "--rerun-triggers", "mtime", "params", "code", "input"]
-    command += ["--shared-fs-usage", "input-output", "persistence", "sources", "source-cache", "--latency-wait", "2"]
-    command += ["--configfile", "tests/support/tiny.yaml", "overlay.yaml"]
-    return subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=False)
+    words = ["--snakefile", "Snakefile", "--target-jobs", f"{name}:"]
+    words += ["--allowed-rules", name, "--cores", "1", "--attempt", "1", "--force-use-threads", "--force", "--nolock"]
+    words += ["--ignore-incomplete", "--no-hooks", "--mode", "remote", "--rerun-triggers", "mtime", "params", "code", "input"]
+    words += ["--shared-fs-usage", "input-output", "persistence", "sources", "source-cache", "--latency-wait", "2"]
+    return call([*words, "--configfile", "tests/support/tiny.yaml", "overlay.yaml"], built.folder)
 
 
 def test_jobs_that_wait_compute_what_was_planned_or_stop(built):
@@ -636,6 +635,7 @@ def test_simultaneous_calls_do_not_disturb_each_other(built):
         subprocess.Popen(
             built.command(target, overlay="overlay.yaml"),
             cwd=built.folder,
+            env=os.environ | jobs_as_forks(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

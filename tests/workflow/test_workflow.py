@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.project import FIGURE, ROOT, RUN, Project, numbers_of
+from support.project import FIGURE, ROOT, RUN, Project, call, jobs_as_forks, numbers_of
 
 from compositional.stages.shared import forks
 
@@ -89,8 +89,7 @@ def test_an_unchanged_project_does_nothing(built):
 
 def test_without_cores_all_cores_are_used_and_no_more(built):
     (built.folder / FIGURE).unlink()
-    command = [argument for argument in built.command(FIGURE, "--quiet", "reason") if argument not in ("--cores", "2")]
-    done = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True)
+    done = call([FIGURE, "--quiet", "reason", "--configfile", "tests/support/tiny.yaml"], built.folder)
     assert f"Provided cores: {len(os.sched_getaffinity(0))}\n" in done.stdout + done.stderr
 
 
@@ -174,7 +173,8 @@ def test_the_jobs_of_two_calls_that_start_together_find_their_recipes(built):
     )
     names = [f"{RUN.removesuffix('0')}{seed}" for seed in (5, 6)]
     command = [*built.command(f"{names[0]}/run.json"), "--snakefile", "waiting.smk"]
-    first = subprocess.Popen(command, cwd=built.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    first = subprocess.Popen(command, cwd=built.folder, env=os.environ | jobs_as_forks(), **streams)
     try:
         deadline = time.monotonic() + 200
         while not (built.folder / "waits").exists() and time.monotonic() < deadline:
