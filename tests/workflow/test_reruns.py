@@ -547,13 +547,13 @@ def test_measured_pack_sizes_change_new_packs_and_train_nothing_again(built):
     assert built.exactly(SMALL) == ({"train": 2, "evaluate": 2, "aggregate": 1, "plot": 1}, new)
 
 
-# `-D`, `--filegraph` and `-e dryrun` go the way of `--summary`, `--dag` and `-n`.
+# `-D` and `--filegraph` go the way of `--summary` and `--dag`; `exactly` makes dry runs.
 LOOKS = [
-    *(["-n"], ["--summary"], ["--dag"], ["--rulegraph"], ["--lint"], ["--list-rules"], ["--unlock"], ["--list-target-rules"]),
+    *(["--summary"], ["--dag"], ["--rulegraph"], ["--lint"], ["--list-rules"], ["--unlock"], ["--list-target-rules"]),
     *(["--list-changes", "params"], ["--touch"]),
 ]
 # Calls that only read results or Snakemake's records of them.
-OF_RESULTS = [["-n"], ["--summary"], ["--dag"], ["--unlock"], ["--touch"]]
+OF_RESULTS = [["--summary"], ["--dag"], ["--unlock"], ["--touch"]]
 OVERLAYS = "['tests/support/tiny.yaml', 'overlay.yaml']"
 # Of all figures: no target is named.
 BY_MAIN = f"from snakemake.cli import main\ntry: main(['-nc1', '--configfile', *{OVERLAYS}])\nexcept SystemExit: pass"
