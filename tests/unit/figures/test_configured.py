@@ -36,6 +36,7 @@ CASES = [
 ]
 
 
+@cache
 def rows_by_task(like: Path) -> dict[str, pd.DataFrame]:
     """Rows of one run of every task of a table, without the run."""
     table = read_table(like)
@@ -49,22 +50,20 @@ def rows_by_task(like: Path) -> dict[str, pd.DataFrame]:
 
 def table_of(figure: dict, case: str, seed: int) -> pd.DataFrame:
     """A table of a figure's runs. case: "all" (seeds, none diverged), "one seed", "a plain run diverged", or "all diverged"."""
-    like, parts = rows_by_task(LIKE[figure["module"]]), []
-    source, widest = np.random.default_rng(seed), max(like.values(), key=len)
-    for run in figure_runs(figure):
-        if case == "one seed" and run.seed:
-            continue
-        own = like.get(run.task, widest).copy()
-        if (asked := figure["options"].get("metric")) and asked not in set(own.metric):
-            own.loc[len(own)] = {"split": "test", "metric": asked}
-        measured = ~own.metric.isin(["diverged"]) & (own.split != "reference")
-        own.loc[measured, "value"] = source.uniform(0.1, 0.9, measured.sum())
-        if case == "all diverged" or (case == "a plain run diverged" and run.regularizer == "none" and run.seed == 0):
-            own.loc[measured, "value"] = np.nan
-            own.loc[own.metric == "diverged", "value"] = 1
-        given = dict(zip(RUN, (run.task, run.model, run.regularizer, run.strength, run.seed), strict=True))
-        parts.append(own.assign(**given))
-    return pd.concat(parts, ignore_index=True)
+    like, asked = rows_by_task(LIKE[figure["module"]]), figure["options"].get("metric")
+    widest = max(like, key=lambda task: len(like[task]))
+    more = pd.DataFrame([{"split": "test", "metric": asked}])
+    like = {task: pd.concat([own, more]) if asked and asked not in set(own.metric) else own for task, own in like.items()}
+    named = [(run.task, run.model, run.regularizer, run.strength, run.seed) for run in figure_runs(figure)]
+    runs = pd.DataFrame([run for run in named if case != "one seed" or not run[-1]], columns=list(RUN))
+    runs["like"] = runs.task.where(runs.task.isin(like), widest)
+    table = runs.merge(pd.concat(like, names=["like"]).reset_index("like"), on="like").drop(columns="like")
+    measured = (table.metric != "diverged") & (table.split != "reference")
+    table.loc[measured, "value"] = np.random.default_rng(seed).uniform(0.1, 0.9, measured.sum())
+    lost = (case == "all diverged") | ((case == "a plain run diverged") & (table.regularizer == "none") & (table.seed == 0))
+    table.loc[lost & measured, "value"] = np.nan
+    table.loc[lost & (table.metric == "diverged"), "value"] = 1
+    return table
 
 
 @pytest.mark.parametrize(("paper", "name", "case"), CASES)
