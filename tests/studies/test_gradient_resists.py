@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import torch
 from support.configurations import STUDIES, read
-from support.trained import problem_of, train_plain, weights_of
+from support.trained import independent, problem_of, train_plain, weights_of
 
 from compositional import randomness
 from compositional.configuration.configuration import Configuration
@@ -204,11 +204,7 @@ def test_sgd_steps_equal_hand_computed_values():
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_toy_run_does_not_depend_on_its_neighbors(optimizer):
     case = problem(optimizer=optimizer, learning_rate=0.1, record_steps=[0, 1, 2], influence_examples=300)
-    together = train_plain(case, range(100))
-    for seed in (0, 57):
-        (alone,) = train_plain(case, [seed])
-        assert torch.equal(alone.tensors["weights"], together[seed].tensors["weights"])
-        assert repr(alone.history) == repr(together[seed].history)
+    independent(case, [(seed, 0.0) for seed in range(100)], alone=(0, 57))
 
 
 def test_curves_are_recorded_at_the_configured_steps_without_changing_weights():

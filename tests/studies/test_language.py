@@ -961,7 +961,7 @@ def test_sentences_are_decoded_with_calibrated_weights(beam):
 
 def test_a_beam_of_one_equals_greedy_decoding(problem):
     """Beam search does not use targets. That greedy decoding knows which answers are right must therefore change nothing."""
-    case = problem("lstm_attention", steps=400, record_every=400)
+    case = problem("lstm_attention", steps=100, record_every=100, learning_rate=0.01)
     states = [fresh_state(case, seed, 0.0) for seed in range(2)]
     train_runs(case, states, metrics.measure)
     weights = weights_of(case, states)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from support.trained import problem_of, train_plain, weights_of
+from support.trained import independent, problem_of, train_plain, weights_of
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import low_rank
@@ -248,12 +248,7 @@ CASES = [
 
 @pytest.mark.parametrize(("task", "model", "changes", "options"), CASES)
 def test_a_factorization_does_not_depend_on_its_neighbors(task, model, changes, options):
-    case = problem(task, model, changes, options)
-    together = train_plain(case, [0, 1, 2, 3, 4])
-    for seed in (0, 3):
-        (alone,) = train_plain(case, [seed])
-        assert all(torch.equal(alone.tensors[name], together[seed].tensors[name]) for name in alone.tensors)
-        assert repr(alone.history) == repr(together[seed].history)
+    independent(problem(task, model, changes, options), [(seed, 0.0) for seed in range(5)], alone=(0, 3))
 
 
 def test_group_rmsprop_equals_a_reference_in_double_precision():

@@ -69,6 +69,15 @@ def untrained(problem: Problem, seeds: Iterable[int] = (0,)) -> dict[str, Tensor
     return {name: torch.stack([own[name] for own in each]) for name in each[0]}
 
 
+def independent(problem: Problem, runs: list[tuple[int, float]], alone: Iterable[int] | None = None) -> list[State]:
+    """Train runs as one pack, and assert that they have the same bits alone; alone: indices of those to train (default: all)."""
+    together = train(problem, runs)
+    with unguarded():
+        for index in range(len(runs)) if alone is None else alone:
+            assert same(*train(problem, [runs[index]]), together[index])
+    return together
+
+
 def weights_of(problem: Problem, states: list[State]) -> dict[str, Tensor]:
     """The weights of runs, (R, ...) by name."""
     return weight_layout(problem).views(torch.stack([state.tensors["weights"] for state in states]))

@@ -264,13 +264,14 @@ def test_a_diverged_run_is_marked_in_table_and_caption(archived_project):
 
 
 def test_a_killed_training_resumes_from_its_checkpoint_with_the_same_bytes(tmp_path):
-    long = {"tasks": {"digits_concat": {"training": {"steps": 3000, "record_every": 50}}}}
+    long = {"tasks": {"digits_concat": {"training": {"steps": 1000, "record_every": 50}}}}
     undisturbed, disturbed = Project(tmp_path / "one"), Project(tmp_path / "two")
     overlays = [project.overlay(long) for project in (undisturbed, disturbed)]
     undisturbed.snakemake(f"{RUN}/run.json", overlay=overlays[0])
     command = disturbed.command(f"{RUN}/run.json", overlay=overlays[1])
+    environment, silent = os.environ | jobs_as_forks(), subprocess.DEVNULL
     process = subprocess.Popen(
-        command, cwd=disturbed.folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=disturbed.folder, env=environment, start_new_session=True, stdout=silent, stderr=silent
     )
     checkpoints = disturbed.folder / "results/store/checkpoints"
     deadline = time.monotonic() + 100

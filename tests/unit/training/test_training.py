@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.told import told
-from support.trained import same, train
+from support.trained import independent, same, train
 
 from compositional import randomness
 from compositional.layers.tap import silent_tap
@@ -25,13 +25,6 @@ from compositional.stages import train as stage
 from compositional.training.pack import Pack
 from compositional.training.problem import WIDTH, buffers, initial_weights, prepare, weight_layout
 from compositional.training.state import fresh_state
-
-
-def assert_independent(case, runs):
-    """Every run has the same bytes when it is trained alone as in a pack of all."""
-    for run, packed_run in zip(runs, train(case, runs), strict=True):
-        (alone,) = train(case, [run])
-        assert same(alone, packed_run)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +42,7 @@ def test_a_run_of_a_network_with_unusual_widths_does_not_depend_on_its_neighbors
     """Widths must be multiples of 4; with other widths, the alignment in memory would differ from run to run."""
     case = problem(model, "entropy")
     case = replace(case, model_parameters=case.model_parameters | options)
-    assert_independent(case, [(seed, 0.1) for seed in range(5)])
+    independent(case, [(seed, 0.1) for seed in range(5)])
 
 
 def copying(problem, model, regularizer=None):
@@ -63,7 +56,7 @@ def copying(problem, model, regularizer=None):
 @pytest.mark.parametrize("model", ["lstm_input_feeding", "transformer"])
 def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, question_splits, model):
     case = problem(model, "recombination", {"exchange": "terms"}, question_splits)
-    assert_independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
+    independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
 
 
 @pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
