@@ -230,7 +230,7 @@ def problem(model: str, regularizer: str | None, device: str, options: dict[str,
         KeyError: there is no such problem for this kind of task: add one to KINDS.
     """
     for package in (*declarations(f"models.{model}")["PACKAGES"], *_IMPORTED.get(model, ())):
-        pytest.importorskip(package)
+        pytest.importorskip(package, reason="needs pip install -r envs/optional.txt")
     splits, about, loss = KINDS[kind_of(model)](model, device)
     own, terms = _OPTIONS.get(model, {}) | (options or {}), _OPTIONS.get(regularizer, {})
     return problem_of(model, about, splits, _SETTINGS | {"loss": loss} | settings, own, regularizer, terms, device=device)

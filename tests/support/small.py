@@ -92,7 +92,7 @@ def problem(model: str, regularizer: str | None = None, task: str | None = None)
     """A problem of a model, by default on the task of its entry. Tests must not change it."""
     task = task or entry("models", model)["trains_on"]
     for package in configuration().declared("models", model).get("PACKAGES", {}):
-        pytest.importorskip(package)
+        pytest.importorskip(package, reason="needs pip install -r envs/optional.txt")
     return read_problem(split(task), configuration().family_parameters((task, model, regularizer or "none")), "cpu")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -394,18 +395,20 @@ def test_a_build_is_quiet_and_the_nearest_match_of_a_missing_target_is_named(bui
     ]
 
 
-def test_the_list_of_figures_states_which_are_built_and_what_the_others_need(built):
-    command = [sys.executable, "workflow/figures.py", "--configfile", "tests/support/tiny.yaml"]
-    listed = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"^  ablation: built; runs: (\d+), \1 of them there; data: digits, scan$", listed, re.MULTILINE), listed
-    assert re.search(r"^  learning_curves: not built, about \d+ min; runs: \d+, \d+ of them there; data:", listed, re.MULTILINE)
-    assert re.search(r"^  comparison_cogs: not built, .+; runs: \d+; data: cogs \(download\)$", listed, re.MULTILINE)
-    figure = built.folder / FIGURE
+def test_the_list_of_figures_states_which_are_built_and_what_the_others_need(built, monkeypatch, capsys):
+    def listed(overlay: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["figures.py", "--configfile", overlay])
+        runpy.run_path(str(ROOT / "workflow/figures.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(built.folder)
+    shown, figure = listed("tests/support/tiny.yaml"), built.folder / FIGURE
+    assert re.search(r"^  ablation: built; runs: (\d+), \1 of them there; data: digits, scan$", shown, re.MULTILINE), shown
+    assert re.search(r"^  learning_curves: not built, about \d+ min; runs: \d+, \d+ of them there; data:", shown, re.MULTILINE)
+    assert re.search(r"^  comparison_cogs: not built, .+; runs: \d+; data: cogs \(download\)$", shown, re.MULTILINE)
     figure.rename(figure.with_suffix(".away"))
-    listed = subprocess.run(command, cwd=built.folder, capture_output=True, text=True, check=True).stdout
+    assert "  ablation: not built, " in listed("tests/support/tiny.yaml")
     figure.with_suffix(".away").rename(figure)
-    assert "  ablation: not built, " in listed
-    done = subprocess.run(
-        [*command[:-1], "tests/support/tinny.yaml"], cwd=built.folder, capture_output=True, text=True, check=False
-    )
-    assert done.stderr == "--configfile tests/support/tinny.yaml: there is no such file; did you mean tests/support/tiny.yaml?\n"
+    wrong = "^--configfile tests/support/tinny.yaml: there is no such file; did you mean tests/support/tiny.yaml\\?$"
+    with pytest.raises(SystemExit, match=wrong):
+        listed("tests/support/tinny.yaml")

@@ -55,7 +55,7 @@ def copying(problem, model, regularizer=None):
 
 @pytest.mark.parametrize("model", ["lstm_input_feeding", "transformer"])
 def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, question_splits, model):
-    case = problem(model, "recombination", {"exchange": "terms"}, question_splits)
+    case = problem(model, "recombination", {"exchange": "terms"}, question_splits, batch_size=16)
     independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
 
 
