@@ -100,8 +100,13 @@ def combinations() -> Iterator[tuple[str, str]]:
     """Every model with every compatible regularizer, on the task of the model's entry."""
     for model in names("models"):
         own = SMALL["models"].get(model, {})
-        for regularizer in names("regularizers") if own else ():
-            task, applies = own["trains_on"], SMALL["regularizers"].get(regularizer, {}).get("kinds")
+        if not own:
+            continue
+        task = own["trains_on"]
+        wrong = configuration().impossible(task, model, "none")
+        assert all("is not installed" in line for line in wrong), wrong  # else the entry would be skipped unnoticed
+        for regularizer in names("regularizers"):
+            applies = SMALL["regularizers"].get(regularizer, {}).get("kinds")
             kind = configuration().declared("tasks", task)["KIND"]
             unfit = regularizer in own.get("without", ()) or (applies and kind not in applies)
             if not unfit and not configuration().impossible(task, model, regularizer):
