@@ -461,7 +461,7 @@ def test_attention_to_the_input_equals_pytorch(problem):
     layout, mask = batch.layout, batch.input_mask
     states, encoded = torch.randn(1, len(layout.positions), width), torch.randn(*mask.shape, width)
     read = attention.Encoded.of(encoded, mask, layout.input_chunks(0))
-    found = attention.attend_across(weights, "a", states, read, layout, heads)
+    found = attention.attend_across(weights, "a", states, read, layout, heads, batch.once)
     parts = (layout.chunks(found), layout.chunks(states), layout.rows(encoded), layout.rows(mask))
     for own, queries, attended, valid in zip(*parts, strict=True):
         expected, _ = reference(queries[0], attended[0], attended[0], key_padding_mask=~valid[0])
@@ -973,9 +973,14 @@ def test_a_beam_of_one_equals_greedy_decoding(problem):
     assert 0 < right.float().mean() < 1
 
 
-@pytest.mark.parametrize(("model", "encoded"), [("transformer", 1), ("lstm_attention", 0)])
-def test_decoding_reads_the_input_once_and_continues_as_teacher_forcing_does(problem, monkeypatch, model, encoded):
+@pytest.mark.parametrize(
+    ("model", "positions", "encoded"),
+    [("transformer", "relative", 1), ("transformer", "absolute", 1), ("lstm_attention", None, 0)],
+)
+def test_decoding_reads_each_word_once_and_continues_as_teacher_forcing_does(problem, monkeypatch, model, positions, encoded):
     case = problem(model)
+    if positions:
+        case = replace(case, model_parameters=case.model_parameters | {"positions": positions})
     weights = weight_layout(case).views(torch.stack([fresh_state(case, seed, 0.0).tensors["weights"] for seed in range(2)]))
     _, batch = case.splits["train"].evaluation_batches(2, 16, 16)[0]
     with torch.no_grad():
@@ -983,11 +988,33 @@ def test_decoding_reads_the_input_once_and_continues_as_teacher_forcing_does(pro
     targets = torch.cat([chunk[..., :5] for chunk in batch.layout.chunks(batch.targets)], 1)
     calls = []
     monkeypatch.setattr(transformer, "encode", lambda *given, encode=transformer.encode: calls.append(1) or encode(*given))
-    decoding_batch = replace(batch, kept={})
+    read = []
+    monkeypatch.setattr(transformer, "embedding", lambda *given: read.append(given[0].shape) or embedding(*given))
+    decoding_batch = replace(batch, kept={}, past={})
     for step in range(5):
         found = decoding.next_symbols(case, weights, decoding_batch, targets[..., :step])
         torch.testing.assert_close(found, torch.cat([chunk[:, :, step] for chunk in outputs], 1))
     assert len(calls) == encoded
+    # The input, and then one symbol of each of the 16 rows at a time.
+    assert read == [batch.inputs.shape, *[(2, 16)] * 5][: 6 * encoded]
+
+
+def test_every_hypothesis_of_a_beam_keeps_its_own_past(problem):
+    """Hypotheses are reordered at every step. The network must then know what the hypothesis says that continues."""
+    case = problem("transformer", steps=60, record_every=60, learning_rate=0.003)
+    states = [fresh_state(case, seed, 0.0) for seed in range(2)]
+    train_runs(case, states, metrics.measure)
+    weights = weights_of(case, states)
+
+    def forgets(parameters, weights, batch, tap):
+        return case.model.forward(parameters, weights, replace(batch, past=None), tap)
+
+    _, batch = case.splits["train"].evaluation_batches(2, 16, 16)[0]
+    found = decoding.decode_by_beam(case, weights, batch, 12, 4)
+    assert torch.equal(
+        found, decoding.decode_by_beam(replace(case, model=replace(case.model, forward=forgets)), weights, batch, 12, 4)
+    )
+    assert not torch.equal(found[0], found[1])
 
 
 def test_scores_contain_beam_accuracy_and_bleu():

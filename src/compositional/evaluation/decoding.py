@@ -2,7 +2,7 @@
 
 Exact match of greedy decoding does not need this module (`kinds.sequence.Batch.correct`); beam search and scores of the complete
 text (BLEU) do. Each step is one pass over everything decoded so far: simple, and the same for every sequence model. A model can
-skip what it knows from the step before or what is not wanted (`kinds.sequence.Batch`), as `transformer` does.
+skip what it knows from the steps before or what is not wanted (`kinds.sequence.Batch`), as `transformer` does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, dec
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
     layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
-    asked = replace(batch, previous=started.flatten(1), layout=layout, kept={} if batch.kept is None else batch.kept)
+    kept = {} if batch.kept is None else batch.kept
+    asked = replace(batch, previous=started.flatten(1), layout=layout, kept=kept)
     with torch.no_grad():
         logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
     # Of every position, or only of the last ones.
@@ -57,7 +58,7 @@ def decode_greedily(problem: Problem, weights: dict[str, Tensor], batch: Batch, 
     targets = batch.layout.chunks(batch.targets.masked_fill(~batch.target_mask, PAD))
     decoded = torch.cat([functional.pad(chunk, (0, limit - chunk.shape[2])) for chunk in targets], 1)
     decoded *= ended.unsqueeze(2)
-    batch = replace(batch, kept={})
+    batch = replace(batch, kept={}, past={})
     step = 0
     while step < limit and not ended.all():
         symbols = next_symbols(problem, weights, batch, decoded[..., :step]).argmax(-1)
@@ -80,6 +81,7 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
             np.repeat(batch.layout.targets, beam).tolist(), np.repeat(batch.layout.inputs, beam).tolist(), batch.inputs.device
         ),
         kept={},
+        past={},
     )
     decoded = several.inputs[..., :0]
     ended = torch.zeros_like(several.input_lengths, dtype=torch.bool)
@@ -101,6 +103,8 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
         symbols = (chosen % vocabulary).flatten(1)
         decoded = decoded.gather(1, parent.unsqueeze(-1).expand(-1, -1, decoded.shape[2]))
         decoded = torch.cat([decoded, symbols.unsqueeze(-1)], -1)
+        of_run = torch.arange(runs, device=parent.device).unsqueeze(1)
+        several = replace(several, past={name: values[of_run, parent] for name, values in (several.past or {}).items()})
         lengths, ended = grown.flatten(1).gather(1, parent), ended.gather(1, parent) | (symbols == END)
     best = (scores / lengths.view(runs, rows, beam)).argmax(-1, keepdim=True).unsqueeze(-1)
     return decoded.view(runs, rows, beam, -1).gather(2, best.expand(-1, -1, -1, decoded.shape[2])).squeeze(2)

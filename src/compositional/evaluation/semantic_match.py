@@ -9,6 +9,7 @@ is abandoned. Little is left to decode, and the score is the same as when everyt
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import networkx
 import torch
@@ -16,14 +17,14 @@ from torch import Tensor
 
 from compositional.evaluation.decoding import next_symbols, sentences
 from compositional.evaluation.metrics import BATCH, by_category, calibrated
-from compositional.kinds.sequence import SequenceSplit
+from compositional.kinds.sequence import Batch, SequenceSplit
 from compositional.language.vocabulary import END
 from compositional.layers.ragged import ROWS, Layout
 from compositional.layers.tap import silent_tap
 from compositional.training.problem import Problem
 
 METRIC = "semantic exact match"
-_TOGETHER = 64  # maximum number of predictions that are decoded together
+_TOGETHER = 256  # maximum number of predictions that are decoded together
 _NUMBER, _AND = -1, -2  # the kinds of all numbers, which only name variables, and of both separators of conjuncts
 
 
@@ -103,18 +104,30 @@ def _candidates(
 
 
 def _decode(problem: Problem, weights: dict[str, Tensor], split: SequenceSplit, found: dict[int, _Candidate]) -> None:
-    """Decode the candidates of one run greedily until all have ended; each step decodes all candidates of its length together."""
-    for step in range(int(split.lengths.max())):
-        going = [row for row, one in found.items() if not one.ended and len(one.symbols) == step]
-        for start in range(0, len(going), _TOGETHER):
-            real = going[start : start + _TOGETHER]
-            rows = torch.tensor(real + real[-1:] * (-len(real) % ROWS))
-            layout = Layout(split.lengths[rows].tolist(), split.input_lengths.cpu()[rows].tolist(), split.device)
-            batch = split.batch(rows.to(split.device).unsqueeze(0), layout)
-            decoded = torch.tensor([found[row].symbols for row in rows.tolist()], device=split.device)
-            symbols = next_symbols(problem, weights, batch, decoded.unsqueeze(0)).argmax(-1)[0].tolist()
-            for row, symbol in zip(real, symbols, strict=False):
-                found[row].add(symbol)
+    """Decode the candidates of one run greedily until all have ended. What is known of them is read, not decoded."""
+
+    def filled(places: list[int]) -> list[int]:
+        return places + places[-1:] * (-len(places) % ROWS)
+
+    def batch_of(rows: list[int], past: dict[str, Tensor]) -> Batch:
+        several = torch.tensor(rows)
+        layout = Layout(split.lengths[several].tolist(), split.input_lengths.cpu()[several].tolist(), split.device)
+        return replace(split.batch(several.to(split.device).unsqueeze(0), layout), kept={}, past=past)
+
+    for start in range(0, len(found), _TOGETHER):
+        rows = filled([*found][start : start + _TOGETHER])
+        batch, decoded = batch_of(rows, {}), torch.empty(1, len(rows), 0, dtype=torch.long, device=split.device)
+        while going := [place for place, row in enumerate(rows) if not found[row].ended]:
+            places = filled(going)
+            if 2 * len(places) <= len(rows):
+                rows, decoded = [rows[place] for place in places], decoded[:, places]
+                batch = batch_of(rows, {name: values[:, places] for name, values in (batch.past or {}).items()})
+            step, symbols = decoded.shape[2], next_symbols(problem, weights, batch, decoded).argmax(-1)[0].tolist()
+            for row, symbol in zip(rows, symbols, strict=True):
+                if len(found[row].symbols) == step and not found[row].ended:
+                    found[row].add(symbol)
+            following = [(found[row].symbols[step:] or [END])[0] for row in rows]
+            decoded = torch.cat([decoded, decoded.new_tensor(following).view(1, -1, 1)], 2)
 
 
 def scores(problem: Problem, weights: dict[str, Tensor]) -> list[dict[tuple[str, str], float]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -58,8 +58,9 @@ class Batch:
 
     `previous` is the target one step earlier (START at step 0), for teacher forcing. All sequences end with END.
 
-    While sentences are decoded symbol by symbol, `kept` is what a model keeps between passes over the same inputs (`once`), and
-    only each row's last position is wanted (`wanted`). A model that uses neither is slower and gives the same symbols.
+    While sentences are decoded symbol by symbol, only each row's last position is wanted (`wanted`). `kept` is what a model keeps
+    between passes over the same inputs (`once`), `past` what it keeps of earlier positions, by name (R, B, ...). Models that use
+    none of these are slower and give the same symbols.
     """
 
     inputs: Tensor
@@ -70,6 +71,7 @@ class Batch:
     previous: Tensor
     layout: Layout
     kept: dict[str, Any] | None = None
+    past: dict[str, Tensor] | None = None
 
     def once(self, name: str, compute: Callable[[], Computed]) -> Computed:
         """What `compute` returns. It must depend on nothing but weights and inputs: while decoding, it is computed only once."""
@@ -82,6 +84,12 @@ class Batch:
     def wanted(self, states: Tensor) -> Tensor:
         """Of states (R, N, ...) in chunk order, those whose outputs are wanted: all, or (R, B, ...) while decoding."""
         return states if self.kept is None else torch.cat([chunk[:, :, -1] for chunk in self.layout.chunks(states)], 1)
+
+    def last(self) -> Batch:
+        """The batch with only the last position of every row."""
+        previous = torch.cat([chunk[:, :, -1] for chunk in self.layout.chunks(self.previous)], 1)
+        layout = Layout((1,) * previous.shape[1], self.layout.inputs, previous.device)
+        return replace(self, previous=previous, layout=layout)
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
         """Shape of one run's outputs: (N, symbols)."""

@@ -9,7 +9,7 @@ Without W, attention is the ordinary one, which knows only the positions that th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -237,7 +237,34 @@ def attend_own(weights: Weights, name: str, states: Tensor, chunks: Chunks, mask
     return _attend(weights, name, queries, keys, values, _Rectangles(heads, chunks, chunks, masks))
 
 
-def attend_across(weights: Weights, name: str, states: Tensor, read: Encoded, layout: Layout, heads: int) -> Tensor:
-    """Target positions (R, N, D) in chunk order attend to the input positions of their row -> (R, N, D)."""
-    queries, (keys, values) = project(weights, f"{name}.query", states), _parts(weights, name, ("key", "value"), read.states)
+def attend_past(weights: Weights, name: str, states: Tensor, past: dict[str, Tensor], heads: int) -> Tensor:
+    """One new position of each row (R, B, D) attends to itself and to the earlier ones, whose keys and values are in `past`, and
+    adds its own there -> (R, B, D). Equal to `attend_own` up to rounding; without gradients."""
+    scale = math.sqrt(states.shape[-1] // heads)
+    queries, *new = (part.unflatten(-1, (heads, -1)) for part in _parts(weights, name, ("query", "key", "value"), states))
+    for part, values in zip(("keys", "values"), new, strict=True):
+        kept = past.get(f"{name}.{part}", values.new_empty(*values.shape[:3], 0, values.shape[3]))
+        past[f"{name}.{part}"] = torch.cat([kept, values.unsqueeze(3)], 3)
+    keys, values = (past[f"{name}.{part}"] for part in ("keys", "values"))
+    if f"{name}.position" in weights:
+        longest = 1 << keys.shape[3].bit_length()  # few sizes, because the table of each is kept
+        distances = _sinusoids(longest, states.shape[-1], states.device)[longest - keys.shape[3] : longest]
+        distances = (distances @ weights[f"{name}.position"]).unflatten(-1, (heads, -1))
+        content, position = (queries + weights[f"{name}.{part}_bias"].unsqueeze(1) for part in ("content", "position"))
+        scores = torch.einsum("rbhe,rbhte->rbht", content, keys) + torch.einsum("rbhe,rthe->rbht", position, distances)
+    else:
+        scores = torch.einsum("rbhe,rbhte->rbht", queries, keys)
+    mixed = torch.einsum("rbht,rbhte->rbhe", (scores / scale).softmax(-1), values)
+    return project(weights, f"{name}.output", mixed.flatten(2))
+
+
+def attend_across(
+    weights: Weights, name: str, states: Tensor, read: Encoded, layout: Layout, heads: int, once: Callable
+) -> Tensor:
+    """Target positions (R, N, D) in chunk order attend to the input positions of their row -> (R, N, D).
+
+    once: as in `kinds.sequence.Batch`.
+    """
+    queries = project(weights, f"{name}.query", states)
+    keys, values = once(name, lambda: _parts(weights, name, ("key", "value"), read.states))
     return _attend(weights, name, queries, keys, values, _Rectangles(heads, layout.target_chunks, read.chunks, read.masks))

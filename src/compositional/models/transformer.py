@@ -155,13 +155,20 @@ def encode(parameters: dict, weights: Weights, words: Tensor, mask: Tensor, chun
 def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, or (R, B, symbols) while decoding."""
     add, feed_forward = _blocks(parameters, weights, tap)
-    heads, layout = parameters["heads"], batch.layout
+    heads, places = parameters["heads"], batch.layout.positions[:, 1]
+    if batch.past is not None:
+        batch, places = batch.last(), places.max().expand(batch.inputs.shape[1])
     states = embedding(batch.previous, weights["output_embedding"])
-    states = _placed(parameters, states, layout.positions[:, 1].to(states.dtype), tap)
+    states = _placed(parameters, states, places.to(states.dtype), tap)
     for layer in range(parameters["decoder_layers"]):
         name = f"decoder.{layer}.past"
-        states = add(name, states, attention.attend_own(weights, name, states, layout.target_chunks, None, heads))
+        if batch.past is None:
+            change = attention.attend_own(weights, name, states, batch.layout.target_chunks, None, heads)
+        else:
+            change = attention.attend_past(weights, name, states, batch.past, heads)
+        states = add(name, states, change)
         name = f"decoder.{layer}.across"
-        states = add(name, states, attention.attend_across(weights, name, states, encoded, layout, heads))
+        change = attention.attend_across(weights, name, states, encoded, batch.layout, heads, batch.once)
+        states = add(name, states, change)
         states = feed_forward(f"decoder.{layer}.feedforward", states)
     return linear(batch.wanted(states), weights["output_embedding"].transpose(1, 2), weights["output.bias"])
