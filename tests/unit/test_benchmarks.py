@@ -18,6 +18,7 @@ from compositional.training.pack import Pack
 from compositional.training.state import fresh_state
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import decoding
 import families
 import family_table
 import networks
@@ -71,6 +72,14 @@ def test_the_two_stream_model_made_of_standard_modules_computes_the_same():
         known = batch.target_mask[run]
         place, step = batch.layout.positions[known].unbind(1)
         torch.testing.assert_close(ours[run][known], logits[place, step], atol=1e-5, rtol=1e-4)
+
+
+def test_decoding_writes_what_plain_pytorch_writes(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["decoding", "--steps", "6", "--runs", "2", "--rounds", "1"])
+    decoding.main()
+    header, row = capsys.readouterr().out.splitlines()
+    shown = dict(zip(header.replace(" (s)", "").split(), row.split(), strict=False))
+    assert (shown["symbols"], shown["equal"]) == ("6", "1.00")
 
 
 def test_measurements_that_fail_are_left_out_of_table_and_plot(tmp_path, monkeypatch, capsys):
