@@ -80,7 +80,7 @@ def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(fol
     counts = " ".join(page.split())
     # Both seeds of recombination gain about 0.2, and both of smoothness lose about 0.1: their intervals exclude 0.
     assert "4 have a table. The interval is above 0 in 0 (helps), below 0 in 0 (harms), and includes 0 in 1 (open)." in counts
-    assert "0 gains of an oracle, and 2 cells whose interval excludes 0 with fewer than 3 seeds. In 1, the plain" in counts
+    assert "an interval that excludes 0 are 0 of an oracle and 2 with fewer than 3 seeds. In 1, the plain model" in counts
     # One degree of freedom: p is 0.030 (t = 21), 0.034 (19) and 0.090 (7); three times the first is the largest product.
     assert (
         "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 0.091 | 2 | `scan_jump` (0.150) | results |"
