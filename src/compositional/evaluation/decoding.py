@@ -36,7 +36,10 @@ def room(longest: int) -> int:
 
 
 def next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, decoded: Tensor) -> Tensor:
-    """Log probabilities of the symbol that follows `decoded` (R, B, t): (R, B, symbols)."""
+    """Log probabilities of the symbol that follows `decoded` (R, B, t): (R, B, symbols).
+
+    A batch with a `past` must be passed at every step in turn, from t = 0 on.
+    """
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
     layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
