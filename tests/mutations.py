@@ -47,7 +47,7 @@ MUTATIONS = {
         *("training/guards.py", "    check_order(problem, ", "    (lambda *_: None)(problem, "),
         "tests/unit/training/test_networks.py::test_a_decoder_that_sees_later_target_symbols_is_refused",
     ),
-    "all hypotheses of a beam go on from the same past": (
+    "all hypotheses of a beam continue from the same past": (
         *("evaluation/decoding.py", "values[of_run, parent]", "values"),
         "tests/studies/test_language.py::test_every_hypothesis_of_a_beam_keeps_its_own_past",
     ),
