@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from support.trained import weights_of
 
-from compositional.evaluation import decoding, semantic_match
+from compositional.evaluation import decoding, metrics, semantic_match
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
+from compositional.training.loop import train_runs
+from compositional.training.state import fresh_state
 
 SLEEP = "* dog ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )"
 SEE = "see . agent ( x _ 1 , Emma ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( x _ 3 )"
@@ -98,3 +102,28 @@ def test_abandoned_predictions_would_not_have_been_equal(monkeypatch):
     )
     problem.about = {}
     assert semantic_match.scores(problem, weights) == [{}]
+
+
+def test_a_network_knows_its_past_when_a_batch_of_candidates_shrinks(problem):
+    case = problem("transformer", steps=60, record_every=60, learning_rate=0.003)
+    state = fresh_state(case, 0, 0.0)
+    train_runs(case, [state], metrics.measure)
+    weights, split = weights_of(case, [state]), case.splits["train"]
+
+    def forgets(parameters, weights, batch, tap):
+        return case.model.forward(parameters, weights, replace(batch, past=None), tap)
+
+    def written(case):
+        targets = {row: split.targets[row].tolist()[: int(split.lengths[row])] for row in range(0, len(split), len(split) // 90)}
+        found = {row: semantic_match._Candidate(target, list(range(len(split.target)))) for row, target in targets.items()}
+        sizes.clear()
+        semantic_match._decode(case, weights, split, found)
+        return [one.symbols for one in found.values()]
+
+    sizes = []
+    whole = type(split).batch
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(split), "batch", lambda split, rows, layout: sizes.append(rows.shape[1]) or whole(split, rows, layout))
+        assert written(case) == written(replace(case, model=replace(case.model, forward=forgets)))
+    assert len(sizes) > 1
+    assert sizes == sorted(sizes, reverse=True)
