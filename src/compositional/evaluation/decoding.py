@@ -43,8 +43,7 @@ def next_symbols(problem: Problem, weights: dict[str, Tensor], batch: Batch, dec
     runs, rows, steps = decoded.shape
     started = torch.cat([decoded.new_full((runs, rows, 1), START), decoded], -1)
     layout = Layout((steps + 1,) * rows, batch.layout.inputs, decoded.device)
-    kept = {} if batch.kept is None else batch.kept
-    asked = replace(batch, previous=started.flatten(1), layout=layout, kept=kept)
+    asked = replace(batch, previous=started.flatten(1), layout=layout, kept={} if batch.kept is None else batch.kept)
     with torch.no_grad():
         logits = problem.model.forward(problem.model_parameters, weights, asked, silent_tap)
     # Of every position, or only of the last ones.
@@ -92,6 +91,7 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
     # At first all hypotheses of an example are equal, so only one of them counts.
     scores = torch.full((runs, rows, beam), float("-inf"), device=batch.inputs.device)
     scores[..., 0] = 0.0
+    of_run = torch.arange(runs, device=scores.device).unsqueeze(1)
     while decoded.shape[2] < limit and not ended.all():
         following = next_symbols(problem, weights, several, decoded)
         # Hypotheses that have ended continue with padding, at no cost.
@@ -106,7 +106,6 @@ def decode_by_beam(problem: Problem, weights: dict[str, Tensor], batch: Batch, l
         symbols = (chosen % vocabulary).flatten(1)
         decoded = decoded.gather(1, parent.unsqueeze(-1).expand(-1, -1, decoded.shape[2]))
         decoded = torch.cat([decoded, symbols.unsqueeze(-1)], -1)
-        of_run = torch.arange(runs, device=parent.device).unsqueeze(1)
         several = replace(several, past={name: values[of_run, parent] for name, values in (several.past or {}).items()})
         lengths, ended = grown.flatten(1).gather(1, parent), ended.gather(1, parent) | (symbols == END)
     best = (scores / lengths.view(runs, rows, beam)).argmax(-1, keepdim=True).unsqueeze(-1)
