@@ -17,13 +17,13 @@ import json
 import os
 import runpy
 import selectors
-import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
-import tempfile
 import traceback
+import uuid
 from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -42,22 +42,20 @@ _OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPD
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by address; keeps their standard inputs open
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux: the signal that a process gets when the one that it was forked from ends
 _LARGEST = 2**18  # bytes of a job's request
-_LONGEST = 75  # bytes of the path of temporary files: a socket's path has at most 107
 
 
 def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBRARIES) -> None:
     """Start the process that jobs with this environment are forked from, and put its address there. It ends with this process, or
     when another one is started for this environment."""
     earlier = environment.get(SOCKET)
-    too_long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
-    if earlier not in (None, *_STARTED) or too_long or not hasattr(os, "pidfd_open"):
+    if earlier not in (None, *_STARTED) or not hasattr(os, "pidfd_open"):
         return
     if earlier and (held := _STARTED[earlier].stdin):
         held.close()
-    environment[SOCKET] = address = str(Path(tempfile.mkdtemp(prefix="compositional-")) / "forks")
+    environment[SOCKET] = address = f"compositional-{uuid.uuid4()}"
     # Listening begins here, so a job that starts before the process is ready waits for it.
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(address)
+        listener.bind(_abstract(address))
         listener.listen(128)
         descriptor = listener.fileno()
         words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", str(descriptor), *libraries]
@@ -69,6 +67,11 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
             preexec_fn=_ignore_interrupts,
             pass_fds=[descriptor],
         )
+
+
+def _abstract(address: str) -> str:
+    """The name of a socket that is no file, so that nothing is left of it when its process ends, however that happens."""
+    return f"\0{address}"
 
 
 def _ignore_interrupts() -> None:
@@ -94,7 +97,9 @@ class _Forks:
         """Fork for the job that asks, if it may be a fork; in the fork, the words of its command."""
         connection = listener.accept()[0]
         data, descriptors, _, _ = socket.recv_fds(connection, _LARGEST, 3)
-        job = json.loads(data or "{}")
+        # Unlike a file, the socket has no owner: anyone on this machine who knows its name can connect.
+        _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        job = json.loads(data or "{}") if user == os.getuid() else {}
         if not job or _in_common(job["python"], job["environment"]) != self.own:
             connection.close()
         else:
@@ -164,7 +169,6 @@ def serve(listening: int, libraries: Iterable[str]) -> list[str]:
     ending = False
     with selectors.DefaultSelector() as waiting, socket.socket(fileno=listening) as listener:
         forks = _Forks(waiting, own)
-        address = listener.getsockname()
         _prepare(libraries)
         waiting.register(listener, selectors.EVENT_READ)
         waiting.register(0, selectors.EVENT_READ)
@@ -181,7 +185,6 @@ def serve(listening: int, libraries: Iterable[str]) -> list[str]:
                     forks.end(key.fd, key.data)
                 elif key.data in forks.asking:
                     forks.abandon(key.data)
-    shutil.rmtree(Path(address).parent, ignore_errors=True)
     return []
 
 
@@ -212,7 +215,7 @@ def hand_over(words: list[str]) -> int | None:
         "python": [sys.prefix, sys.version],
     }
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.connect(address)
+        connection.connect(_abstract(address))
         socket.send_fds(connection, [json.dumps(job).encode()], [0, 1, 2])
         if connection.recv(16):
             return int(connection.recv(16) or 1)
