@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -170,8 +171,22 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
     return f"{len(chosen)} of {len(there)} runs were trained again and have the same bytes"
 
 
+def abandoned(store: Path, used: set[str]) -> dict[Path, str]:
+    """What no configured run resumes from, and what killed processes left; each with a description.
+
+    Args:
+        used: the plans of the configured runs.
+    """
+    yesterday = time.time() - 24 * 60 * 60  # running builds have hidden files, too
+    found = {
+        path: "an unfinished run" for path in sorted(store.glob("checkpoints/[!.]*")) if path.name.partition("-")[0] not in used
+    }
+    hidden = [path for path in sorted(store.rglob(".*")) if path.lstat().st_mtime < yesterday]
+    return found | dict.fromkeys(hidden, "left by a process that was killed")
+
+
 def prune(arguments: argparse.Namespace, known: Configuration) -> str:
-    """Remove entries that no configured run uses, at laptop scale, on a GPU, at paper scale, or with the given overlays."""
+    """Remove what no configured run uses, at laptop scale, on a GPU, at paper scale, or with the given overlays."""
     if not arguments.store.is_dir():
         raise ArchiveError(f"{arguments.store}: there is no such folder; --store names the folder that has entries/")
     paper = [ROOT / "config" / "paper.yaml", *sorted((ROOT / "config" / "paper").glob("*.yaml"))]
@@ -192,9 +207,16 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
         )
         print(f"{path}: {'/'.join(family)}")
     gone = files_there.difference(*(held[path] for path in used_by))
-    size = sum(path.stat().st_size for path in gone) / 1e6
-    print(f"{arguments.store}: {len(unused)} runs are used by no configured run ({size:.1f} MB), {len(used_by)} are kept")
-    if unused and not arguments.yes:
+    left = abandoned(arguments.store, used)
+    for path, description in left.items():
+        print(f"{path}: {description}")
+    within = [path for top in left for path in (top, *top.rglob("*"))]
+    size = sum(path.lstat().st_size for path in [*gone, *within]) / 1e6
+    print(
+        f"{arguments.store}: {len(unused)} finished and {len(left)} unfinished runs or other files are used by no configured run "
+        f"({size:.1f} MB), {len(used_by)} runs are kept"
+    )
+    if (unused or left) and not arguments.yes:
         try:
             agreed = input("Remove them? [y/N] ").strip().lower() in ("y", "yes")
         except EOFError:
@@ -205,7 +227,12 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     came = [path for path in entries([arguments.store]) if not every.get(path) and identity_of(path)]
     for path in gone.difference(came, map(tensors_of, came)):
         path.unlink(missing_ok=True)
-    return f"{len(unused)} runs removed"
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return f"{len(unused) + len(left)} removed"
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -183,17 +184,35 @@ def test_prune_lists_unused_entries_and_removes_them_only_on_request(packed, run
     runs("unpack", str(packed))
     before = entries(Path("results/store"))
     assert "nowhere: there is no such folder" in runs("prune", "--store", "nowhere", status=2)
-    assert "0 runs are used by no configured run" in runs("prune", "--yes")
+    assert "0 finished and 0 unfinished runs or other files are used by no configured run" in runs("prune", "--yes")
     assert entries(Path("results/store")) == before
     # Without the overlay, the configuration has no runs with so few steps.
     for answer in ("no", "yes"):
         assert entries(Path("results/store")) == before
         monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)
         said = runs("prune", overlays=False)
-        assert "2 runs are used by no configured run" in said
+        assert "2 finished and 0 unfinished runs or other files are used by no configured run" in said
         assert said.count("digits_concat/cnn/none") == 2
-        assert ("Nothing was removed" if answer == "no" else "2 runs removed") in said
+        assert ("Nothing was removed" if answer == "no" else "2 removed") in said
     assert entries(Path("results/store")) == []
+
+
+def test_prune_removes_what_killed_processes_left_but_nothing_that_a_build_may_need(packed, runs):
+    """A checkpoint of another configuration, and hidden files that are more than a day old."""
+    runs("unpack", str(packed))
+    store, (entry, *_) = Path("results/store"), entries(Path("results/store"))
+    resumed, other = (store / "checkpoints" / f"{plan}-cpu-0.safetensors" for plan in (entry.parent.name, "0" * 64))
+    new, unpacking, weights = store / ".unpacking-new", store / ".unpacking-old", entry.with_name(".weights-1.safetensors.2")
+    for path in (resumed, other, new / "a.json", unpacking / "a.json", weights):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"1" * 50_000)
+    for path in (unpacking, weights):
+        os.utime(path, (time.time() - 90_000,) * 2)
+    said = runs("prune", "--yes")
+    assert "0 finished and 3 unfinished runs or other files are used by no configured run (0.2 MB), 2 runs are kept" in said
+    assert f"{other}: an unfinished run\n" in said
+    assert f"{weights}: left by a process that was killed\n" in said
+    assert [path.exists() for path in (resumed, new, other, unpacking, weights)] == [True, True, False, False, False]
 
 
 @pytest.mark.parametrize("meanwhile", ["entries are read", "the question waits"])
@@ -219,5 +238,5 @@ def test_prune_keeps_a_run_that_another_build_finishes_meanwhile(packed, runs, m
         runs("prune", "--yes")
     else:
         monkeypatch.setattr("builtins.input", finish)
-        assert "1 runs removed" in runs("prune")
+        assert "1 removed" in runs("prune")
     assert sorted(path for path in Path("results/store/entries").rglob("*") if path.is_file()) == before

@@ -43,7 +43,8 @@ class Store:
         self.folders = folders
 
     def _checkpoint(self, name: str) -> Path:
-        return self.folders[-1] / "checkpoints" / f"{Path(name).name}.safetensors"
+        # The plan is part of the name, so that it is known whether a configured run has it.
+        return self.folders[-1] / "checkpoints" / f"{name.replace('/', '-')}.safetensors"
 
     def add(self, name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> OSError | None:
         """Keep a finished run, its JSON data and its tensors, and delete its checkpoint.
