@@ -19,6 +19,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -123,7 +124,8 @@ class _Functions:
         """A network with the initial weights that are drawn from `source`."""
         seed = int(source.integers(2**63))
         with _seeded(seed, "cpu"):
-            network = self.type(self.problem.model_parameters, self.problem.about)
+            # Copies, because a Network may change what it is given, for example with parameters.pop.
+            network = self.type(deepcopy(self.problem.model_parameters), deepcopy(self.problem.about))
             self._check_seed(seed)
         return network
 

@@ -216,6 +216,17 @@ def test_frozen_parameters_and_buffers_belong_to_the_run_and_do_not_change(probl
     assert torch.equal(buffers(case, 0)["frozen"], first["frozen"])
 
 
+def test_a_network_may_change_what_it_is_given(problem):
+    class Emptying(Linear):
+        def __init__(self, parameters, task):
+            super().__init__(parameters, task)
+            parameters.clear()
+            task.clear()
+
+    ours, theirs = (train(own(problem("cnn", steps=3), network), [(0, 0.0)])[0] for network in (Emptying, Linear))
+    assert same(ours, theirs)
+
+
 def counts(self, batch):
     self.calls += 1
     return self.output(batch.flatten(1)) * (1 + 0.1 * self.calls)
