@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -159,7 +160,7 @@ def make_split(
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     declared = [raw / name for name in raw_files] or [raw]  # without raw files, the folder has what `build` itself keeps there
     with undeclared.refused([*declared, *splits, *metrics], "a task reads the files of its dataset, so that changes are noticed"):
-        built = implementation.build(raw, parameters, **more)
+        built = implementation.build(raw, deepcopy(parameters), **more)  # a copy, because it may take options with pop
     if not isinstance(built, tuple) or len(built) != 2:
         raise TypeError(
             f"{plugins.module_path(module)}: build must return (members, content of task.json), it returns {type(built)}"

@@ -107,6 +107,19 @@ def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
     assert content("scan_jump") != content("scan_jump", virtual_words=6)
 
 
+def test_a_task_may_take_its_options_with_pop(tmp_path, monkeypatch):
+    own = scan_jump.build
+    monkeypatch.setattr(scan_jump, "build", lambda raw, parameters: own(raw, {key: parameters.pop(key) for key in [*parameters]}))
+    parameters = defaults("tasks.scan_jump")
+    make_split("task", "tasks.scan_jump", parameters, tmp_path, tmp_path / "split")
+    assert (
+        json.loads((tmp_path / "split" / "task.json").read_text())["parameters"]
+        == parameters
+        == defaults("tasks.scan_jump")
+        != {}
+    )
+
+
 def test_a_leaking_split_leaves_nothing_behind(tmp_path, monkeypatch):
     leaking = DatasetDict(
         train=Dataset.from_dict({"input": ["a"], "output": ["A"]}), test=Dataset.from_dict({"input": ["a"], "output": ["A"]})
