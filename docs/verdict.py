@@ -54,7 +54,6 @@ PLAIN_TERMS = ("dropout", "weight_decay", "label_smoothing")  # for comparison: 
 VARIANTS = {"smoothness_embeddings": "smoothness"} | {
     f"recombination_of_{what}": "recombination_terms" for what in ("both", "kinds", "places")
 }
-FEWEST = 3  # seeds for a verdict
 SIGNIFICANT = 0.05  # p below it, after correction
 NOTES = (
     "**Gain:** accuracy minus that of the plain run of the same seed, with the 95 % interval of its mean (Student's t, not "
@@ -75,8 +74,9 @@ NOTES = (
     "**Compute:** the plain run has as many steps, not as much time: a step of `recombination`, `consistency` or `additivity` "
     "takes two forward passes, of `homomorphism` three or four, of `interaction` about six.",
     "**Harms:** at this lambda, often the only one that was run.",
-    "Results without a table, such as those of Pathfinder, are only in the text of their pages ([results](results.md)). Tables "
-    "in `reference/` have their commits and versions. Two streams: the model `primitive_attention`.",
+    "Results without a table, such as those of COGS after 40,000 steps, are only in the text of their pages "
+    "([results](results.md)). Tables in `reference/` have their commits and versions. Two streams: the model "
+    "`primitive_attention`.",
 )
 
 
@@ -179,7 +179,7 @@ class Cell:
 
     entry: the regularizer's name in the configuration. how: lambda, and the entry, if several are of this term, are "chosen"
     without the test set, the "oracle" of several, or "configured", the only one in the table. task: the task, with the plain
-    model's mean accuracy on its test set.
+    model's mean accuracy on its test set. lost: the number of seeds of which a run, plain or with the term, diverged.
     """
 
     gain: pd.Series
@@ -189,11 +189,13 @@ class Cell:
     reference: bool
     task: str
     plain: float
+    lost: int = 0
 
     @property
     def helps(self) -> str:
-        """The verdict according to the interval, if there are enough seeds. The gain of an oracle is flattered, so it is none."""
-        if len(self.gain) < FEWEST or not paired.differs(self.gain):
+        """The verdict according to the interval, if there are enough seeds and none diverged. The gain of an oracle is flattered,
+        so it is none."""
+        if self.lost or paired.few(self.gain) or not paired.differs(self.gain):
             return "open"
         if self.gain.mean() < 0:
             return "harms"
@@ -232,12 +234,14 @@ def cell(tables: dict[str, tuple[pd.DataFrame, bool]], row: Row, term: str) -> C
             if wanted == 0 and len(plain):  # no lambda is better than the plain model, so no term is used
                 return Cell(pd.Series(0.0, index=plain.seed), 0.0, term, "chosen", *shown)
             runs = runs[runs["lambda"] == wanted] if wanted else runs
-            gains = {setting: style.gains(rows, plain) for setting, rows in runs.groupby(["lambda", "variant"])}
+            settings = dict(list(runs.groupby(["lambda", "variant"])))
+            gains = {setting: style.gains(rows, plain) for setting, rows in settings.items()}
             gains = {setting: gain for setting, gain in gains.items() if len(gain)}
             if gains:
                 best = max(gains, key=lambda setting: gains[setting].mean())
-                how = "chosen" if wanted else ("oracle" if len(gains) > 1 else "configured")
-                return Cell(gains[best], *best, how, *shown)
+                how = "chosen" if wanted else ("oracle" if len(settings) > 1 else "configured")
+                lost = len(set(settings[best].seed) & set(plain.seed)) - len(gains[best])
+                return Cell(gains[best], *best, how, *shown, lost)
     return None
 
 
@@ -324,7 +328,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         word: sum(known.helps == word and known.strength > 0 for known in found.values()) for word in ("helps", "harms", "open")
     }
     plain = sum(not known.strength for known in found.values())
-    few = sum(len(known.gain) < FEWEST and paired.differs(known.gain) for known in found.values())
+    few = sum((paired.few(known.gain) or known.lost > 0) and paired.differs(known.gain) for known in found.values())
+    lost = " or diverged runs" if any(known.lost for known in found.values()) else ""
     oracles = sum(known.helps == "open" and paired.differs(known.gain) for known in found.values()) - few
     holm = corrected(found)
     kept = {word: [place for place, p in holm.items() if found[place].helps == word and p < SIGNIFICANT] for word in counts}
@@ -345,8 +350,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         *textwrap.wrap(
             f"Of {possible} possible cells, {len(found)} have a table. The interval is above 0 in {counts['helps']} (helps), "
             f"below 0 in {counts['harms']} (harms), and includes 0 in {counts['open'] - few - oracles} (open). Open in "
-            f"spite of an interval that excludes 0 are {oracles} of an oracle and {few} with fewer than {FEWEST} seeds. In "
-            f"{plain}, the plain model was chosen. After correction for the {len(holm)} cells with an interval, "
+            f"spite of an interval that excludes 0 are {oracles} of an oracle and {few} with fewer than {paired.FEWEST} "
+            f"seeds{lost}. In {plain}, the plain model was chosen. After correction for the {len(holm)} cells with an interval, "
             f"{len(kept['helps'])} of the {counts['helps']} and {len(kept['harms'])} of the {counts['harms']} remain "
             f"(p < {SIGNIFICANT}). Without plain regularizers and terms that can show inputs of the test set, {unexposed[0]} "
             f"gains are left, {unexposed[1]} of them after correction.",
@@ -361,7 +366,8 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         strength = f"{known.strength:g}, {known.how}"
         p = f"{holm[label, term]:.2g}" if (label, term) in holm else ""
         named = term if known.entry == term else f"{term}: `{known.entry}`"
-        cells = (label, named, style.summary(known.gain, "+"), strength, verdict, p, str(len(known.gain)))
+        seeds = f"{len(known.gain)}" + (f", {known.lost} diverged" if known.lost else "")
+        cells = (label, named, style.summary(known.gain, "+"), strength, verdict, p, seeds)
         cells += (f"`{known.task}` ({known.plain:.3f})",)
         lines.append(f"| {' | '.join(cells)} | {'reference' if known.reference else 'results'} |")
     return "\n".join(lines) + "\n"

@@ -493,7 +493,11 @@ def test_the_locality_figure_states_the_fall_and_judges_it():
     assert "distance (pixels) 8: test 0.510 ± 0.008, train 0.510; published 0.500" in caption
     assert "0.400 at lambda 0, 0.050 at lambda 1" in caption
     assert caption.endswith("holds")
-    assert locality.draw(table[table.seed < 2], options)[1].endswith("open, fewer than 3 seeds")
+    assert locality.draw(table[table.seed < 2], options)[1].endswith("open, too few seeds to judge")
+    lost = table.assign(value=table.value.mask((table["lambda"] == 1) & (table.seed > 0)))  # one run is left
+    assert locality.draw(lost, options)[1].endswith("open, too few seeds to judge")
+    spread = table.assign(value=table.value.mask((table.task == "far") & (table["lambda"] == 1) & (table.seed == 0), 0.55))
+    assert locality.draw(spread, options)[1].endswith("open, the interval of the fall, paired by seed, includes the bound")
     worse = table.assign(value=table.value.mask((table["lambda"] == 1) & (table.split == "train"), 0.45))
     assert locality.draw(worse, options)[1].endswith("open, its training accuracy at the end is lower by more than 0.05")
     table.loc[(table["lambda"] == 1) & (table.task == "far"), "value"] = 0.55

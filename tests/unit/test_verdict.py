@@ -101,6 +101,24 @@ def a_cell(gains, how="configured", strength=1.0):
     return VERDICT["Cell"](pd.Series(gains), strength, "term", how, True, "task", 0.5)
 
 
+def test_survivors_of_diverged_runs_give_no_verdict(folders):
+    """Three of six runs diverged, and all of a second lambda: its table has two lambdas, so the first is an oracle's."""
+    path = next(iter(folders)) / "ablation.csv"
+    lost = float("nan")
+    settings = [
+        ("none", 0.0, (0.1, 0.11, 0.12, 0.13, 0.14, 0.15)),
+        ("smoothness", 0.1, (0.9, 0.92, 0.91, lost, lost, lost)),
+        ("recombination", 0.1, (0.9, 0.92, 0.91, 0.9, 0.9, 0.9)),
+        ("recombination", 1.0, (lost,) * 6),
+    ]
+    pd.DataFrame(rows("scan_jump", "primitive_attention", settings), columns=COLUMNS).to_csv(path, index=False)
+    found = VERDICT["cells"](folders)
+    cell = found["SCAN jump, two streams", "smoothness"]
+    assert (cell.how, cell.lost, cell.helps) == ("configured", 3, "open")
+    assert found["SCAN jump, two streams", "recombination"].how == "oracle"
+    assert "| 3, 3 diverged |" in VERDICT["page"](found)
+
+
 def test_an_oracle_may_harm_but_cannot_help():
     gains = [0.10, 0.11, 0.12]
     assert [a_cell(gains, how).helps for how in ("chosen", "configured", "oracle")] == ["helps", "helps", "open"]

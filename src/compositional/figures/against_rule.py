@@ -155,7 +155,9 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
             f"training examples {style.mean(trained[trained.regularizer == 'none'].value)}",
             "",
             f"  - no mean is above the rule: {style.verdict(not (means > rule).any())}. The largest is {means.max():.3f} "
-            f"({best[0]}, lambda {best[1]:g}); {above} of {len(rows)} runs are above the rule",
+            f"({best[0]}, lambda {best[1]:g}); {above} of {rows.value.count()} runs are above the rule"
+            if len(means)
+            else "  - no mean is above the rule: open, all runs diverged",
         ]
         for name in _names(rows):
             own = style.at_lambda(rows[rows.regularizer == name], strength)

@@ -89,7 +89,8 @@ def _published_claims(leak: pd.DataFrame, shares: pd.Series, options: dict[str, 
     if 0 in given:
         lines.append(
             f"* reported: plain accuracy {given[0]:.2f}. Measured in the same way: {style.summary(plain)} "
-            f"({style.seeds(plain)}), within {CLOSE:g}: {style.verdict(abs(plain.mean() - given[0]) <= CLOSE)}"
+            f"({style.seeds(plain)}), within {CLOSE:g}: "
+            f"{style.verdict(abs(plain.mean() - given[0]) <= CLOSE, of=[plain.mean()])}"
         )
     return lines
 
@@ -109,11 +110,12 @@ def _claims_of(term: str, tables: dict[str, pd.DataFrame], representation: str) 
             f"most {small.max():.3f}, at lambda {small.idxmax():g}: {style.verdict(small.max() <= CLOSE)}"
         )
     means = _own(_change(tables["leak"], representation), term).groupby("lambda").value.mean()
+    falls = bool((np.diff(means.dropna()) < 0).all())
     start = _change(tables["leak"], representation, "initialization").value.mean()
     lines.append(
         f"  - reported: R falls with lambda. Measured: {start:.2f} before training, after it "
         + ", ".join(f"{value:.2f} at {strength:g}" for strength, value in means.items())
-        + f": {style.verdict(bool((np.diff(means) < 0).all()))}"
+        + f": {style.verdict(falls, '' if means.count() > 1 else 'fewer than two lambdas are known')}"
     )
     gains = dict(list(held_out[held_out.regularizer == term].groupby("lambda").gain))
     found = {strength: gain.mean() for strength, gain in gains.items() if paired.differs(gain)}

@@ -63,7 +63,7 @@ def _describe(rows: pd.DataFrame, curves: pd.DataFrame, panel: dict[str, Any]) -
     values = ", ".join(f"{last[name]:.3g}" for name in found)
     steps = ", ".join(map(str, found.values()))
     several = len(set(found.values())) == len(found)
-    verdict = ": " + style.verdict(len(found) in panel.get("expected", EXPECTED) and several and error < 0.01)
+    verdict = ": " + style.verdict(len(found) in panel.get("expected", EXPECTED) and several and error < 0.01, of=[error])
     return (
         f"  - seed {rows.seed.iloc[0]}, {curves.index[-1]} steps: {len(found)} components above {LEARNED:g} of the largest "
         f"({values}), which they pass at steps {steps}; largest of the others {others.max() if len(others) else 0:.2g}; "

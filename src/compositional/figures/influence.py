@@ -72,10 +72,11 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -
                 f"{setting} {own.loc[first]:.3f}, {_highest(own, 3)}, {own.loc[last]:.3f}" for setting, own in ratio.items()
             )
             seeds = of["A"][name]["ratio"].loc[last].dropna()
+            compared = [ratio[setting].loc[last] for setting in ("A", "B")]
             lines.append(
                 f"  - {name} examples, ratio redundant / relevant at step {first}, at its maximum, at step {last}: {shown}. "
                 f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "
-                f"{style.verdict(ratio['A'].loc[last] > ratio['B'].loc[last])}"
+                f"{style.verdict(compared[0] > compared[1], of=compared)}"
             )
             times = norm["A"] / norm["B"]
             lines.append(

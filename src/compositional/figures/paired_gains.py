@@ -39,18 +39,20 @@ def _lines(table: pd.DataFrame) -> list[tuple[str, float]]:
 
 def _said(gain: pd.Series) -> str:
     """The conclusion from an interval."""
+    if paired.few(gain):
+        return paired.TOO_FEW
     if not paired.differs(gain):
         return "no effect seen"
     return "helps" if gain.mean() > 0 else "hurts"
 
 
 def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
-    count = len(_lines(table)) * len(options["tasks"])
+    count = len(table[table.regularizer != "none"][["task", "regularizer", "lambda"]].drop_duplicates())
     lines = [
         "Gain in accuracy of every term over the plain run (lambda = 0) of the same seed. Small dots are seeds, large ones means "
         "of paired differences with 95 % intervals (Student's t): filled for examples held out of training, hollow for examples "
-        f"drawn from the training distribution. About {0.05 * count:.0f} of {count} intervals exclude 0 by chance alone; none is "
-        "corrected for this. The budget is fixed and nothing is chosen on the test set.",
+        f"drawn from the training distribution. Of the {count} intervals of each kind, about {0.05 * count:.0f} exclude 0 by "
+        "chance alone; none is corrected for this. The budget is fixed and nothing is chosen on the test set.",
         "",
     ]
     for task, title in options["tasks"].items():

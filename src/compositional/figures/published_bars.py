@@ -85,8 +85,10 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
         if "than" in claim:
             values = values - _values(table, lines[claim["than"]], split, metric)
         bounds = claim.get("at_least", -np.inf), claim.get("at_most", np.inf)
-        includes = any(abs(values.mean() - bound) < style.interval(values.to_numpy()) for bound in bounds)
-        holds = style.verdict(bounds[0] <= values.mean() <= bounds[1], "the interval includes the bound" if includes else "")
+        known = values.dropna().to_numpy()
+        includes = any(abs(values.mean() - bound) < style.interval(known) for bound in bounds)
+        undecided = "the interval includes the bound" if includes else ""
+        holds = style.verdict(bounds[0] <= values.mean() <= bounds[1], undecided, of=[values.mean()])
         found.append(f"  - {name.removeprefix('ours, ')}: {style.summary(values, '+' if than else '')}: {holds}")
     return [found[0], "", *found[1:], ""]
 

@@ -56,8 +56,8 @@ def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) 
 
 
 def _said(gain: pd.Series) -> str:
-    if gain.count() < 3:  # the interval of two values is too wide
-        return "too few seeds to judge"
+    if paired.few(gain):
+        return paired.TOO_FEW
     return "gains" if paired.helps(gain) else ("loses" if paired.differs(gain) else "nothing seen")
 
 

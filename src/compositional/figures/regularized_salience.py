@@ -83,8 +83,8 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     change = regularized[regularized["lambda"] == best].set_index("seed")[keys] - plain.set_index("seed")[keys]
     said = "; ".join(f"{key} {means[key][best]:.3f} ({style.summary(change[key], '+')})" for key in keys[1:4])
     gain = change.accuracy.dropna()
-    if len(gain) < 2:
-        verdict = "one seed shows no spread"
+    if paired.few(gain):
+        verdict = paired.TOO_FEW
     elif paired.helps(gain):
         verdict = "helps"
     else:

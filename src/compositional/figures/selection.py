@@ -207,10 +207,12 @@ def _verdicts(task: _Task) -> list[str]:
     (own, _), (compositional, count) = (task.rank_correlation(column, True) for column in ("in_distribution", COMPOSITIONAL))
     lines = [
         f"  - chosen on compositional validation, every regularizer with a gain (oracle's interval above 0: "
-        f"{', '.join(helpful) or 'none'}) is within {_NEAR:g} of its oracle: {style.verdict(not far)}"
+        f"{', '.join(helpful) or 'none'}) is within {_NEAR:g} of its oracle: "
+        + style.verdict(not far, "" if helpful else "no regularizer has such a gain")
         + (f" ({', '.join(f'{name} loses {lost(name, COMPOSITIONAL):.3f}' for name in far)})" if far else ""),
         f"  - over the {count} runs that learned the task, compositional validation orders test accuracy better than validation "
-        f"in distribution (Spearman {compositional:+.2f}, {own:+.2f}): {style.verdict(compositional > own)}",
+        f"in distribution (Spearman {ranks.stated(compositional)}, {ranks.stated(own)}): "
+        + style.verdict(compositional > own, of=(compositional, own)),
     ]
     if _ANY in task.choices:
         lines.append(

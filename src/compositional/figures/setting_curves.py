@@ -62,7 +62,8 @@ def _judge(expectation: dict[str, Any], value: float) -> str:
     bounds = {key.replace("_", " "): expectation[key] for key in ("at_least", "at_most") if key in expectation}
     holds = value >= expectation.get("at_least", -1) and value <= expectation.get("at_most", 1)
     expected = " and ".join(f"{key} {bound:g}" for key, bound in bounds.items())
-    return f"setting {expectation['setting']}, final {name} {value:.4f}, expected {expected}: {style.verdict(holds)}"
+    verdict = style.verdict(holds, of=[value])
+    return f"setting {expectation['setting']}, final {name} {value:.4f}, expected {expected}: {verdict}"
 
 
 def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dict[str, Any]) -> str:
@@ -88,7 +89,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
             ahead = int((values["A"] > values["B"]).sum())
             lines.append(
                 f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {known} pairs of independent "
-                f"runs: {style.verdict(a > b)}"
+                f"runs: {style.verdict(a > b, of=(a, b))}"
             )
         final = {setting: {split: curve.iloc[-1] for split, curve in splits.items()} for setting, splits in of.items()}
         for setting, splits in final.items():

@@ -45,3 +45,7 @@ def test_the_caption_says_whether_any_mean_is_above_the_rule():
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match=r"no reference 'coin'; name one of guess, guess of length/10"):
         against_rule.rule_of(table(0.4, 0.4), "digits_concat", "coin")
+
+
+def test_runs_that_all_diverged_confirm_nothing():
+    assert "no mean is above the rule: open, all runs diverged" in caption(plain=float("nan"), regularized=float("nan"))

@@ -52,6 +52,12 @@ def test_the_caption_states_distances_draw_by_draw():
     assert "Entropy of the verb, bits: 0: 1.500, 8: 1.580, 32: 1.820." in text
 
 
+def test_one_draw_has_no_interval():
+    found = table()
+    one = found[found.task.str.endswith("_0")]
+    assert "rises from 8 to 32 commands: open, too few draws to judge (" in caption(one)
+
+
 def test_an_accuracy_that_no_number_of_commands_reaches_is_reported_as_beyond():
     assert "same accuracy: more than 32 in all 2 draws" in caption(table(noisy={0: (1.0, 1.0)}, plain=PLAIN | {32: (0.9, 0.9)}))
     some = caption(table(noisy={0: (0.95, 0.95)}))

@@ -47,6 +47,19 @@ def test_a_diverged_setting_has_no_curve(table):
     assert "lambda 10: diverged" in caption
 
 
+def test_diverged_runs_are_counted_and_do_not_change_the_verdict(table):
+    """The history of a diverged run ends with a record that is NaN."""
+    ends = (table["lambda"] == 10) & (table.step == 800)
+    some = table.assign(value=table.value.mask(ends & (table.seed == 1)))
+    some.loc[(some["lambda"] == 10) & (some.seed == 0), "value"] = 1.0  # the survivor is trained
+    figure, caption = learning_curves.draw(some, {})
+    plt.close(figure)
+    assert "lambda 10: trained (1.000); 1 of 2 runs diverged and are left out" in caption
+    figure, caption = learning_curves.draw(table.assign(value=table.value.mask(ends)), {})
+    plt.close(figure)
+    assert "lambda 10: diverged" in caption
+
+
 def test_plain_runs_alone_can_be_shown(table):
     figure, caption = learning_curves.draw(table[table.regularizer == "none"], {})
     assert len(figure.axes) == 2

@@ -94,6 +94,13 @@ def test_the_caption_states_that_a_claim_does_not_hold():
     assert ": DOES NOT HOLD" in text.split("orders test accuracy")[1].splitlines()[0]
 
 
+def test_one_seed_confirms_nothing_about_gains():
+    found = table()
+    figure, text = selection.draw(found[found.seed == 0], OPTIONS)
+    plt.close(figure)
+    assert "(oracle's interval above 0: none) is within 0.02 of its oracle: open, no regularizer has such a gain" in text
+
+
 def test_a_setting_that_was_not_refitted_has_no_such_row():
     rows = table()
     figure, text = selection.draw(rows[(rows.task != "whole") | (rows.regularizer == "none")], OPTIONS)

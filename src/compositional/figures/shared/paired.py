@@ -9,6 +9,8 @@ from compositional.tables.shared import reading
 
 KEY = ["task", "model", "seed"]
 RUN = [*reading.RUN]
+FEWEST = 3  # seeds for a conclusion: the interval of two values is too wide, or 0 if they are equal
+TOO_FEW = "too few seeds to judge"
 
 
 def gains(table: pd.DataFrame, split: str, metric: str = "accuracy") -> pd.DataFrame:
@@ -26,6 +28,11 @@ def differs(gain: pd.Series) -> bool:
     """Whether the 95 % interval of the mean gain (Student's t) excludes 0."""
     known = gain.dropna().to_numpy()
     return len(known) > 1 and bool(abs(known.mean()) > style.interval(known))
+
+
+def few(gain: pd.Series) -> bool:
+    """Whether there are too few seeds for a conclusion."""
+    return bool(gain.count() < FEWEST)
 
 
 def helps(gain: pd.Series) -> bool:

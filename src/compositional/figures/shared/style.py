@@ -172,8 +172,10 @@ def seeds(values: pd.Series) -> str:
     return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
 
 
-def verdict(holds: bool, undecided: str = "") -> str:
-    """The words for whether a claim holds, for captions; undecided: why it is open, empty if it is not."""
+def verdict(holds: bool, undecided: str = "", of: Iterable[float] = ()) -> str:
+    """The words for whether a claim holds, for captions. undecided: why it is open, empty if it is not; of: numbers that it is
+    about, one of which may be unknown (NaN)."""
+    undecided = undecided or ("a number is unknown" if np.isnan([*of]).any() else "")
     return f"open, {undecided}" if undecided else "holds" if holds else "DOES NOT HOLD"
 
 
