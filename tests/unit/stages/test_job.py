@@ -12,6 +12,7 @@ import pytest
 import torch
 from support.project import ROOT
 
+from compositional.records.fingerprint import code
 from compositional.regularizers import interaction
 from compositional.stages.shared.job import OtherThanPlannedError, check, logged
 
@@ -49,3 +50,10 @@ def test_a_job_refuses_what_was_planned_with_a_library_that_it_does_not_see(tmp_
     check(planned(), tmp_path)
     with pytest.raises(OtherThanPlannedError, match=r"planned with other versions; this environment has torch 2\."):
         check(planned(tmp_path), tmp_path)
+
+
+def test_what_is_compared_with_the_plan_is_imported_before(tmp_path, monkeypatch):
+    """An edit after the comparison must not be what runs."""
+    monkeypatch.delitem(sys.modules, "compositional.models.lstm_regressor", raising=False)
+    check({"recipe": {"code": code("models.lstm_regressor"), "of": {}}}, tmp_path)
+    assert "compositional.models.lstm_regressor" in sys.modules

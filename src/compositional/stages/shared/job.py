@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -85,6 +86,8 @@ def check(content: dict[str, Any], results: Path) -> None:
     """
     recipes = recipes_of(content)
     for planned in [recipes[0][key] for key in ("code", "writing") if key in recipes[0]]:
+        for module in planned["modules"]:  # so that what is compared with the plan is what runs, even if it is edited later
+            import_module(f"{PACKAGE.name}.{module}")
         now = code(*planned["modules"])
         if now["fingerprint"] != planned["fingerprint"]:
             raise OtherThanPlannedError("the code has changed since this build began. Call the same command again")
