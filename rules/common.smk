@@ -38,6 +38,13 @@ from compositional.terminal import missing
 from compositional.terminal import refusals
 from compositional.terminal.costs import Costs
 
+if not Path(links.__file__).resolve().is_relative_to(ROOT.resolve()):
+    sys.exit(f"This process has imported compositional from {links.__file__}, which is not of {ROOT}: call it in a new process")
+# Another call in this process, such as a notebook's, may have read sources that were edited since.
+for name in [name for name in sys.modules if name.partition(".")[0] == "compositional"]:
+    for own in vars(sys.modules[name]).values():
+        if hasattr(type(own), "cache_clear"):
+            own.cache_clear()
 surroundings.settle(os.environ, ROOT)
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
 of_snakemake = partial(refusals.inside, workflow)

@@ -585,6 +585,22 @@ def test_read_only_calls_change_nothing(built, memory, looks, program):
     assert "train_digits_concat__cnn__none" in done.stdout + done.stderr, done.stderr
 
 
+def test_a_second_call_in_one_process_sees_what_was_edited_since_the_first(built):
+    """A notebook makes several calls."""
+    program = (
+        f"import sys\nfrom pathlib import Path\nfrom snakemake.cli import main\ncode = Path('src/compositional/models/cnn.py')\n"
+        f"for text in (code.read_text(), code.read_text().replace('def forward', 'OTHER = 1\\n\\n\\ndef forward')):\n"
+        f"  code.write_text(text)\n  print('CALL', flush=True)\n"
+        f"  try: main(['-n', '{SMALL}', '--configfile', *{OVERLAYS}])\n  except SystemExit: pass\n  sys.stderr.flush()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=built.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    _, first, second = done.stdout.split("CALL\n")
+    assert "Nothing to be done" in first
+    assert "train_digits_concat__cnn__none" in second, done.stdout
+
+
 def remote(built: Built, name: str) -> subprocess.CompletedProcess:
     """Run a job like executors do that submit jobs to other machines."""
     words = ["--snakefile", "Snakefile", "--target-jobs", f"{name}:"]
