@@ -17,6 +17,8 @@ from compositional.plugins import declarations
 from compositional.records import provenance
 from compositional.records.integrity import DamagedFileError
 from compositional.records.places import recipe_in
+from compositional.stages import aggregate
+from compositional.stages.shared.job import OtherThanPlannedError
 from compositional.stages.shared.trained_runs import load_problem, measured
 
 pytestmark = pytest.mark.workflow
@@ -205,6 +207,18 @@ def test_a_run_that_is_replaced_while_it_is_measured_gets_no_record(project, mon
     with pytest.raises(DamagedFileError, match="was changed while it was measured, perhaps by a job of a build that was killed"):
         measured(content, problem, Path("results"), measure, io.StringIO())
     assert not (folder / "evaluation.json").exists()
+
+
+def test_a_run_that_is_replaced_while_it_is_collected_gets_in_no_figure(project, monkeypatch):
+    """Another call with --nolock may make it with other options; here it is another seed's."""
+    monkeypatch.chdir(project.folder)
+    (recipe,) = Path("results/recipes").glob("aggregate_ablation__*.json")
+    monkeypatch.setattr(aggregate, "aggregate", lambda sources, table: shutil.copyfile(f"{RUN}/run.json", f"{OTHER}/run.json"))
+    record = Path("results/tables/ablation.provenance.json")
+    before = record.read_bytes()
+    with pytest.raises(OtherThanPlannedError, match="seed=1"):
+        aggregate.perform(recipe_in(recipe), io.StringIO())
+    assert record.read_bytes() == before
 
 
 def test_a_damaged_raw_file_is_fetched_again_with_a_message(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from compositional import files, plugins
 from compositional.records import integrity, provenance
 from compositional.records.places import STAGES, record_of, sources_of
 from compositional.runs import Run
+from compositional.stages.shared.job import check
 from compositional.tables import Table, reader_of
 from compositional.tables.shared.reading import RUN
 
@@ -30,6 +31,7 @@ def perform(content: dict[str, Any], log: TextIO) -> None:
         _check_devices([record for path, record in read.items() if path.endswith(f"/{name}")])
     with provenance.recording(results / record_of("tables", recipe["figure"]), [table], recipe) as record:
         aggregate(sources, table)
+        check(content, results)  # another call may have replaced runs since the job began
         record["made_from"] = provenance.summary(records)
         record["inputs"] = provenance.digests(results, sources)
 

@@ -152,15 +152,20 @@ def make_split(
             that its contract does not allow.
     """
     implementation = plugins.load(Task, module)
-    for name in raw_files:
-        download.verify(implementation.DATASET, raw / name)
-    for path in (*splits, *metrics):
-        integrity.verify(path)
+
+    def verify() -> None:
+        for name in raw_files:
+            download.verify(implementation.DATASET, raw / name)
+        for path in (*splits, *metrics):
+            integrity.verify(path)
+
+    verify()
     more: dict[str, Any] = {"processes": processes} if implementation.PARALLEL else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     declared = [raw / name for name in raw_files] or [raw]  # without raw files, the folder has what `build` itself keeps there
     with undeclared.refused([*declared, *splits, *metrics], "a task reads the files of its dataset, so that changes are noticed"):
         built = implementation.build(raw, deepcopy(parameters), **more)  # a copy, because it may take options with pop
+    verify()  # they may have changed while they were read
     if not isinstance(built, tuple) or len(built) != 2:
         raise TypeError(
             f"{plugins.module_path(module)}: build must return (members, content of task.json), it returns {type(built)}"

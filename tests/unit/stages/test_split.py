@@ -145,8 +145,6 @@ def test_examples_that_a_model_sees_alike_overlap(trained, tested):
 RULE = {"columns": ["image"], "members": ["test"]}
 BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int64")}) for dtype in ("uint8", "float32"))
 
-SIDES = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
-
 
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -179,7 +177,7 @@ SIDES = Features({"image": Array2D((2, 2), "uint8"), "label": Value("int64")})
             "does not say its image_shape; tasks of kind 'image' say image_shape, classes",
         ),
         ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
-        ({"features": SIDES}, r"its column label is None in test, must be of the feature Value"),
+        ({"unlabelled": True}, r"its column label is None in test, must be of the feature Value"),
         ({"classes": np.int64(2)}, r"classes cannot be written to task\.json \(.*int64.*\); write int\(\.\.\.\), float"),
         ({"image_shape": [1, 2, 3]}, r"image_shape is \[1, 2, 3\], images of train have the shape \[1, 2, 2\]"),
         ({"component_width": 2}, "component_width is 2, must be between 1 and 1, or None"),
@@ -198,7 +196,7 @@ def test_the_return_values_of_a_task_are_checked(tmp_path, monkeypatch, change, 
         scale = 2 if about["features"] == SHARES else 1
         rows, make = {"image": [[[0, 1 / scale], [2, 3]]], "label": [1]}, about.pop("members")
         members = make({name: Dataset.from_dict(rows, about["features"]) for name in about.pop("names")})
-        if about["features"] is SIDES:
+        if about.pop("unlabelled", False):
             members["test"] = members["test"].remove_columns("label")
         said = {key: value for key, value in about.items() if key not in ("features", about.get("left_out"))}
         return members, about.get("about", said)
@@ -254,6 +252,25 @@ def test_raw_files_are_checked_before_a_task_is_built_from_them(tmp_path):
     (tmp_path / "train.tsv").write_text("a sentence\ta form\tprimitive\n")
     with pytest.raises(ValueError, match=r"train\.tsv was altered or damaged after it was fetched"):
         make_split("mine", "tasks.cogs", defaults("tasks.cogs"), tmp_path, tmp_path / "mine", raw_files=["train.tsv"])
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_raw_file_that_changes_while_it_is_read_gives_no_split(tmp_path, monkeypatch):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "numbers.csv").write_text("as published")
+
+    def build(raw, parameters):
+        (raw / "numbers.csv").write_text("altered")
+        return DatasetDict(), {}
+
+    def verify(dataset, path):
+        if path.read_text() != "as published":
+            raise ValueError("altered or damaged")
+
+    monkeypatch.setattr(split.plugins, "load", lambda *names: SimpleNamespace(build=build, DATASET="mine", PARALLEL=False))
+    monkeypatch.setattr(split.download, "verify", verify)
+    with pytest.raises(ValueError, match="altered or damaged"):
+        make_split("mine", "tasks.mine", {}, tmp_path / "raw", tmp_path / "mine", raw_files=["numbers.csv"])
     assert not (tmp_path / "mine").exists()
 
 
