@@ -45,6 +45,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         for folder in (temporary, earlier):
+            if folder.is_symlink():  # only the link: what it pointed to is not ours
+                folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -16,6 +16,19 @@ def test_a_folder_that_is_replaced_keeps_nothing_of_what_it_was(tmp_path):
     assert [*tmp_path.iterdir()] == [path]
 
 
+def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(tmp_path):
+    path, elsewhere = tmp_path / "results" / "folder", tmp_path / "elsewhere"
+    for folder in (path.parent, elsewhere):
+        folder.mkdir()
+    (elsewhere / "old").touch()
+    path.symlink_to(elsewhere)
+    with files.replacing_folder(path) as temporary:
+        (temporary / "new").touch()
+    assert [*path.parent.iterdir()] == [path]
+    assert [inside.name for inside in path.iterdir()] == ["new"]
+    assert [inside.name for inside in elsewhere.iterdir()] == ["old"]
+
+
 def test_a_folder_is_whole_even_if_the_one_before_cannot_be_removed(tmp_path, monkeypatch):
     path = tmp_path / "folder"
     for name in ("old", "new"):

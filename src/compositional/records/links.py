@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -78,11 +79,18 @@ def _anew(backup: Callable[[Any, Path], None]) -> Callable[[Any, Path], None]:
 
     @wraps(backup)
     def backup_output(self: Any, path: Path) -> None:
-        self.cleanup_backup(path)
-        held = path.stat()
-        # The copy has a new time. A damaged file would come back older than its record, and the damage would not be noticed.
-        _times[path] = held.st_atime_ns, max(held.st_mtime_ns, held.st_ctime_ns)
-        backup(self, path)
+        _times.pop(path, None)
+        try:
+            self.cleanup_backup(path)
+            held = path.stat()
+            backup(self, path)
+            # The copy has a new time. A damaged file would come back older than its record, and the damage would not be noticed.
+            _times[path] = held.st_atime_ns, max(held.st_mtime_ns, held.st_ctime_ns)
+        except OSError:
+            # Another call (--nolock) makes or copies the same now. A failed job then leaves what it made, which only counts with
+            # its record.
+            with suppress(OSError):
+                self.cleanup_backup(path)
 
     return backup_output
 
@@ -95,7 +103,10 @@ def _parting(restore: Callable[[Any, Path], bool]) -> Callable[[Any, Path], bool
         if is_linked(path):
             with files.replacing(path) as temporary:
                 shutil.copyfile(path, temporary)
-        restored = restore(self, path)
+        try:
+            restored = restore(self, path)
+        except OSError:  # as above, or a folder that is a link
+            return False
         if restored and path in _times:
             os.utime(path, ns=_times.pop(path))
         return restored

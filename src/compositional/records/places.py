@@ -49,7 +49,7 @@ def record_beside(path: Path) -> Path:
     for name, made in RUN_RECORDS.items():
         if path.name in (name, *made):
             return path.with_name(name)
-    folder = next((parent for parent in path.parents if parent.parent.name == "splits"), path)
+    folder = next((one for one in (path, *path.parents) if one.parent.name == "splits"), path)
     return folder.with_name(f"{folder.name.partition('.')[0]}{SUFFIX}")
 
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -184,3 +184,22 @@ def test_a_snakemake_that_restores_in_another_way_is_refused():
         ValueError, match=r"This Snakemake has no persistence.restore_output; use a version from envs/requirements"
     ):
         links.keep_backups_apart(SimpleNamespace(other=int))
+
+
+def test_a_copy_that_another_call_disturbs_stops_no_build(tmp_path):
+    """Two calls with --nolock make the same split, or a split's folder is a link."""
+
+    class Keeper:
+        def cleanup_backup(self, path: Path) -> None:
+            raise OSError(39, "Directory not empty")
+
+        def backup_output(self, path: Path) -> None: ...
+
+        def restore_output(self, path: Path) -> bool:
+            raise OSError("Cannot call rmtree on a symbolic link")
+
+    module = ModuleType("persistence")
+    module.Keeper = Keeper
+    links.keep_backups_apart(module)
+    Keeper().backup_output(tmp_path)
+    assert Keeper().restore_output(tmp_path) is False
