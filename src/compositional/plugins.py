@@ -61,6 +61,8 @@ def available(kind: str) -> tuple[str, ...]:
         if not re.fullmatch(NAME, path.stem) or (kind, path.stem) == ("regularizers", "none"):
             reserved = "; 'none' is the plain run (lambda = 0)" if kind == "regularizers" else ""
             raise ValueError(f"{path}: rename this module: a letter, then letters, digits and _, all lower case{reserved}")
+        if (other := path.with_suffix("") / "__init__.py").exists():
+            raise ValueError(f"{path}: Python would import {other} instead of it: rename one of them")
     return tuple(sorted(path.stem for path in paths))
 
 

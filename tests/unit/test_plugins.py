@@ -115,6 +115,16 @@ def test_modules_with_names_that_no_result_can_have_are_refused(package, name):
         plugins.available(name.split(".")[0])
 
 
+def test_a_folder_with_the_name_of_a_module_is_refused(package):
+    """Python imports the folder, and options and fingerprints are the file's."""
+    package("models.toy", "")
+    folder = plugins.module_path("models.toy").with_suffix("")
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    with pytest.raises(ValueError, match=r"toy.py: Python would import .*toy/__init__.py instead of it"):
+        plugins.available("models")
+
+
 @pytest.mark.parametrize("listed", ["REPRESENTATIONS", "APPLIES_TO"])
 def test_a_string_instead_of_a_list_of_names_is_refused(package, listed):
     """It is not taken as a single name, because the module itself would iterate over its letters."""

@@ -19,6 +19,8 @@ PARAMETERS = {
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     rows = table[(table.split == "test") & (table.metric == options["metric"])]
+    if rows.empty:
+        raise ValueError(f"metric: {options['metric']}: the table has only {', '.join(sorted(set(table.metric)))}")
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
     lines = [f"{options['metric']} on the test set: means over seeds with their 95 % interval (Student's t).", ""]
     for place, (method, own) in enumerate(rows.groupby(["task", "model", "regularizer", "lambda"])):

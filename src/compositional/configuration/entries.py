@@ -39,6 +39,11 @@ class Entries:
         if module not in available(section):
             known = available(section)
             return [f"{section}.{name}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}"]
+        if module != name and name in available(section):
+            return [
+                f"{section}.{name}: this is a variant of {module!r}, and there is also a module {name!r}, which it would hide: "
+                "rename one of them"
+            ]
         shared = {"module": {"type": "string"}}
         if section != "regularizers":
             shared["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])

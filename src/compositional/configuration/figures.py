@@ -58,7 +58,12 @@ def wrong_figures(entries: Entries) -> list[str]:
     for study, content in entries.config["studies"].items():
         names += content["figures"]
         for name, figure in content["figures"].items():
-            problems += _wrong_figure(entries, f"studies.{study}.figures.{name}", figure.get("module", name), figure)
+            where, module = f"studies.{study}.figures.{name}", figure.get("module", name)
+            if module != name and name in available("figures"):
+                problems.append(
+                    f"{where}: it is drawn by {module!r}, and there is also a module {name!r}, which it would hide: rename one"
+                )
+            problems += _wrong_figure(entries, where, module, figure)
     chosen = entries.config["archive"]["figures"]
     problems += [
         f"archive.figures: there is no figure {name!r}{options_for(name, sorted(names))}"

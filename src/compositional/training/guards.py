@@ -29,11 +29,14 @@ from compositional.kinds import Batch
 from compositional.records import undeclared
 from compositional.training.model_guards import (
     EXAMPLES,
+    PLUG_INS,
     check_examples,
     check_network,
     check_order,
     check_padding,
+    check_targets,
     evaluated,
+    kept_in,
     state_of,
 )
 from compositional.training.pack import Pack
@@ -44,23 +47,21 @@ from compositional.training.watching import Value, check, watch_model, watch_reg
 
 # Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
 _MOVE = 0.03
-_PLUG_INS = ("compositional.models.", "compositional.regularizers.")
 _NO_FILES = (
     "a model or a regularizer may read no file, because results would not be made again if it changed; let a task write what the "
     "file has to task.json"
 )
 
 
-def _kept(problem: Problem) -> dict[Callable, dict[str, Any]]:
-    """By function of a plug-in: its options, and numbers that it could change from one pass to the next."""
+def _kept(problem: Problem, prepared: Any) -> dict[Callable, dict[str, str]]:
+    """By function of a plug-in: its options, and what it could change from one pass to the next, as text."""
     found = {forward_of(problem.model): problem.model_parameters | state_of(problem)}
     if problem.regularizer is not None:
-        found[problem.regularizer.penalty] = problem.regularizer_parameters
-    numbers = {
-        written: {name: value for name, value in code_of(written).__globals__.items() if isinstance(value, int | float)}
-        for written in found
-    }
-    return {written: copy.deepcopy(options) | numbers[written] for written, options in found.items()}
+        found[problem.regularizer.penalty] = problem.regularizer_parameters | dict(kept_in("step.prepared", prepared))
+    for written, values in found.items():
+        own = {name: value for name, value in code_of(written).__globals__.items() if name[:2] != "__"} | vars(written)
+        found[written] = values | {at: value for name, held in own.items() for at, value in kept_in(name, held)}
+    return {written: {name: repr(value) for name, value in values.items()} for written, values in found.items()}
 
 
 def _imported_again(problem: Problem) -> Problem:
@@ -69,7 +70,7 @@ def _imported_again(problem: Problem) -> Problem:
 
     def again(own: Any) -> Any:
         name = getattr(own, "__module__", None) or ""
-        if not isinstance(own, type | FunctionType) or not name.startswith(_PLUG_INS) or "<" in own.__qualname__:
+        if not isinstance(own, type | FunctionType) or not name.startswith(PLUG_INS) or "<" in own.__qualname__:
             return own
         if name not in modules and (spec := find_spec(name)) and spec.loader:
             modules[name] = module_from_spec(spec)
@@ -143,8 +144,23 @@ def _in_evaluation(problem: Problem, weights: dict[str, Tensor], finite: bool) -
     """The outputs for a few training examples, as evaluation computes them."""
     model = watch_model(problem, [], finite)
     runs = len(next(iter(weights.values())))
-    _, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
-    return [Value("output in evaluation", forward_of(problem.model), evaluated(problem, model, weights, batch))]
+    rows, batch = problem.splits["train"].evaluation_batches(runs, EXAMPLES, EXAMPLES)[0]
+    outputs = evaluated(problem, model, weights, batch)
+    losses = batch.example_losses(batch.losses(outputs, problem.settings["loss"]))
+    _check_examples(type(batch).example_losses, "its result", losses, runs, len(rows))
+    for name, values in batch.metrics(outputs).items():
+        if name == "loss":
+            refuse(type(batch).metrics, "it gives 'loss', which is the task's loss", "name")
+        _check_examples(type(batch).metrics, f"its {name!r}", values, runs, len(rows))
+    return [Value("output in evaluation", forward_of(problem.model), outputs)]
+
+
+def _check_examples(function: Callable, what: str, value: Any, runs: int, examples: int) -> None:
+    """Refuse anything but one value per run and example; after those of the batch's examples, there may be some of padding."""
+    if isinstance(value, Tensor) and value.ndim == 2 and len(value) == runs and value.shape[1] >= examples:
+        return
+    found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    refuse(function, f"{what} must be one value per run and example, ({runs}, {examples}), it is {found}", "shape")
 
 
 def _first_difference(left: list[Value], right: list[Value], place: int) -> tuple[Value, float] | None:
@@ -212,15 +228,15 @@ def _check_step(problem: Problem, states: list[State], prepared: Any) -> None:
         return _in_training(problem, (width or 1) * [twin], prepared, width or 1, False)
 
     alone = first_alone()
-    before = _kept(problem)  # after a first pass, which may set what stays
+    before = _kept(problem, prepared)  # after a first pass, which may set what stays
     if not twins:  # runs that are computed one after the other have no neighbors, but their results must be right, too
         _in_training(problem, [twin], prepared, 0, finite)
     together = _in_training(problem, [subject] + twins * [twin], prepared, twins, finite and twins > 0)
     _check_alone(alone, together, 0, first_alone)
     if twins:
         _check_alone(last_alone(), together, -1, last_alone)
-    for written, values in _kept(problem).items():
-        if changed := [name for name in values if repr(values[name]) != repr(before[written].get(name, values[name]))]:
+    for written, values in _kept(problem, prepared).items():
+        if changed := [name for name in values if values[name] != before[written].get(name, values[name])]:
             refuse(written, f"it changes {', '.join(changed)}", "kept")
     weights = Pack(problem, (width or 1) * [subject], prepared).tensors
     fresh = _imported_again(problem)
@@ -230,6 +246,7 @@ def _check_step(problem: Problem, states: list[State], prepared: Any) -> None:
         (name, function, _), difference = found
         refuse(function, f"the {name} changes with what was computed before, by {difference:.1e} of its size", "earlier")
     check_order(problem, weights)
+    check_targets(problem, weights)
     check_examples(problem, weights)
     check_padding(problem, weights)
 

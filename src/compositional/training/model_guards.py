@@ -5,8 +5,12 @@ Like `training.guards`, this is in no fingerprint.
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from compositional.kinds import Batch as AnyBatch
+from compositional.kinds import sequence_regression
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import END, PAD
 from compositional.layers.tap import silent_tap
@@ -21,6 +26,7 @@ from compositional.models import Model
 from compositional.training.plugin_errors import ROUNDING, forward_of, refuse
 from compositional.training.problem import Problem
 
+PLUG_INS = ("compositional.models.", "compositional.regularizers.")
 EXAMPLES = 64  # training examples on which evaluation is tried
 
 
@@ -64,12 +70,46 @@ def different(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
     return [name for name in one if name not in other or not torch.equal(one[name].nan_to_num(), other[name].nan_to_num())]
 
 
-def state_of(problem: Problem) -> dict[str, float]:
-    """The Python numbers that a Network holds, by name; none for other models."""
+def kept_in(name: str, value: Any, within: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """What a pass could change in a value and another could read, by name: numbers, lengths, places of iterators and states of
+    generators, also inside containers and objects of plug-ins. New keys of a dictionary, as of a cache, are none.
+
+    within: the values that hold this one.
+    """
+    if any(value is outer for outer in within):
+        return
+    inner: dict[str, Any] = {}
+    match value:
+        case int() | float() | itertools.count():
+            yield name, value
+        case random.Random():
+            yield name, value.getstate()
+        case np.random.Generator():
+            yield name, value.bit_generator.state
+        case torch.Generator():
+            yield name, value.get_state().tolist()
+        case dict():
+            inner = {f"{name}[{key!r}]": own for key, own in value.items()}
+        case list() | tuple() | set() | deque():
+            yield f"the length of {name}", len(value)
+            inner = {} if isinstance(value, set) else {f"{name}[{place}]": own for place, own in enumerate(value)}
+        case _ if type(value).__module__.startswith(PLUG_INS) and not isinstance(value, type | nn.Module | FunctionType):
+            inner = {f"{name}.{own}": held for own, held in getattr(value, "__dict__", {}).items()}
+    for own, held in inner.items():
+        yield from kept_in(own, held, (*within, value))
+
+
+def state_of(problem: Problem) -> dict[str, Any]:
+    """What a Network and its classes hold besides tensors and modules, by name; nothing for other models."""
     if not problem.model.Network:
         return {}
     network = cast(Any, problem.model.forward).__self__.network
-    return {name: value for name, value in _outside(network) if isinstance(value, int | float)}
+    held = dict(_outside(network)) | {name: value for name, value in vars(network).items() if name not in vars(nn.Module())}
+    for part in network.modules():
+        for written in type(part).__mro__:
+            if written.__module__.startswith(PLUG_INS):
+                held |= {f"{written.__name__}.{name}": value for name, value in vars(written).items() if name[:2] != "__"}
+    return {own: found for name, value in held.items() for own, found in kept_in(name, value)}
 
 
 def check_network(problem: Problem) -> None:
@@ -94,6 +134,12 @@ def check_network(problem: Problem) -> None:
                 "from NumPy or random"
             )
     if changed := different(_values(first, False), _values(other, False)):
+        state = first.state_dict()
+        if old := [name for name in changed if f"{name}_g" in state or f"{name}_orig" in state]:
+            functions.refuse(
+                f"{', '.join(old)} is made by a hook of torch.nn.utils.weight_norm or spectral_norm. Use "
+                "torch.nn.utils.parametrizations.weight_norm, or a parametrization that divides by torch.linalg.matrix_norm(w, 2)"
+            )
         functions.refuse(
             f"{', '.join(changed)} depends on the seed but is not in its state dictionary, so no run would keep it. Make it a "
             "parameter, or use register_buffer(..., persistent=True)"
@@ -148,6 +194,25 @@ def check_order(problem: Problem, weights: dict[str, Tensor]) -> None:
         refuse(forward_of(problem.model), f"its output at a step changes with later target symbols, by {difference:.1e}", "later")
 
 
+def check_targets(problem: Problem, weights: dict[str, Tensor]) -> None:
+    """Refuse a model whose outputs depend on the targets, which batches have for losses and regularizers. (For sequences,
+    `check_order` does it.)
+
+    Args:
+        weights: (R, ...) by name.
+
+    Raises:
+        PluginError: it depends on them.
+    """
+    _, batch = problem.splits["train"].evaluation_batches(len(next(iter(weights.values()))), EXAMPLES, EXAMPLES)[0]
+    known = {name: value.roll(1, 1) for name, value in vars(batch).items() if name in ("labels", "targets")}
+    if isinstance(batch, Batch) or not known:
+        return
+    others = replace(cast(Any, batch), **known)
+    ours, theirs = (evaluated(problem, problem.model, weights, own) for own in (batch, others))
+    _refuse_apart(problem, ours, theirs, "its output changes with the targets of the batch", "targets")
+
+
 def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
     """Refuse a model whose output for an example depends on the others of its batch, or, in evaluation, on random numbers: what
     it is measured at would depend on the size of a batch, or on a seed.
@@ -178,6 +243,11 @@ def check_examples(problem: Problem, weights: dict[str, Tensor]) -> None:
     ours, theirs = (torch.stack([found[row] for row in shared], 1) for found in (one, other))
     complaint = "in evaluation, an example's loss changes with the others of its batch"
     _refuse_apart(problem, ours, theirs, complaint, "examples")
+    if problem.model.Network:  # in evaluation, its draws are seeded with 0: they would be the same ones for every run
+        functions = cast(Any, problem.model.forward).__self__  # training.networks._Functions
+        with torch.no_grad():
+            ours, theirs = (functions._computed(weights, parts[0][0][1], seed) for seed in (0, 1))
+        _refuse_apart(problem, ours, theirs, "in evaluation, its output changes with random numbers", "random")
 
 
 def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
@@ -192,8 +262,11 @@ def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
     Raises:
         PluginError: it depends on it.
     """
-    _, batch = problem.splits["train"].evaluation_batches(1, EXAMPLES, EXAMPLES)[0]
-    if not problem.model.Network or not isinstance(batch, Batch) or (short := batch.inputs.shape[-1] // 2) < 1:
+    batch = cast(Any, problem.splits["train"].evaluation_batches(1, EXAMPLES, EXAMPLES)[0][1])
+    sentences = isinstance(batch, Batch)
+    if not problem.model.Network or not (sentences or isinstance(batch, sequence_regression.Batch)):
+        return
+    if (short := batch.inputs.shape[-1] // 2) < 1:
         return
     weights = _calibrated(problem, problem.model, weights, [batch])
     lengths = batch.input_lengths.clamp(max=short)
@@ -202,9 +275,11 @@ def check_padding(problem: Problem, weights: dict[str, Tensor]) -> None:
         """Of the beginnings of the inputs, padded to this width."""
         mask = torch.arange(width, device=lengths.device) < lengths.unsqueeze(-1)
         inputs = batch.inputs[..., :width].masked_fill(~mask, PAD)
+        masks = {"input_mask": mask} if sentences else {}
+        padded = replace(batch, inputs=inputs, input_lengths=lengths, **masks)
         with torch.no_grad():
-            padded = replace(batch, inputs=inputs, input_mask=mask, input_lengths=lengths)
-            return problem.model.forward(problem.model_parameters, weights, padded, silent_tap)[batch.target_mask]
+            found = problem.model.forward(problem.model_parameters, weights, padded, silent_tap)
+        return found[batch.target_mask] if sentences else found
 
     ours, theirs = outputs(short), outputs(batch.inputs.shape[-1])
     _refuse_apart(problem, ours, theirs, "its output changes if an input is padded further", "padding")

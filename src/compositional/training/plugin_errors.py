@@ -20,7 +20,8 @@ _CAUSES = {
     "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",
     "dtype": "Usual cause: .half(), .bfloat16(), or autocast; runs are computed and stored in single precision",
     "weights": "Only the optimizer changes weights, and nothing changes buffers. Usual cause: a counter or a running average "
-    "that is kept as a buffer, or an operation on .data or under torch.no_grad whose name ends in _",
+    "that is kept as a buffer, or an operation on .data or under torch.no_grad whose name ends in _. Instead of "
+    "spectral_norm, use a parametrization that divides the weight by torch.linalg.matrix_norm(weight, 2)",
     "data": "All runs of the job and their evaluation read the same data. Usual cause: an operation whose name ends in _",
     "kept": "A resumed run, and a run that is computed after another, would start from other values. Usual cause: a counter",
     "earlier": "A resumed run, a run after another in its job, and evaluation would start from other values. Usual cause: "
@@ -28,6 +29,11 @@ _CAUSES = {
     "top of the file",
     "examples": "Its accuracy would depend on the size of a batch. Usual cause: dropout without training=self.training, no "
     "batch_first=True, a mean or norm over the examples, batch normalization with track_running_stats=False",
+    "targets": "Its accuracy would mean nothing. Usual cause: batch.labels or batch.targets in forward; only a "
+    "regularizer may read them",
+    "random": "Every run would be measured with the same arbitrary draw. Usual cause: dropout, noise or a random choice that "
+    "does not ask for self.training",
+    "name": "Give it another name",
     "padding": "A sentence's answer would depend on the longest input of its split. Usual cause: a recurrent layer without "
     "pack_padded_sequence, attention without input_mask, a mean or the last state over all positions",
     "device": "Usual cause: a tensor that is made without device=",

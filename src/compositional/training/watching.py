@@ -98,7 +98,12 @@ def watch_regularizer(problem: Problem, seen: list[Value], finite: bool) -> Regu
             leading = (runs,) if shown.mask is None else tuple(shown.mask.shape)
             shape = (*leading, *[None] * (shown.values.ndim - len(leading)))
             check(written, f"the representation {shown.name!r}", shown.values, shape, device, finite)
-        with unchanged(regularizer.penalty, step.weights, "run", "weights"):
+        given = {shown.name: shown.values for shown in step.representations} | {"outputs": step.outputs}
+        with (
+            unchanged(regularizer.penalty, step.weights, "run", "weights"),
+            unchanged(regularizer.penalty, _tensors(step.batch), "batch", "in place"),
+            unchanged(regularizer.penalty, given, "step", "in place"),
+        ):
             value = regularizer.penalty(step)
         check(regularizer.penalty, "its result, one number per run,", value, (runs,), device, finite)
         if regularizer.perturb is None and not value.requires_grad:

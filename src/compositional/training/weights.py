@@ -31,7 +31,7 @@ class WeightLayout:
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Named views (R, ...) of the buffer (R, P)."""
-        return {name: flat[:, where].unflatten(1, self.shapes[name]) for name, where in self.slices.items()}
+        return {name: flat[:, where].view(len(flat), *self.shapes[name]) for name, where in self.slices.items()}
 
     def gather(self, named: Iterable[Tensor], runs: int) -> Tensor:
         """The gradients of the named tensors, in order, as one buffer (R, P)."""

@@ -37,3 +37,12 @@ def test_an_integer_is_converted_where_any_number_is_allowed(config):
     plain = Configuration(change(config, ["tasks", "scan_jump"], {}))
     family = ("scan_jump", "lstm_attention", "none")
     assert json.dumps(written.family_parameters(family)) == json.dumps(plain.family_parameters(family))
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "module"), [("models", "gru_attention", "cnn"), ("regularizers", "dropout", "entropy")]
+)
+def test_a_variant_may_not_hide_a_module(section, name, module):
+    assert f"{section}.{name}: this is a variant of {module!r}, and there is also a module {name!r}" in refusal(
+        [section, name], {"module": module}
+    )

@@ -346,6 +346,23 @@ def test_a_target_that_is_neither_a_number_nor_a_sign_is_refused():
         task_checks.check_values("toy", members, {"items": ()}, {"sizes": [2, 3], "target": "signs"})
 
 
+@pytest.mark.parametrize(
+    ("largest", "about", "message"),
+    [
+        (1, {}, "no image of train has a number above 1"),
+        (255, {"mean": 0.4, "std": 0.2}, "mean is 0.4; mean and std must be lists of one number per channel"),
+        (255, {"mean": [99.0], "std": [40.0]}, r"mean is \[99.0\]"),
+        (255, {"mean": [0.4], "std": [0.0]}, r"std is \[0.0\]"),
+        (255, {"mean": [0.4]}, r"mean is \[0.4\]"),
+    ],
+)
+def test_images_in_other_units_are_refused(largest, about, message):
+    shape = Features({"image": Array2D((8, 8), "uint8")})
+    members = DatasetDict(train=Dataset.from_dict({"image": [np.full((8, 8), largest, np.uint8)]}, shape))
+    with pytest.raises(ValueError, match=message):
+        task_checks.check_values("toy", members, {"image": ()}, {"image_shape": [1, 8, 8], **about})
+
+
 def test_images_whose_last_axis_has_the_channels_are_refused():
     shape = Features({"image": Array3D((8, 8, 3), "uint8")})
     members = DatasetDict(train=Dataset.from_dict({"image": [np.zeros((8, 8, 3), np.uint8)]}, shape))

@@ -161,6 +161,14 @@ def test_a_model_that_mixes_runs_only_in_evaluation_is_refused(problem):
             check_evaluation(case, {name: values[:runs] for name, values in views.items()}, diverged=False)
 
 
+def test_a_model_that_reads_the_labels_is_refused(problem):
+    def forward(parameters, weights, batch, tap):
+        scores = cnn.forward(parameters, weights, batch, tap)
+        return scores + torch.nn.functional.one_hot(batch.labels, scores.shape[-1]).to(scores.dtype)
+
+    assert "its output changes with the targets of the batch" in refusal(with_forward(problem, forward, cnn))
+
+
 def test_outputs_that_depend_on_more_than_the_weights_are_refused(problem):
     passes = count()
     message = refusal(with_forward(problem, mixing(lambda values: values * (1 + 0.001 * next(passes)))))
@@ -212,6 +220,22 @@ def changes_options(step):
     return smoothness.penalty(step)
 
 
+def changes_states(step):
+    step.representations[0].values.data.mul_(0.5)
+    return smoothness.penalty(step)
+
+
+def changes_the_batch(step):
+    value = smoothness.penalty(step)
+    step.batch.inputs.zero_()
+    return value
+
+
+def counts_on_itself(step):
+    counts_on_itself.steps = getattr(counts_on_itself, "steps", 0) + 1
+    return smoothness.penalty(step) * (2 if counts_on_itself.steps > 1000 else 1)
+
+
 CALLS = 0
 
 
@@ -227,6 +251,9 @@ def changes_globals(step):
         (changes_weights, "it changes .*output.bias.* of its run. Only the optimizer"),
         (changes_options, "it changes calls. A resumed run"),
         (changes_globals, "it changes CALLS. A resumed run"),
+        (changes_states, "it changes .* of its step"),
+        (changes_the_batch, "it changes inputs of its batch"),
+        (counts_on_itself, "it changes steps. A resumed run"),
     ],
 )
 def test_a_penalty_that_changes_what_a_run_consists_of_is_refused(problem, penalty, complaint):
@@ -299,6 +326,27 @@ def test_wrong_draws_and_losses_of_a_kind_are_refused(problem, monkeypatch):
         batch, "losses", lambda self, scores, loss: losses(self, scores, loss) / losses(self, scores, loss).mean()
     )
     assert "the task loss of a run changes when another run is computed next to it" in refusal(case)
+
+
+@pytest.mark.parametrize(
+    ("metrics_of", "complaint"),
+    [
+        (
+            lambda self, scores: {"right": self.correct(scores).float().mean(1, keepdim=True)},
+            "its 'right' must be one value per run",
+        ),
+        (
+            lambda self, scores: {"right": self.correct(scores).float().mean()},
+            "its 'right' must be one value per run and example",
+        ),
+        (lambda self, scores: {"loss": self.correct(scores).float()}, "it gives 'loss'"),
+    ],
+)
+def test_wrong_metrics_of_a_kind_are_refused(problem, monkeypatch, metrics_of, complaint):
+    case = problem("cnn")
+    batch = type(case.splits["train"].batch(torch.zeros(1, 2, dtype=torch.int64)))
+    monkeypatch.setattr(batch, "metrics", metrics_of)
+    assert complaint in refusal(case)
 
 
 def test_a_diverged_run_or_an_infinite_lambda_is_not_blamed_on_a_plugin(problem):

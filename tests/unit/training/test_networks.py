@@ -6,6 +6,7 @@ import random
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -278,9 +279,41 @@ def drops_in_evaluation(self, batch):
     return self.output(nn.functional.dropout(batch.flatten(1), 0.5))
 
 
+def drops_weights_in_evaluation(self, batch):
+    return nn.functional.linear(batch.flatten(1), nn.functional.dropout(self.output.weight, 0.5))
+
+
+def skips_in_evaluation(self, batch):
+    scores = self.output(batch.flatten(1))
+    return scores if torch.rand(()) < 0.5 else 2 * scores
+
+
+def remembers(self, batch):
+    self.__dict__.setdefault("seen", []).append(batch.mean())
+    return self.output(batch.flatten(1)) * (2 if len(self.seen) > 1000 else 1)
+
+
+def starts_later(self, batch):
+    places = self.__dict__.setdefault("places", count())
+    return self.output(batch.flatten(1)) * (2 if next(places) > 1000 else 1)
+
+
+WARM = {"steps": 0}
+
+
+def warms_up(self, batch):
+    WARM["steps"] += 1
+    return self.output(batch.flatten(1)) * (2 if WARM["steps"] > 1000 else 1)
+
+
 @pytest.mark.parametrize(
     ("forward", "complaint"),
     [
+        (drops_weights_in_evaluation, "in evaluation, its output changes with random numbers"),
+        (skips_in_evaluation, "in evaluation, its output changes with random numbers"),
+        (remembers, "it changes the length of seen. A resumed run"),
+        (starts_later, "it changes places. A resumed run"),
+        (warms_up, r"it changes WARM\['steps'\]. A resumed run"),
         (counts, "it changes calls of its run"),
         (lambda self, batch: self.output(batch.flatten(1)).bfloat16(), "must be of dtype torch.float32, it is of torch.bfloat16"),
         (counts_in_python, "it changes passes. A resumed run"),
@@ -300,6 +333,24 @@ def test_a_network_whose_outputs_depend_on_more_than_its_weights_is_refused(prob
     network = type("Network", (Linear,), {"forward": forward})
     with pytest.raises(PluginError, match=f"{__file__}, line {forward.__code__.co_firstlineno}, .*{complaint}"):
         train(own(problem("cnn"), network), [(0, 0.0)])
+
+
+def test_a_weight_without_axes_is_trained(problem):
+    """As a temperature, or the logit scale of CLIP."""
+
+    class Scaled(Linear):
+        def __init__(self, parameters, task):
+            super().__init__(parameters, task)
+            self.scale = nn.Parameter(torch.tensor(2.0))
+
+        def forward(self, batch):
+            return super().forward(batch) * self.scale
+
+    case = own(problem("cnn", steps=3), Scaled)
+    (state,) = train(case, [(0, 0.0)])
+    weights = weight_layout(case).views(state.tensors["weights"][None])
+    assert weights["scale"].shape == (1,)
+    assert weights["scale"].item() != 2
 
 
 class Plain(nn.Module):
@@ -445,6 +496,16 @@ def test_a_network_that_reads_padding_is_refused(problem, packs):
 
     case = own(problem("lstm_attention", steps=1), Network)
     with nullcontext() if packs else pytest.raises(PluginError, match="its output changes if an input is padded further"):
+        train(case, [(0, 0.0)])
+
+
+def test_a_network_of_expressions_that_reads_padding_is_refused():
+    class Last(Reader):
+        def forward(self, batch):
+            return self.output(self.states(self.cell(self.embedding(batch.inputs))[0])[:, -1])
+
+    case = own(small.problem("lstm_regressor", None), Last, {"word_embedding": "embedding", "encoder_states": "states"})
+    with pytest.raises(PluginError, match="its output changes if an input is padded further"):
         train(case, [(0, 0.0)])
 
 

@@ -121,6 +121,23 @@ def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -
             f"task {task!r}: images of {name} have the shape {[*feature.shape]}, must be [channels, height, width]: "
             "np.moveaxis(image, -1, 0) makes such images"
         )
+    if name == "train" and not any(np.max(image) > 1 for image in member.with_format("numpy")["image"]):
+        raise ValueError(
+            f"task {task!r}: no image of {name} has a number above 1; images must be of whole numbers from 0 (black) to 255 "
+            "(white): multiply them by 255"
+        )
+    channels = about["image_shape"][0]
+    for key, lowest in (("mean", 0), ("std", 1e-6)):
+        if key in about and not (
+            {"mean", "std"} <= about.keys()
+            and isinstance(own := about[key], list)
+            and len(own) == channels
+            and all(isinstance(value, int | float) and lowest <= value <= 1 for value in own)
+        ):
+            raise ValueError(
+                f"task {task!r}: {key} is {about[key]!r}; mean and std must be lists of one number per channel ({channels}), of "
+                "pixels divided by 255"
+            )
     width = feature.shape[-1]
     stated, part = list(about["image_shape"]), about.get("component_width")
     if "canvas" not in about and stated != (found := [*feature.shape] if len(feature.shape) == 3 else [1, *feature.shape]):
