@@ -30,7 +30,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from unittest import mock
 
@@ -48,11 +48,13 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
 from compositional.layers import dropout_compiled, lstm_compiled, pooling, softmax_compiled
+from compositional.records import surroundings
 from compositional.stages.shared import devices
 from compositional.training.pack import Pack
 from compositional.training.problem import Problem
 from compositional.training.state import fresh_state
 
+TUNABLES = "GLIBC_TUNABLES"
 # Parts of names of operations. "compiled" is what numba compiles, and elementwise, as all other operations are.
 PRODUCTS = ("mm", "convolution", "attention", "rnn")
 MEMORY = (
@@ -181,21 +183,36 @@ def serve(orders: Connection, name: str, case: Problem, way: str, runs: int) -> 
         orders.send(parts_of(advance) | {"megabytes": memory, "operations": operations})
 
 
+def hold(name: str, given: dict[tuple[str, int], list[Connection]]) -> None:
+    """Fork workers for ways, one for each connection; they share the imports and the data. If one fails, all end."""
+    torch.set_num_threads(1)
+    case, context = problems.problem_of(name), multiprocessing.get_context("fork")
+    workers = [context.Process(target=serve, args=(own, name, case, *way)) for way, every in given.items() for own in every]
+    for worker in workers:
+        worker.start()
+    while running := [worker for worker in workers if worker.is_alive()]:
+        wait([worker.sentinel for worker in running])
+        if any(worker.exitcode for worker in workers):
+            for worker in workers:
+                worker.terminate()
+
+
 def measure(name: str, options: argparse.Namespace) -> list[dict]:
     """A row for each way of a family."""
-    case, sizes, cores = problems.problem_of(name), problems.FAMILIES[name].runs, len(os.sched_getaffinity(0))
+    sizes, cores = problems.FAMILIES[name].runs, len(os.sched_getaffinity(0))
     sizes = sizes[-1:] if options.short else sizes
     ways = [("plain", 1), *(("packed", runs) for runs in sizes)]
-    # Forks share the imports and the data. This process must not have taken a gradient: PyTorch refuses them in forks then.
-    context, workers, counts = multiprocessing.get_context("fork"), {}, {}
+    context, workers, counts = multiprocessing.get_context("spawn"), {}, {}
+    # The C library reads how to allocate memory when a process starts. Packs have what jobs have, plain PyTorch has the default.
+    for group, settings in ((ways[:1], {}), (ways[1:], {TUNABLES: surroundings.SET[TUNABLES]})):
+        pipes = {way: [context.Pipe() for _ in range(cores)] for way in group}
+        with mock.patch.dict(os.environ, settings):
+            context.Process(target=hold, args=(name, {way: [theirs for _, theirs in own] for way, own in pipes.items()})).start()
+        for way, own in pipes.items():
+            workers[way] = [mine for mine, _ in own]
+            for _, theirs in own:
+                theirs.close()
     for way in ways:
-        workers[way] = []
-        for _ in range(cores):
-            mine, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs, name, case, *way), daemon=True)
-            process.start()
-            theirs.close()  # of a worker that fails, nothing comes
-            workers[way].append(mine)
         counts[way] = max(1, round(options.seconds / max(worker.recv() for worker in workers[way])))
     rounds = []
     for _ in range(options.rounds):

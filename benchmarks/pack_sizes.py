@@ -18,6 +18,7 @@ import problems
 from compositional import files
 from compositional.notebook.training import configuration
 from compositional.planning import pack_sizes
+from compositional.records import surroundings
 from compositional.stages.shared.pack_times import pack_times
 
 MOST = 128
@@ -38,7 +39,8 @@ if __name__ == "__main__":
     cores, names = len(os.sched_getaffinity(0)), sys.argv[1:] or list(problems.FAMILIES)
     with pack_sizes.SHIPPED.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.reader(stream))[1:]
-    with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
+    os.environ.update(surroundings.SET)  # the environment of jobs, which only a new process takes
+    with multiprocessing.get_context("spawn").Pool(cores, maxtasksperchild=1) as pool:
         for found in pool.imap_unordered(measured, names, chunksize=1):
             print(*(" ".join(row[1:]) for row in found), sep="\n", flush=True)
             rows = [row for row in rows if not found or row[1:4] != found[0][1:4]] + found

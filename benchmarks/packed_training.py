@@ -171,7 +171,10 @@ def measure(options: argparse.Namespace, problem: str, way: str, runs: int, proc
     command = [sys.executable, __file__, "--work", way, "--problem", problem, "--runs", str(runs), "--steps", str(options.steps)]
     command += ["--threads", str(threads), "--device", options.device]
     command += ["--batch-size", str(options.batch_size)] if options.batch_size else []
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    from compositional.records import surroundings
+
+    environment = os.environ | (surroundings.SET if way == "packed" else {})  # packs have the environment of jobs
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(processes)]
     try:
         end = BEGAN + 60 * options.minutes if options.minutes else None
         printed = [process.communicate(timeout=end and max(end - time.perf_counter(), 0))[0] for process in started]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import multiprocessing
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -50,6 +51,7 @@ def main() -> int:
     except (ConfigurationError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
+    surroundings.settle(os.environ, ROOT)  # as for jobs
     # A process per family, so that each measures its own memory.
     spawn, cores = multiprocessing.get_context("spawn"), surroundings.cores()
     with ProcessPoolExecutor(cores, mp_context=spawn, max_tasks_per_child=1) as pool:

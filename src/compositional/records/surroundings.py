@@ -23,6 +23,7 @@ SHUT_OUT = (
 )
 KEPT = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 SET = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # pages of 2 MB: faster training (docs/performance.md), the same bytes
     "LC_ALL": "C.UTF-8",
     "PYTHONUTF8": "1",
     "PYTHONHASHSEED": "0",  # a task that goes through a set is made again with the same bytes
