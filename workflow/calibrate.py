@@ -60,7 +60,7 @@ def main() -> int:
             try:
                 folder = split(known, family[0], Path("results"))
             except (ValueError, OSError) as error:
-                print(f"{'/'.join(family)}: not measured, {error}", file=sys.stderr)
+                print(f"{'/'.join(family)}: not measured: {error}", file=sys.stderr)
                 continue
             most = known.config["pack_size"].get(family[0], known.config["pack_size"]["default"])
             waiting[pool.submit(measured, folder, known.family_parameters(family), most, pack_sizes.room())] = key

@@ -51,7 +51,7 @@ def _agreed(environment: str) -> bool:
     installs = "installs the packages that the archive names, then " if environment == "pinned" else ""
     print(f"The rebuild {installs}runs the archive's code with your rights: only do so if you trust its authors.")
     try:
-        return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+        return input("Continue? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         print("There is no answer: call with --yes (make reproduce ARCHIVE=... OPTIONS=--yes).", file=sys.stderr)
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -82,7 +83,8 @@ def at(address: str) -> Iterator[tuple[Path, Callable[[str], None]]]:
                 system, place = fsspec.url_to_fs(address)
                 getattr(system, way)(*{"get_file": (place, str(file)), "put_file": (str(file), place)}[way])
         except Exception as error:  # each kind of remote raises other exceptions
-            raise ArchiveError(f"{address}: {way} failed: {type(error).__name__}: {error}") from error
+            what = "reading" if way == "get_file" else "writing"
+            raise ArchiveError(f"{address}: {what} failed: {type(error).__name__}: {error}") from error
 
     with tempfile.TemporaryDirectory(prefix="packed-") as temporary:
         file = Path(temporary) / "runs.zip" if remote else Path(address)
@@ -166,7 +168,7 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
         wrong += not equal
         print(f"{wanted[plan].path}: {'identical' if equal else 'DIFFERS' if again.exists() else 'DIFFERS (in its data)'}")
     if wrong:
-        sys.exit(f"{wrong} of {len(chosen)} retrained runs differ from the store. The others are in {folder}/results/runs")
+        sys.exit(f"{wrong} of {len(chosen)} retrained runs differ from the store. They are in {folder}/results/runs")
     shutil.rmtree(folder)
     return f"{len(chosen)} of {len(there)} runs were trained again and have the same bytes"
 
@@ -181,7 +183,8 @@ def abandoned(store: Path, used: set[str]) -> dict[Path, str]:
     found = {
         path: "an unfinished run" for path in sorted(store.glob("checkpoints/[!.]*")) if path.name.partition("-")[0] not in used
     }
-    hidden = [path for path in sorted(store.rglob(".*")) if path.lstat().st_mtime < yesterday]
+    ours = r"\.unpacking-\w+|\..+\.[0-9a-f]{16}"  # names of archive.finished_runs and of files.replacing
+    hidden = [path for path in sorted(store.rglob(".*")) if re.fullmatch(ours, path.name) and path.lstat().st_mtime < yesterday]
     return found | dict.fromkeys(hidden, "left by a process that was killed")
 
 
@@ -213,8 +216,8 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     within = [path for top in left for path in (top, *top.rglob("*"))]
     size = sum(path.lstat().st_size for path in [*gone, *within]) / 1e6
     print(
-        f"{arguments.store}: {len(unused)} finished and {len(left)} unfinished runs or other files are used by no configured run "
-        f"({size:.1f} MB), {len(used_by)} runs are kept"
+        f"{arguments.store}: {len(unused)} entries and {len(left)} other files are used by no configured run ({size:.1f} MB), "
+        f"{len(used_by)} runs are kept"
     )
     if (unused or left) and not arguments.yes:
         try:

@@ -117,7 +117,7 @@ def test_comparison_has_every_method_in_the_configured_order_and_published_numbe
     # The interval is cut at 1: 0.974 to 1.002 would leave the axes.
     bars = [bar.get_segments()[0][:, 0] for bar in figure.axes[0].collections if isinstance(bar, LineCollection)]
     np.testing.assert_allclose(bars[-1], [0.974, 1])
-    assert "drawn only as far as 0 and 1" in caption
+    assert "cut off at 0 and 1" in caption
     _, everything = comparison.draw(runs, options("comparison"))
     assert "lstm_attention + entropy 10: 0.005" in everything
     assert "(2 seeds, 1 diverged)" in everything
@@ -251,7 +251,7 @@ def test_embeddings_needs_one_seed_and_the_plain_run(vectors):
         embeddings.draw(vectors[vectors.regularizer != "none"], options("embeddings"))
     with pytest.raises(ValueError, match="one task, model and seed"):
         embeddings.draw(pd.concat([vectors, vectors.assign(seed=1)]), options("embeddings"))
-    with pytest.raises(ValueError, match="no representation 'penultimate'"):
+    with pytest.raises(ValueError, match="the table has no 'penultimate'"):
         embeddings.draw(vectors, options("embeddings", representations={"penultimate": "last"}))
     lost = vectors.assign(value=vectors.value.where(vectors.regularizer != "none"))
     with pytest.raises(ValueError, match="the plain run of scan_jump, lstm_attention, seed 0 diverged"):

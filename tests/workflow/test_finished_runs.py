@@ -144,7 +144,7 @@ def test_a_forged_run_is_found(packed, runs, tmp_path):
     assert f"{RUNS[1 - forged]}: identical\n" in said
     assert "1 of 2 retrained runs differ from the store" in said
     again = next(tmp_path.glob("retrained-*"))
-    assert f"The others are in {again}/results/runs" in said
+    assert f"They are in {again}/results/runs" in said
     assert (again / "results/runs" / RUNS[forged] / "weights.safetensors").is_file()
 
 
@@ -157,15 +157,15 @@ def test_the_file_can_be_sent_to_and_fetched_from_remotes(packed, runs):
     threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
     address = f"http://127.0.0.1:{web.server_port}"
     try:
-        assert f"{address}/none.zip: get_file failed: HTTPError: 404" in runs("unpack", f"{address}/none.zip", status=2)
+        assert f"{address}/none.zip: reading failed: HTTPError: 404" in runs("unpack", f"{address}/none.zip", status=2)
         said = runs("pack", f"{address}/mine.zip", "--figures", "ablation", status=2)
-        assert f"{address}/mine.zip: put_file failed" in said
+        assert f"{address}/mine.zip: writing failed" in said
         for place in ("memory://group/runs.zip", f"{address}/runs.zip"):
             shutil.rmtree("results/store")
             assert "every digest is right: 2 runs added" in runs("unpack", place)
     finally:
         web.shutdown()
-    assert "nosuch://runs.zip: get_file failed: ValueError: Protocol not known: nosuch" in runs(
+    assert "nosuch://runs.zip: reading failed: ValueError: Protocol not known: nosuch" in runs(
         "unpack", "nosuch://runs.zip", status=2
     )
 
@@ -184,14 +184,14 @@ def test_prune_lists_unused_entries_and_removes_them_only_on_request(packed, run
     runs("unpack", str(packed))
     before = entries(Path("results/store"))
     assert "nowhere: there is no such folder" in runs("prune", "--store", "nowhere", status=2)
-    assert "0 finished and 0 unfinished runs or other files are used by no configured run" in runs("prune", "--yes")
+    assert "0 entries and 0 other files are used by no configured run" in runs("prune", "--yes")
     assert entries(Path("results/store")) == before
     # Without the overlay, the configuration has no runs with so few steps.
     for answer in ("no", "yes"):
         assert entries(Path("results/store")) == before
         monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)
         said = runs("prune", overlays=False)
-        assert "2 finished and 0 unfinished runs or other files are used by no configured run" in said
+        assert "2 entries and 0 other files are used by no configured run" in said
         assert said.count("digits_concat/cnn/none") == 2
         assert ("Nothing was removed" if answer == "no" else "2 removed") in said
     assert entries(Path("results/store")) == []
@@ -202,17 +202,19 @@ def test_prune_removes_what_killed_processes_left_but_nothing_that_a_build_may_n
     runs("unpack", str(packed))
     store, (entry, *_) = Path("results/store"), entries(Path("results/store"))
     resumed, other = (store / "checkpoints" / f"{plan}-cpu-0.safetensors" for plan in (entry.parent.name, "0" * 64))
-    new, unpacking, weights = store / ".unpacking-new", store / ".unpacking-old", entry.with_name(".weights-1.safetensors.2")
-    for path in (resumed, other, new / "a.json", unpacking / "a.json", weights):
+    new, unpacking, theirs = (store / name for name in (".unpacking-new", ".unpacking-old", ".snapshot"))
+    weights = entry.with_name(f".weights-1.safetensors.{'2' * 16}")
+    for path in (resumed, other, new / "a.json", unpacking / "a.json", weights, theirs):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"1" * 50_000)
-    for path in (unpacking, weights):
+    for path in (unpacking, weights, theirs):
         os.utime(path, (time.time() - 90_000,) * 2)
     said = runs("prune", "--yes")
-    assert "0 finished and 3 unfinished runs or other files are used by no configured run (0.2 MB), 2 runs are kept" in said
+    assert "0 entries and 3 other files are used by no configured run (0.2 MB), 2 runs are kept" in said
     assert f"{other}: an unfinished run\n" in said
     assert f"{weights}: left by a process that was killed\n" in said
-    assert [path.exists() for path in (resumed, new, other, unpacking, weights)] == [True, True, False, False, False]
+    assert all(path.exists() for path in (resumed, new, theirs))
+    assert not any(path.exists() for path in (other, unpacking, weights))
 
 
 @pytest.mark.parametrize("meanwhile", ["entries are read", "the question waits"])

@@ -73,7 +73,7 @@ def test_debugging_tools_do_not_change_runs(project):
 
 def test_a_run_that_was_trained_by_other_code_is_opened_with_a_warning(project, monkeypatch):
     monkeypatch.setattr(trained, "code", lambda *modules: {"fingerprint": "of other code"})
-    with pytest.warns(UserWarning, match="was trained by other code than is here now"):
+    with pytest.warns(UserWarning, match="was trained by other code than today"):
         compositional.open(project.folder / RUN)
 
 

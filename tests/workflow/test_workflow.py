@@ -403,8 +403,8 @@ def test_the_list_of_figures_states_which_are_built_and_what_the_others_need(bui
 
     monkeypatch.chdir(built.folder)
     shown, figure = listed("tests/support/tiny.yaml"), built.folder / FIGURE
-    assert re.search(r"^  ablation: built; runs: (\d+), \1 of them there; data: digits, scan$", shown, re.MULTILINE), shown
-    assert re.search(r"^  learning_curves: not built, about \d+ min; runs: \d+, \d+ of them there; data:", shown, re.MULTILINE)
+    assert re.search(r"^  ablation: built; runs: (\d+), \1 of them exist; data: digits, scan$", shown, re.MULTILINE), shown
+    assert re.search(r"^  learning_curves: not built, about \d+ min; runs: \d+, \d+ of them exist; data:", shown, re.MULTILINE)
     assert re.search(r"^  comparison_cogs: not built, .+; runs: \d+; data: cogs \(download\)$", shown, re.MULTILINE)
     figure.rename(figure.with_suffix(".away"))
     assert "  ablation: not built, " in listed("tests/support/tiny.yaml")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from compositional.training.step import Step
+from compositional.regularizers import Step
 
 APPLIES_TO = ("image",)
 REPRESENTATIONS = ("penultimate",)

@@ -94,7 +94,7 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
     if strange := [name for name in members if name != INDEX and not re.fullmatch(MEMBER, name)]:
         raise ArchiveError(f"it holds {strange[0]!a}, which is not a store entry")
     if differing := sorted(digests.keys() ^ (members.keys() - {INDEX})):
-        raise ArchiveError(f"{differing[0]!a} is not in both the file and its {INDEX}")
+        raise ArchiveError(f"{differing[0]!a} is missing in the file or in its {INDEX}")
     return digests
 
 
@@ -125,7 +125,7 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
                 checked[path] = folder / "entries" / f"{name_of(identity)}.json"
             named = {*(path.name for path in checked), *(place.name for path in checked if (place := tensors_of(path)))}
             if unused := sorted(digests.keys() - named):
-                raise ArchiveError(f"{unused[0]!a} is of no run")
+                raise ArchiveError(f"{unused[0]!a} belongs to no run")
             new = {path: place for path, place in checked.items() if read(place) is None}
             for path, place in new.items():
                 adopt(path, place)

@@ -51,6 +51,9 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
         return f"{key}: {error.instance!r} is not allowed{options_for(error.instance, allowed)}"
     if error.instance is None and (error.validator, error.validator_value) == ("type", "object"):
         return f"{key}: is empty: write {{}}"
+    if error.validator == "uniqueItems":
+        repeated = next(one for place, one in enumerate(error.instance) if one in error.instance[:place])
+        return f"{key}: {repeated!r} is repeated in {error.instance!r}; write it once"
     if error.validator in ("anyOf", "oneOf"):
         return f"{key}: " + ", and ".join(part.message for part in error.context)
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.

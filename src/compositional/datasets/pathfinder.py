@@ -221,12 +221,15 @@ def generate(geometry: Geometry, number: int) -> Sample:
     label = int(source.integers(2))
     canvas = _Canvas(geometry)
     if geometry.side - 4 * geometry.seed_distance < 1:
-        raise ValueError(f"pathfinder: seed_distance {geometry.seed_distance} leaves no room in images of {geometry.side} pixels")
+        raise ValueError(f"pathfinder: seed_distance: {geometry.seed_distance} must be below a quarter of side, {geometry.side}")
     for _ in range(1000):
         if contours := _two_contours(canvas, source):
             break
     else:
-        raise ValueError(f"pathfinder: no room for two contours of {geometry.path_length} paddles in {geometry.side} pixels")
+        raise ValueError(
+            f"pathfinder: two contours of path_length: {geometry.path_length} dashes do not fit into an image of side: "
+            f"{geometry.side} pixels; lower path_length or raise side"
+        )
     own = int(source.integers(2))
     first, last = contours[own], contours[own if label else 1 - own]
     marks = np.stack([first.paddles[0][0], last.paddles[-1][1]])

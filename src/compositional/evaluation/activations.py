@@ -42,11 +42,11 @@ def by_example(values: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def on_stimuli(problem: Problem, weights: dict[str, Tensor], probe: Stimuli) -> dict[str, np.ndarray]:
-    """Every representation of every item of the probe, (R, items, D); for sequences the mean over an input's positions."""
+    """Every representation of every item of the stimuli, (R, items, D); for sequences the mean over an input's positions."""
     parts: dict[str, list[np.ndarray]] = {}
     places = np.concatenate([rows for rows, _ in probe.batches])
     for rows, batch in probe.batches:
         for name, own in shown(problem, weights, batch)[1].items():
             parts.setdefault(name, []).append(by_example(*own)[:, : len(rows)].double().cpu().numpy())
-    # Restore the order of the probe.
+    # Restore the order of the stimuli.
     return {name: np.concatenate(own, 1)[:, np.argsort(places)] for name, own in parts.items()}

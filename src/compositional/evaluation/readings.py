@@ -1,4 +1,4 @@
-"""How accuracy was published for GeoQuery in FunQL (SUBS, SpanSub): for the best checkpoint on the test set, brackets repaired.
+"""How published accuracy on GeoQuery in FunQL (SUBS, SpanSub) may be meant: best checkpoint on the test set, brackets repaired.
 
 Our own accuracy is the exact match of the last step. Choosing a checkpoint on the test set overestimates accuracy, and repairing
 brackets corrects the output.

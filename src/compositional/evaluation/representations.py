@@ -1,4 +1,4 @@
-"""What trained networks represent: activations on a probe, measured by `compositionality`, and the effect of swaps on outputs."""
+"""What trained networks represent: activations on stimuli, measured by `compositionality`, and the effect of swaps on outputs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Type = list[tuple[str, str]]  # input words that may be exchanged, each with its
 class Findings:
     """The findings about one run.
 
-    measures: {(split, metric): value}. activations: by representation, (items, D) on the probe. vectors: by representation, items
-    with their vectors, for figures: words for word embeddings, the probe's items for all others.
+    measures: {(split, metric): value}. activations: by representation, (items, D) on the stimuli. vectors: by representation,
+    items with their vectors, for figures: words for word embeddings, the stimuli for all others.
     """
 
     measures: dict[tuple[str, str], float]
@@ -181,7 +181,7 @@ def measure(problem: Problem, weights: dict[str, Tensor], folder: Path) -> list[
     """All of these measures for every run; weights (R, ...) by name; `folder` holds the split.
 
     Raises:
-        ValueError: the task is of a kind without a probe, or the model shows no representation.
+        ValueError: the task is of a kind without stimuli, or the model shows no representation.
     """
     runs = next(iter(weights.values())).shape[0]
     uncalibrated, weights = weights, calibrated(problem, weights)

@@ -1,4 +1,4 @@
-"""The probe of a task: the examples on which representations are measured, and their factors.
+"""The stimuli of a task: the examples on which representations are measured, and their factors.
 
 SCAN, for every split: the 72 commands verb x manner x direction x count ("jump opposite left twice"), every combination once.
 Pairs of images: a few examples of every pair of classes, from the evaluation members. Other tasks: examples of the test set,
@@ -141,7 +141,7 @@ def _examples(problem: Problem, runs: int) -> Stimuli:
 
 
 def of(problem: Problem, folder: Path, runs: int) -> Stimuli:
-    """The probe of a task, with batches for `runs` networks at a time; `folder` holds the split.
+    """The stimuli of a task, with batches for `runs` networks at a time; `folder` holds the split.
 
     Raises:
         ValueError: its examples are neither sentences nor labelled.

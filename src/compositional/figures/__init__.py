@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a module of this folder defines. Fields with a default are optional."""
+    """The contract of a module in this folder. Names with a default are optional."""
 
     # The files of every run that its table is made from, one name or several: CSV files, whose rows are copied, and other files,
     # from which a module in `tables/` makes rows; or "split": the examples of its tasks.

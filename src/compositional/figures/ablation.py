@@ -101,11 +101,11 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
     """Claim and numbers, all computed from the table."""
     lines = [
         "Accuracy against the strength lambda of the compositional regularizer. Top: combinations never seen in training; "
-        "bottom: in distribution. Dots are seeds, lines are means with 95 % intervals (Student's t, from three seeds on, "
-        "drawn only as far as 0 and 1). lambda = 0 is the plain model, which all lines share. The training budget is fixed and "
-        "no checkpoint is chosen on the test set. Below, the oracle is the lambda that is best on these very runs of the test "
-        "set, so its accuracy is too optimistic (the figure `selection` chooses lambda without the test set). Gains are over the "
-        "plain run of the same seed, with 95 % intervals (Student's t) that are not corrected for the number of settings. If "
+        "bottom: in distribution. Dots are seeds, lines are means with 95 % intervals (Student's t, three seeds or more, "
+        "cut off at 0 and 1). lambda = 0 is the plain model, which all lines share. The training budget is fixed and "
+        "no checkpoint is chosen on the test set. Below, the oracle is the lambda that is best on the test set, in these very "
+        "runs, so its accuracy is too optimistic (the figure `selection` chooses lambda without the test set). Gains are over "
+        "the plain run of the same seed, with 95 % intervals (Student's t) that are not corrected for the number of settings. If "
         "accuracy on training examples is far below 1 at the largest lambda, more steps may help; a figure with `module: "
         "learning_curves` shows it.",
         "",

@@ -138,7 +138,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
     strength = options["strength"]
     lines = [
         f"{options['score'].capitalize()} on combinations never seen. Top: against lambda; dots are runs, lines are means with "
-        "95 % intervals (Student's t, from three seeds on), and all lines share the plain runs at lambda = 0. Dashed: a rule "
+        "95 % intervals (Student's t, three seeds or more), and all lines share the plain runs at lambda = 0. Dashed: a rule "
         f"that needs no network, computed from the same test set. Bottom: means by {options['categories'] or 'category'}, plain "
         f"and at lambda {strength:g}. Open diamonds are published means; their thick bars are standard deviations over seeds, "
         "not intervals. Gains are paired by seed, with 95 % intervals that are not corrected for the number of comparisons.",

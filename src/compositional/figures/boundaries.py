@@ -85,7 +85,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         subfigure.supxlabel("X₁, relevant")
         subfigure.supylabel("X₂, redundant")
         accuracy = rows[rows.metric == "accuracy"].pivot(index=along, columns="split", values="value")
-        lines.append(f"* {name}: share of the test quadrant that is correct, (training accuracy), by {along}")
+        lines.append(f"* {name}: share of the test quadrant that is correct (training accuracy), by {along}")
         lines += [
             f"  - {value}: " + ("diverged" if np.isnan(row.test) else f"{row.test:.3f} ({row.train:.3f})")
             for value, row in accuracy.iterrows()

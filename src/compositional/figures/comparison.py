@@ -84,9 +84,9 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
     what = "Accuracy (exact match for sequences)" if is_accuracy else options["metric"]
     lines = [
         f"{what} on the test set; docs/language.md explains for every task what is new in it. Dots are seeds, bars means with "
-        "95 % intervals (Student's t, from three seeds on), crosses runs that diverged and are not averaged; open diamonds are "
+        "95 % intervals (Student's t, three seeds or more), crosses runs that diverged and are not averaged; open diamonds are "
         "published results, with their standard deviation over seeds if it is given. "
-        + ("Intervals and deviations are drawn only as far as 0 and 1. " if is_accuracy else "")
+        + ("Intervals and deviations are cut off at 0 and 1. " if is_accuracy else "")
         + "The training budget is fixed and no checkpoint is chosen on the test set. If a lambda is the best on the same test "
         "set (ablation), its accuracy is too optimistic. ± is half of a 95 % interval. Gains are over the plain "
         f"run of the same model and seed, with 95 % intervals; {rows.groupby(['task', 'method']).ngroups} cells are shown."

@@ -109,7 +109,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         f"{options['about']} Top: {'squared error' if metric == 'loss' else 'accuracy'} on training examples, on new images "
         "in trained combinations (in distribution) and in new combinations (compositional), against the distance of the "
-        "component images; dots are seeds, lines means with 95 % intervals (Student's t, from three seeds on). "
+        "component images; dots are seeds, lines means with 95 % intervals (Student's t, three seeds or more). "
         f"{'Middle' if shown == 3 else 'Bottom'}: additivity index of mean outputs, and "
         f"salience of single components in the last convolution before training (squares, dashed).{_BOTTOM.get(problem, '')}",
         "",

@@ -58,7 +58,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if "verification" in about:
             found = about["verification"]
             lines.append(
-                f"  - {found['connected']} of {found['images']} are joined; a tracer that sees only the picture agrees with the "
+                f"  - {found['connected']} of {found['images']} are joined; a solver that sees only the picture agrees with the "
                 f"label of {found['tracer_agrees']}, contradicts {found['tracer_contradicts']} and is undecided on "
                 f"{found['tracer_undecided']}; of joined paths it counts all dashes on {found['paths_of_full_length']}"
             )

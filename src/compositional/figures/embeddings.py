@@ -65,7 +65,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """
     runs = table[["task", "model", "seed"]].drop_duplicates()
     if len(runs) > 1:
-        raise ValueError(f"embeddings: a figure shows one task, model and seed, the table holds {runs.values.tolist()}")
+        raise ValueError(f"embeddings: the grids must have one task, model and seed; they have {runs.values.tolist()}")
     task, model, seed = runs.iloc[0]
     shown = options["representations"] or {name: name for name in dict.fromkeys(table.representation)}
     columns = sorted(
@@ -89,7 +89,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         rows = table[table.representation == name]
         if rows.empty:
             known = ", ".join(dict.fromkeys(table.representation))
-            raise ValueError(f"embeddings: there is no representation {name!r} in the table, which has {known}")
+            raise ValueError(f"embeddings: representations: the table has no {name!r}, only {known}")
         spaces = {
             key: own.pivot(index="item", columns="dimension", values="value").loc[own.item.unique()]  # in the table's order
             for key, own in rows.groupby(["lambda", "regularizer"])

@@ -79,7 +79,7 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
         "How many composed commands of jump is a regularizer worth? Left: accuracy on composed commands of jump that are in no "
         "training set of the draw, against the number of other composed commands in training. Dots are draws, each with its own "
         "commands and initialization; within a draw, each number takes the first commands of one fixed order. Lines are means "
-        "with 95 % intervals (Student's t over draws, from three on, drawn only as far as 0 and 1). Jump alone and the shown "
+        "with 95 % intervals (Student's t over draws, three draws or more, cut off at 0 and 1). Jump alone and the shown "
         "commands are equally frequent and together a tenth of the training rows for every number, as in the published files; "
         "the draws are ours. Right: the same runs of plain networks, with a marker for each model, against the entropy of the "
         "verb in composed training commands, which is at most 2 bits. Lambda is that of the study's other figures; no checkpoint "

@@ -43,7 +43,7 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
     lines = [
         "Translation with one new word, which training shows in one sentence only. Left: share of the other sentences with it "
         "that are right, by exact match with one translation each. Dots are seeds, bars means with 95 % intervals over seeds "
-        "(Student's t, from three seeds on), for these very sentences. Right: BLEU on ordinary sentences (percent, "
+        "(Student's t, three seeds or more), for these very sentences. Right: BLEU on ordinary sentences (percent, "
         "sacrebleu, all translations of a sentence in the set as references), which shows whether the network translates at all. "
         "No checkpoint is chosen." + style.exposure(everything, everything),
         "",

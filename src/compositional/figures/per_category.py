@@ -107,7 +107,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     )
     lines = [
         "Test accuracy by category. Dots are seeds, bars means with 95 % intervals (Student's "
-        "t, from three seeds on, drawn only as far as 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
+        "t, three seeds or more, cut off at 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
         "over seeds."
         + (" Open marks are published values." if options["published"] else "")
         + style.exposure(pd.concat(parts.values()), table),

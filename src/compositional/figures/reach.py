@@ -64,7 +64,7 @@ def _said(gain: pd.Series) -> str:
 def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
     lines = [
         f"Gain in accuracy over the run of {plain!r} with the same seed, by what is new in the test set. Small dots are seeds, "
-        "large ones means of paired differences with 95 % intervals (Student's t, from three seeds on). A method gains or loses "
+        "large ones means of paired differences with 95 % intervals (Student's t, three seeds or more). A method gains or loses "
         f"if this interval excludes 0; the {sum(map(len, gains.values()))} intervals are not corrected for their number. "
         "The budget is fixed and nothing is chosen on a test set." + style.exposure(table, table),
         "",

@@ -118,7 +118,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ]
     for panels, task in zip(grid.reshape(len(tasks), 6), tasks, strict=True):
         if task not in options["components"]:
-            raise ValueError(f"option components has no entry for task {task!r}, only for {sorted(options['components'])}")
+            raise ValueError(f"regularized_salience: components: add task {task!r}; it has only {sorted(options['components'])}")
         first, second, where = options["components"][task]
         rows = table[table.task == task]
         if rows[rows.metric == "diverged"].value.min() == 1:

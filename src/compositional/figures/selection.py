@@ -173,7 +173,7 @@ def _outcomes(axes: Axes, task: _Task) -> None:
     axes.grid(axis="x", color="0.94")
 
 
-_HEADER = ("regularizer", "protocol", "lambda", "tied", "chosen by", "test (seeds)", "gain over plain", "oracle less it")
+_HEADER = ("regularizer", "protocol", "lambda", "tied", "chosen by", "test (seeds)", "gain over plain", "below oracle")
 
 
 def _rows(task: _Task) -> list[str]:

@@ -69,9 +69,9 @@ def _judge(expectation: dict[str, Any], value: float) -> str:
 def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dict[str, Any]) -> str:
     lines = [
         f"Accuracy against the training step: {options['problem']}. Setting A: the redundant component is informative in "
-        "training; setting B: it is not; the test set, recombinations never seen in A, is the same. Lines are means over seeds; "
-        "bands and ± are one standard deviation over seeds. Claim: A trains faster early on, but has a gap between train and "
-        "test in the end that B does not have.",
+        "training; setting B: it is not. Both have the same test set, recombinations never seen in A. Lines are means over "
+        "seeds; bands and ± are one standard deviation over seeds. Claim: A trains faster early on, but has a gap between train "
+        "and test in the end that B does not have.",
         "",
     ]
     for model, of in curves.items():

@@ -61,7 +61,7 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
         "Thin lines: single loops; thick: their mean at each rank (of many baseline runs a moving average over six). Horizontal "
         "lines: the majority class, the rule that answers yes exactly for shapes in shapes (for binary targets), and the mean of "
         "the baseline, all on the validation puzzles. ± after a mean over loops is the half width of its 95 % interval; tests "
-        "take networks for independent, and F is their variance within loops over the baseline's.",
+        "treat networks as independent, and F is their variance within loops over the baseline's.",
         "",
         "* no network: " + ", ".join(f"{name} {value:.3f}" for name, value in known.items()),
     ]

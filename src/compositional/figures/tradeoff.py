@@ -47,7 +47,7 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
         "Gain in accuracy on combinations never seen, over the plain run (lambda = 0) of the same seed, against the loss of "
         "accuracy in distribution (left) and against the time of a training step (right). Pale dots are seeds. Each point is one "
         "lambda; the best and the largest are labeled. Points are means over seeds of paired differences, gain and loss with 95 "
-        "% intervals (Student's t, from three seeds on); lines join a regularizer's lambdas. Up and to the left is better. Time "
+        "% intervals (Student's t, three seeds or more); lines join a regularizer's lambdas. Up and to the left is better. Time "
         "is wall-clock time spent in training steps, relative to the plain runs' mean. Runs of a family train together, so the "
         "time of a run is that of its pack divided by the number of runs in it; it depends on this number and on what else the "
         "machine did. It is one number per pack without a spread over seeds, so it has no interval. The largest gain is an "

@@ -74,7 +74,7 @@ def _caption(table: pd.DataFrame, methods: dict[str, pd.DataFrame], tasks: list[
         f"Translation of captions, BLEU in percent on raw text (sacrebleu, {' and '.join(signatures) or 'no signature known'}). "
         "Circles: the complete test set. Triangles: its sentences with an adjective and a noun that are adjacent in no training "
         "caption; there are few, so their BLEU varies by points from seed to seed. Small marks are seeds, bars means with 95 % "
-        "intervals (Student's t, from three seeds on). "
+        "intervals (Student's t, three seeds or more). "
         + (
             "Published numbers (open diamonds) are for the complete test set, most of them on lower-cased tokens: another "
             "score, often higher. Compare them with the crosses, ours on lower-cased tokens, whose tokenizer is simpler. "

@@ -52,9 +52,7 @@ class Batch(Labelled):
             ValueError: no part of this task's images is redundant.
         """
         if self.component_width is None:
-            raise ValueError(
-                "this task's labels depend on the whole image: it has no redundant component to tell apart or exchange"
-            )
+            raise ValueError("this task's labels depend on the whole image: it has no redundant component to measure or exchange")
         return values[..., : self.component_width], values[..., self.component_width :]
 
     def partner(self) -> Tensor:

@@ -145,7 +145,7 @@ class Batch:
         """
         primitives = about.get("primitives")
         if not primitives:
-            raise ValueError("influence_examples: this task does not say which of its words are primitives")
+            raise ValueError("influence_examples: this task does not say which of its words are primitives; set it to 0")
         words = [about["source_words"].index(word) for word in primitives]
         symbols = [about["target_words"].index(symbol) for symbol in primitives.values()]
         shown: list[Tensor] = []

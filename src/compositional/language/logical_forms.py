@@ -73,7 +73,7 @@ def exchanged(inputs: Sequence[str], outputs: Sequence[str], copies: int, source
     """
     types = infer(inputs, outputs)
     if not types:
-        raise ValueError("recombination: exchange: terms needs logical forms with two terms at least that may be exchanged")
+        raise ValueError("recombination: exchange: terms needs logical forms with at least two terms that may be exchanged")
     pairs = []
     for pair in zip(inputs, outputs, strict=True):
         at: dict[str, list[tuple[str, str]]] = defaultdict(list)

@@ -65,7 +65,10 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
         inputs, height, width = depth, height - lost, width - lost
     height, width = height // 2, width // 2
     if min(height, width) < 1:
-        raise ValueError(f"images of {task['image_shape']} are too small for convolutions of {parameters['channels']} channels")
+        raise ValueError(
+            f"batchnorm_cnn: images of {task['image_shape']} are too small for {len(parameters['channels'])} convolutions with "
+            f"kernel: {kernel}; shorten channels, lower kernel or raise padding"
+        )
     inputs *= height * width
     widths = [*parameters["dense_widths"], task["classes"]]
     for index, outputs in enumerate(widths):

@@ -57,7 +57,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
         if index == 0:
             height, width = height // 2, width // 2
     if min(height, width) < 1:
-        raise ValueError(f"images of {task['image_shape']} are too small for {parameters['convolutions']} convolutions")
+        raise ValueError(f"cnn: images of {task['image_shape']} are too small for convolutions: {parameters['convolutions']}")
     sizes = {
         "dense": (channels * height * width, parameters["dense_width"]),
         "output": (parameters["dense_width"], task["classes"]),

@@ -87,7 +87,7 @@ def _grid(components: int, points: int) -> np.ndarray:
     if components == 2:
         return np.array([[0, first, 1] for first in np.linspace(0, 0.5, points)])
     if components != 3:
-        raise ValueError(f"grid is for 2 or 3 components, this task has {components}")
+        raise ValueError(f"kernel_machine: grid is for 2 or 3 components, this task has {components}; use similarities")
     pairs = [(share * second, second) for second in np.linspace(0, 2 / 3, points) for share in np.linspace(0, 0.5, points)]
     # At kappa_2 = 0 all shares give the same kernel.
     candidates = np.array([[0, first, second, 1] for first, second in dict.fromkeys(pairs)])

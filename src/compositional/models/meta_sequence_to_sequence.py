@@ -1,5 +1,5 @@
 """Meta sequence-to-sequence learner (Lake, "Compositional generalization through meta sequence-to-sequence learning", NeurIPS
-2019): each word of the command is looked up in a memory of the episode's support pairs.
+2019): each word of the command is looked up in a memory of the episode's study pairs.
 
 An input has the form "jump means I_RUN , walk means I_JUMP ... do <command>". Each pair (a word, "means", a word) is stored in a
 memory. Its key is the encoding of its input by the command's encoder, a bidirectional LSTM; its value is the encoding of its

@@ -70,7 +70,7 @@ def grid(parameters: dict, task: dict) -> int:
     """
     _, height, width = task["image_shape"]
     if height != width or height % parameters["patch"]:
-        raise ValueError(f"images of {height} x {width} pixels cannot be cut into patches of {parameters['patch']} pixels a side")
+        raise ValueError(f"patch: {parameters['patch']} must divide the height and width of square images, {height} x {width}")
     return height // parameters["patch"]
 
 

@@ -50,7 +50,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     channels, height, width = task["image_shape"]
     patch, size = parameters["patch"], parameters["width"]
     if height % patch or width % patch:
-        raise ValueError(f"images of {height} x {width} cannot be cut into patches of {patch} x {patch}")
+        raise ValueError(f"vision_transformer: patch: {patch} must divide the height and width of images, {height} x {width}")
     inner, inputs = parameters["heads"] * parameters["head_width"], channels * patch**2
     weights: Weights = {}
 

@@ -144,7 +144,12 @@ def open_run(path: str | Path) -> TrainedRun:
         runs = Path(*folder.parts[: folder.parts.index("runs") + 1]) if "runs" in folder.parts else folder
         known = [str(one.parent) for one in runs.glob("*/*/*/lambda=*/seed=*/run.json")]
         near = ", ".join(difflib.get_close_matches(str(folder), known, n=3, cutoff=0)) or "nothing is trained there"
-        raise FileNotFoundError(f"{folder} holds no trained run (`snakemake {folder}/metrics.csv` makes it); near it: {near}")
+        what = f"holds no trained run (`snakemake {folder}/metrics.csv` makes it)"
+        try:
+            Run.of_folder(folder)
+        except ValueError:
+            what = "is not a run's folder, <task>/<model>/<regularizer>/lambda=<number>/seed=<number>"
+        raise FileNotFoundError(f"{folder} {what}; near it: {near}")
     record, run = json.loads((folder / "run.json").read_text(encoding="utf-8")), Run.of_folder(folder)
     split = folder.parents[5] / "splits" / run.task
     shown = [folder / f"{name}.csv" for name in ("history", "metrics", "predictions")]
@@ -155,8 +160,8 @@ def open_run(path: str | Path) -> TrainedRun:
         raise ValueError(f"{folder} was trained on other data than {split} holds now; make one of them again")
     if (made_by := record["code"]) and code(*made_by["modules"])["fingerprint"] != made_by["fingerprint"]:
         warnings.warn(
-            f"{folder} was trained by other code than is here now, with which it is used from here on; "
-            f"`snakemake {folder}/metrics.csv` makes it again",
+            f"{folder} was trained by other code than today's, which now computes with its weights; "
+            f"`snakemake {folder}/metrics.csv` trains it again",
             stacklevel=2,
         )
     weights = {name: values.unsqueeze(0) for name, values in load_file(folder / "weights.safetensors").items()}

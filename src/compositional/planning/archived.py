@@ -1,4 +1,4 @@
-"""Results that are made of a complete build: the manifest of its artifacts, the archive and the report.
+"""Results that are made from a complete build: the manifest of its artifacts, the archive and the report.
 
 Each of them records what it was made of, so an outdated one is detected whatever its modification time.
 """

@@ -65,7 +65,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
         ValueError: files have different columns.
     """
     if missing := [str(path) for path in sources if not path.exists()]:
-        raise FileNotFoundError("the grid is incomplete, missing: " + ", ".join(missing))
+        raise FileNotFoundError(f"missing: {', '.join(missing)}. Call the same command again to make them")
     read: dict[str, dict[Any, Path]] = defaultdict(dict)
     for path in sources:
         integrity.verify(path)
@@ -80,7 +80,7 @@ def aggregate(sources: list[Path], destination: Path) -> None:
         rows += [(*_key(of), *line) for of, *line in found]
     if len(set(columns.values())) > 1:
         named = "; ".join(f"of {name}: {', '.join(own)}" for name, own in columns.items())
-        raise ValueError(f"columns differ, {named}. A figure's SOURCE must not mix them")
+        raise ValueError(f"the columns differ: {named}. A figure's SOURCE must not mix such files")
     first = next(iter(read))
     files.write_csv(destination, (*(RUN[:1] if first == "split" else RUN), *columns[first]), rows)
 

@@ -15,7 +15,7 @@ from compositional.plugins import available, declarations
 
 @dataclass(frozen=True)
 class Table:
-    """What a module of this folder defines. Fields with a default are optional."""
+    """The contract of a module in this folder. Names with a default are optional."""
 
     # The file of every run that it reads, such as "run.json"; or "split" for the folders of tasks.
     SOURCE: str

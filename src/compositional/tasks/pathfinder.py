@@ -1,7 +1,7 @@
 """Are two marks joined by a path of dashes? The longer the path, the more distant the parts that must be integrated.
 
 Images are generated in parallel in chunks. The file of a chunk is complete or absent, so a killed build resumes where it stopped.
-A tracer that does not know how images were made (tasks.shared.pathfinder_solver) answers every image. If it agrees with less than
+A solver that does not know how images were made (tasks.shared.pathfinder_solver) answers every image. If it agrees with less than
 99 % of the labels, the data set is refused.
 """
 
@@ -60,7 +60,7 @@ PARAMETERS = {
     },
 }
 CHUNK = 250
-LEAST_AGREEMENT = 0.99  # of the tracer with the labels; it errs if contours nearly touch
+LEAST_AGREEMENT = 0.99  # of the solver with the labels; it errs if contours nearly touch
 
 
 def _geometry(parameters: dict) -> pathfinder.Geometry:
@@ -86,10 +86,10 @@ def _make_chunk(folder: Path, geometry: pathfinder.Geometry, stored_side: int, s
 
 
 def _verify(labels: np.ndarray, traced: np.ndarray, path_length: int) -> dict:
-    """A report on the tracer's agreement with the labels.
+    """A report on the solver's agreement with the labels.
 
     Raises:
-        ValueError: the tracer agrees with too few labels, or the labels are not balanced.
+        ValueError: the solver agrees with too few labels, or the labels are not balanced.
     """
     answers, dashes = traced.T
     report = {
@@ -101,7 +101,7 @@ def _verify(labels: np.ndarray, traced: np.ndarray, path_length: int) -> dict:
         "paths_of_full_length": int(((answers == 1) & (labels == 1) & (dashes == path_length)).sum()),
     }
     if report["tracer_agrees"] < LEAST_AGREEMENT * len(labels):
-        raise ValueError(f"pathfinder: the tracer's answers disagree with the labels: {report}")
+        raise ValueError(f"pathfinder: the solver's answers disagree with the labels: {report}")
     if abs(labels.mean() - 0.5) > 2.5 / np.sqrt(len(labels)):  # five standard deviations
         raise ValueError(f"pathfinder: the labels are not balanced: {report}")
     return report

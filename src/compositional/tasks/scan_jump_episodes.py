@@ -1,7 +1,7 @@
 """SCAN jump as episodes for a meta-learner: each example states the meanings of the four primitives, and then a command.
 
 The task follows Lake, "Compositional generalization through meta sequence-to-sequence learning" (NeurIPS 2019), and Lake and
-Baroni (Nature 2023). An input has the form "jump means I_RUN , walk means I_JUMP , ... do <command>", with the support pairs in
+Baroni (Nature 2023). An input has the form "jump means I_RUN , walk means I_JUMP , ... do <command>", with the study pairs in
 random order. In training, one of the 23 permutations other than the true one assigns primitives to actions. The test set has the
 true assignment, with the test commands of `scan_jump`. Any sequence model trained on this task is a meta-learner. Training
 contains the full grammar, with every verb in every command; the model must generalize to the new assignment.

@@ -105,7 +105,7 @@ def listing(figures: list[Described], device: str) -> str:
     for study, members in groupby(figures, key=lambda figure: figure.study):
         lines += [study, ""]
         for figure in members:
-            there = f", {figure.ready} of them there" if figure.ready else ""
+            there = f", {figure.ready} of them exist" if figure.ready else ""
             left = "" if figure.state == "built" else f", {_time(figure)}"
             lines.append(f"  {figure.name}: {figure.state}{left}; runs: {figure.runs}{there}; data: {', '.join(figure.data)}")
             lines += textwrap.wrap(figure.shows, 100, initial_indent="    ", subsequent_indent="    ")

@@ -1,4 +1,4 @@
-"""Report a wrong --configfile, also that of a --profile, or --directory before Snakemake does so with a traceback.
+"""Report a wrong --directory or --configfile (also one in a --profile) in a sentence, before Snakemake shows a traceback.
 
 Called by profiles/default/config.yaml.
 """

@@ -1,4 +1,4 @@
-"""How a call ends that cannot go on: with a sentence instead of a traceback."""
+"""How a call that cannot continue ends: with a sentence instead of a traceback."""
 
 from __future__ import annotations
 

@@ -112,8 +112,16 @@ def watch_regularizer(problem: Problem, seen: list[Value], finite: bool) -> Regu
         refuse_foreign(regularizer.penalty, value, [*reached, *_tensors(step.batch).values()])
         return value
 
+    def watch(batch: Batch) -> Batch:
+        shown = regularizer.watch(batch)
+        sizes, wanted = (own.output_shape(problem.about) for own in (shown, batch))
+        if sizes != wanted:
+            refuse(regularizer.watch, f"the outputs of its batch have the sizes {sizes}, must have {wanted}", "shape")
+        return shown
+
+    watched = replace(regularizer, penalty=penalty, watch=watch)
     if (own := regularizer.perturb) is None:
-        return replace(regularizer, penalty=penalty)
+        return watched
 
     def perturb(step: Step, shown: Representation) -> Tensor:
         with unchanged(own, {shown.name: shown.values}, "representations", "in place"):
@@ -123,4 +131,4 @@ def watch_regularizer(problem: Problem, seen: list[Value], finite: bool) -> Regu
         seen.append(Value(f"perturbed representation {shown.name!r}", own, value))
         return value
 
-    return replace(regularizer, penalty=penalty, perturb=perturb)
+    return replace(watched, perturb=perturb)

@@ -139,7 +139,7 @@ def test_a_pickle_under_an_entry_s_name_is_refused_and_not_opened(packed, tmp_pa
         (lambda held, first, second: held | {first: held[second]}, "or not the one in its name"),
         (lambda held, first, second: held | {first: held[first].replace(b'"step": 4', b'"step": 5')}, "is not a finished run"),
         (lambda held, first, second: held | {f"cpu-{'0' * 64}.json": held[first]}, "or not the one in its name"),
-        (lambda held, first, second: held | {f"weights-{'0' * 64}.safetensors": b""}, "is of no run"),
+        (lambda held, first, second: held | {f"weights-{'0' * 64}.safetensors": b""}, "belongs to no run"),
         (
             lambda held, first, second: {name: held[name][:-1] if "weights" in name else held[name] for name in held},
             "is not a finished",
@@ -200,8 +200,8 @@ def test_a_wrong_index_is_refused(packed):
     name = next(iter(index["entries"]))
     for wrong, message in (
         ({"entries": index["entries"] | {name: "0" * 64}}, "is not what its runs.json says"),
-        ({"entries": {}}, "is not in both"),
-        ({"entries": index["entries"] | {f"cpu-{'0' * 64}.json": ""}}, "is not in both"),
+        ({"entries": {}}, "is missing in the file or in its"),
+        ({"entries": index["entries"] | {f"cpu-{'0' * 64}.json": ""}}, "is missing in the file or in its"),
         ({"format": 1}, "it has format 1, this program reads 2"),
         ({"entries": 3}, "its runs.json cannot be read"),
     ):

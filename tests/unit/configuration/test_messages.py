@@ -39,8 +39,8 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         (["tasks", "scan_jump", "training", "steps"], "many", ["tasks.scan_jump.training.steps", "'many'"]),
         (["tasks", "../../outside"], {}, ["tasks", "../../outside"]),
         ([*GRID, "regularizers"], {"entropy": [0.1, -1]}, ["regularizers.entropy.1", "-1"]),
-        ([*GRID, "regularizers"], {"entropy": [0.1, 0.1]}, ["regularizers.entropy", "non-unique"]),
-        ([*GRID, "seeds"], [0, 1, 1], ["seeds", "non-unique", "[0, 1, 1]"]),
+        ([*GRID, "regularizers"], {"entropy": [0.1, 0.1]}, ["regularizers.entropy: 0.1 is repeated in [0.1, 0.1]"]),
+        ([*GRID, "seeds"], [0, 1, 1], ["seeds: 1 is repeated in [0, 1, 1]; write it once"]),
         ([*GRID, "seeds"], ["a"], ["seeds.0", "'a'"]),
     ],
 )

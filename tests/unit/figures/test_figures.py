@@ -148,7 +148,7 @@ def test_the_ablation_draws_intervals_from_three_seeds_on(table):
     (bars,) = (part for part in figure.axes[1].collections if isinstance(part, LineCollection))  # at lambda 0, 0.1 and 1
     lengths = [end - begin for begin, end in (segment[:, 1] for segment in bars.get_segments())]
     assert lengths == pytest.approx([2 * style.interval(np.array([0.2, 0.21, 0.22]))] * 2 + [0])  # one run of the last diverged
-    assert "from three seeds on, drawn only as far as 0 and 1" in caption
+    assert "three seeds or more, cut off at 0 and 1" in caption
 
 
 def test_the_legend_is_below_the_panels_and_has_every_line_once(table):

@@ -69,5 +69,5 @@ def test_exchanged_terms_take_their_words_with_them():
     assert (
         logical_forms.exchanged(*zip(*pairs, strict=True), 1, randomness.generator(0))[-1] == more
     )  # three terms, and two of their type
-    with pytest.raises(ValueError, match="needs logical forms with two terms"):
+    with pytest.raises(ValueError, match="needs logical forms with at least two terms"):
         logical_forms.exchanged(["jump twice"], ["I_JUMP I_JUMP"], 1, randomness.generator(0))

@@ -136,6 +136,8 @@ def test_the_error_for_a_missing_run_names_similar_runs(tmp_path):
     (folder / "run.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match=r"lambda=0\.2/seed=0 holds no trained run .*near it: .*lambda=0\.1/seed=0"):
         open_run(str(folder).replace("0.1", "0.2"))
+    with pytest.raises(FileNotFoundError, match=r"cnn is not a run's folder, .*near it: .*lambda=0\.1/seed=0"):
+        open_run(folder.parents[2])
 
 
 def test_the_package_offers_both_functions_without_importing_libraries():

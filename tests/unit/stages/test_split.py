@@ -174,7 +174,7 @@ BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int6
         ({"features": None}, r"its column image is .*, must be of the feature Array2D or Array3D"),
         (
             {"left_out": "image_shape"},
-            "does not say its image_shape; tasks of kind 'image' say image_shape, classes",
+            "its task.json has no image_shape; tasks of kind 'image' need image_shape, classes",
         ),
         ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
         ({"unlabelled": True}, r"its column label is None in test, must be of the feature Value"),

@@ -42,7 +42,7 @@ def test_a_listing_states_what_remains_to_be_made():
     assert lines == [
         "study",
         "",
-        "  a: not built, about 10 min; runs: 4, 2 of them there; data: scan",
+        "  a: not built, about 10 min; runs: 4, 2 of them exist; data: scan",
         "    What a shows.",
         "",
         "Build one: snakemake results/figures/<name>.pdf",

@@ -270,6 +270,18 @@ def test_a_regularizer_that_changes_the_training_set_is_refused(problem):
         prepare(case)
 
 
+def test_a_regularizer_that_shows_fewer_examples_is_refused(problem):
+    """The loss would be divided by the number that there should be."""
+
+    case = problem("cnn", "additivity")
+
+    def fewer(batch):
+        return case.splits["train"].batch(torch.zeros(len(batch.images), 2, dtype=torch.int64))
+
+    message = refusal(replace(case, regularizer=replace(case.regularizer, watch=fewer)))
+    assert re.search(r"fewer: the outputs of its batch have the sizes \(2, ", message)
+
+
 def test_a_gradient_that_is_not_finite_is_refused(problem):
     """The norm of zeros is 0 and its gradient is NaN: the run would diverge at its first step without stating why."""
 

@@ -22,7 +22,7 @@ def line_of_means(
     line: Any,
     marker: Any = "o",
 ) -> None:
-    """Draw every run as a dot, and means with intervals (Student's t, drawn only as far as 0 and 1) as a line.
+    """Draw every run as a dot, and means with intervals (Student's t, cut off at 0 and 1) as a line.
 
     rows: columns `by` and `value`, NaN if a run diverged. move: shifts places on the axis, so that lines do not hide each other's
     runs. Its second argument is 0 for means and 1 for dots, which are shifted further.

@@ -58,7 +58,7 @@ def best(means: pd.DataFrame, member: str) -> tuple[Setting, tuple[Setting, ...]
     """
     known = means[[member, f"{member}_loss"]].dropna(subset=member).round(_DIGITS)
     if known.empty:
-        raise ValueError(f"no setting has an accuracy on {member!r} with every seed: nothing can be chosen")
+        raise ValueError(f"every setting has a run without accuracy on {member!r}: nothing can be chosen; lower some lambdas")
     tied = known[known[member] == known[member].max()].reset_index()
     order = tied.sort_values([f"{member}_loss", "lambda", "regularizer"])[["regularizer", "lambda"]]
     settings = tuple(order.itertuples(index=False, name=None))

@@ -64,7 +64,7 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         )
     if missing := [key for key in declared["SAID"] if key not in about]:
         needed = ", ".join(declared["SAID"])
-        raise ValueError(f"task {task!r}: it does not say its {', '.join(missing)}; tasks of kind {kind!r} say {needed}")
+        raise ValueError(f"task {task!r}: its task.json has no {', '.join(missing)}; tasks of kind {kind!r} need {needed}")
     known = [name for name in members if name in ("train", "test", "compositional", *IN_DISTRIBUTION)]
     for (column, allowed), name in itertools.product(declared["COLUMNS"].items(), known):
         feature = members[name].features.get(column)
