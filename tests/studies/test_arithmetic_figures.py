@@ -158,6 +158,28 @@ def test_a_claim_is_open_if_the_interval_includes_its_bound(bound, said):
     assert sum(line.endswith(f": 1.000 ± 0.025: {said}") for line in lines) == 2
 
 
+@pytest.mark.parametrize(
+    ("diverged", "said"), [(1, "open, the interval includes the bound"), (2, "holds"), (3, "open, a number is unknown")]
+)
+def test_a_claim_is_judged_by_the_seeds_that_did_not_diverge(diverged, said):
+    """Of two seeds, the interval is 0.995 ± 12.706 * 0.005; one has none."""
+    rows = bars({("arithmetic_sum", "lstm_regressor"): [("loss", 1, 1)]})
+    rows = [(*row[:-1], float("nan") if row[4] >= 3 - diverged else row[-1]) for row in rows]
+    options = {
+        "groups": {"one": {"+": {"task": "arithmetic_sum", "model": "lstm_regressor"}}},
+        "claims": [{"claim": "more", "of": "+", "metric": "loss", "at_least": 0.97}],
+    }
+    lines = lines_of(published_bars, rows, "arithmetic_operators", options)
+    assert sum(line.endswith(f": {said}") for line in lines) == 2, lines
+
+
+def test_the_ablation_judges_no_fall_if_all_runs_diverged():
+    strengths = (0, 1, 10)
+    rows = ablation(dict.fromkeys(strengths, 0.8), dict.fromkeys(strengths, 0.6), dict.fromkeys(strengths, float("nan")))
+    lines = lines_of(arithmetic_ablation, rows, "arithmetic_ablation")
+    assert sum("R falls with lambda" in line and line.endswith("open, fewer than two lambdas are known") for line in lines) == 2
+
+
 def test_gains_are_paired_by_seed_and_exposure_is_stated():
     rows = []
     for seed, beside in enumerate((-0.1, 0.0, 0.1)):
