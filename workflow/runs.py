@@ -183,7 +183,7 @@ def abandoned(store: Path, used: set[str]) -> dict[Path, str]:
     found = {
         path: "an unfinished run" for path in sorted(store.glob("checkpoints/[!.]*")) if path.name.partition("-")[0] not in used
     }
-    ours = r"\.unpacking-\w+|\..+\.[0-9a-f]{16}"  # names of archive.finished_runs and of files.replacing
+    ours = rf"{re.escape(finished_runs.UNPACKING)}\w+|{files.TEMPORARY}"
     hidden = [path for path in sorted(store.rglob(".*")) if re.fullmatch(ours, path.name) and path.lstat().st_mtime < yesterday]
     return found | dict.fromkeys(hidden, "left by a process that was killed")
 

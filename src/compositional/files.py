@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+TEMPORARY = r"\..+\.[0-9a-f]{16}"  # the names that `_beside` gives
+
 
 def _beside(path: Path) -> Path:
     """A new hidden name next to a path."""

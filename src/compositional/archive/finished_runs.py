@@ -25,6 +25,7 @@ from compositional.records.entries import PLANNED, name_of
 from compositional.records.store import adopt, read, tensors_of
 
 FORMAT = 2
+UNPACKING = ".unpacking-"  # how a folder's name begins in which a file is unpacked
 INDEX = "runs.json"
 MEMBER = r"(cpu|cuda)-[0-9a-f]{64}\.json|weights-[0-9a-f]{64}\.safetensors"
 # What an entry holds as JSON (stages.train, training.state).
@@ -109,7 +110,7 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with zipfile.ZipFile(source) as stored, tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as temporary:
+        with zipfile.ZipFile(source) as stored, tempfile.TemporaryDirectory(dir=folder, prefix=UNPACKING) as temporary:
             members = members_of(stored, source.stat().st_size)
             digests = _digests(stored, members)
             for name, digest in digests.items():

@@ -19,16 +19,10 @@ _SPLITS = {"train": "training examples", "test": "recombinations never seen"}
 
 
 def _curve(rows: pd.DataFrame, strength: float, split: str) -> pd.DataFrame:
-    """Accuracy of one lambda on one split: one row per recorded step, one column per seed that did not diverge."""
+    """Accuracy of one lambda on one split: one row per recorded step, one column per seed, empty (NaN) if it diverged."""
     own = rows[(rows["lambda"] == strength) & (rows.split == split)]
     curve = own.pivot(index="step", columns="seed", values="value")
-    return curve.drop(columns=_diverged(own))
-
-
-def _diverged(own: pd.DataFrame) -> list[int]:
-    """Seeds whose last record is NaN: the history of a diverged run ends with it."""
-    last = own.loc[own.groupby("seed").step.idxmax()]
-    return last.seed[last.value.isna()].to_list()
+    return curve.mask(curve.isna() | curve.iloc[-1].isna())  # the history of a diverged run ends with NaN
 
 
 def verdict(curve: pd.Series) -> str:
@@ -71,10 +65,10 @@ def _caption(groups: dict[tuple[str, str, str], pd.DataFrame]) -> str:
     for (task, model, name), own in groups.items():
         lines += [f"* {task}, {model}, {name}", ""]
         for strength in sorted(set(own["lambda"])):
-            trained = own[(own["lambda"] == strength) & (own.split == "train")]
-            lost, count = len(_diverged(trained)), trained.seed.nunique()
+            curve = _curve(own, strength, "train")
+            lost, count = curve.isna().all().sum(), curve.shape[1]
             left = f"; {lost} of {count} runs diverged and are left out" if 0 < lost < count else ""
-            lines.append(f"  - lambda {strength:g}: {verdict(_curve(own, strength, 'train').mean(axis=1))}{left}")
+            lines.append(f"  - lambda {strength:g}: {verdict(curve.mean(axis=1))}{left}")
         lines.append("")
     return "\n".join(lines)
 

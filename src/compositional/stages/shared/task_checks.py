@@ -105,6 +105,24 @@ def _is_below(items: list[int], sizes: list[int]) -> bool:
     return len(items) == len(sizes) and all(item in range(size) for item, size in zip(items, sizes, strict=True))
 
 
+def _check_units(task: str, member: Dataset, about: dict[str, Any]) -> None:
+    """Refuse training images of zeros and ones, and a mean or std that is not of pixels divided by 255, one per channel."""
+    if not any(np.max(image) > 1 for image in member.with_format("numpy")["image"]):
+        raise ValueError(
+            f"task {task!r}: no image of train has a number above 1; images must be of whole numbers from 0 (black) to 255 "
+            "(white): multiply them by 255"
+        )
+    channels = about["image_shape"][0]
+    for key, lowest in (("mean", 0), ("std", 1e-6)):
+        own = about.get(key, [])
+        numbers = isinstance(own, list) and all(isinstance(value, int | float) and lowest <= value <= 1 for value in own)
+        if key in about and not (numbers and len(own) == channels and {"mean", "std"} <= about.keys()):
+            raise ValueError(
+                f"task {task!r}: {key} is {own!r}; mean and std must be lists of one number per channel ({channels}), of pixels "
+                "divided by 255"
+            )
+
+
 def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -> None:
     """Refuse images that are not of whole numbers from 0 to 255, or of another shape than the task states."""
     feature = member.features["image"]
@@ -121,23 +139,8 @@ def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -
             f"task {task!r}: images of {name} have the shape {[*feature.shape]}, must be [channels, height, width]: "
             "np.moveaxis(image, -1, 0) makes such images"
         )
-    if name == "train" and not any(np.max(image) > 1 for image in member.with_format("numpy")["image"]):
-        raise ValueError(
-            f"task {task!r}: no image of {name} has a number above 1; images must be of whole numbers from 0 (black) to 255 "
-            "(white): multiply them by 255"
-        )
-    channels = about["image_shape"][0]
-    for key, lowest in (("mean", 0), ("std", 1e-6)):
-        if key in about and not (
-            {"mean", "std"} <= about.keys()
-            and isinstance(own := about[key], list)
-            and len(own) == channels
-            and all(isinstance(value, int | float) and lowest <= value <= 1 for value in own)
-        ):
-            raise ValueError(
-                f"task {task!r}: {key} is {about[key]!r}; mean and std must be lists of one number per channel ({channels}), of "
-                "pixels divided by 255"
-            )
+    if name == "train":
+        _check_units(task, member, about)
     width = feature.shape[-1]
     stated, part = list(about["image_shape"]), about.get("component_width")
     if "canvas" not in about and stated != (found := [*feature.shape] if len(feature.shape) == 3 else [1, *feature.shape]):
