@@ -132,6 +132,10 @@ class Display(logging.Handler):
         elif event in ("job_finished", "job_error"):
             job = self.jobs.get(told["job_id"] if event == "job_finished" else told["jobid"], {})
             job["state"] = "done" if event == "job_finished" else "failed"
+            # Executors know more than the job's log: why a scheduler refused or ended it, and where the scheduler's own log is.
+            job |= {"reason": failures.reason(told.get("rule_msg")), "log": told.get("log") or job.get("log")}
+            if job["reason"] and self.shows:
+                self.say(f"{time.strftime('[%H:%M:%S]')} {job['rule_msg'] or job['rule_name']}: {job['reason']}")
             if event == "job_finished" and job.get("task"):
                 job["task"].ended = now
 

@@ -56,9 +56,18 @@ def error_in(log: Path, since: float = 0.0) -> str:
     return f"{SILENT} without an error message, like a job that is killed or out of memory{last}"
 
 
+def reason(message: str | None) -> str:
+    """What an executor such as Slurm's says about a job that failed, without the command that submitted the job."""
+    said = str(message or "")
+    for rest in ("\n    sbatch call:", "For further error details"):
+        said = said.partition(rest)[0]
+    return said.strip()
+
+
 def error_of(job: dict[str, Any]) -> str:
-    """The error of a failed job, from its log."""
-    return error_in(Path(str(job["log"][0]) if job["log"] else "none"), job["since"])
+    """The error of a failed job: from its log or, if that has none, from the executor."""
+    error = error_in(Path(str(job["log"][0]) if job["log"] else "none"), job["since"])
+    return f"{SILENT}: {job['reason']}" if error.startswith(SILENT) and job.get("reason") else error
 
 
 def target_of(job: dict[str, Any]) -> str:
@@ -90,7 +99,7 @@ def summary(failed: Iterable[dict[str, Any]], done: int, total: int, options: st
         return f"Stopped after {done} of {total} jobs. {AGAIN}"
     lines = [f"{len(failed)} of {total} jobs failed, {done} succeeded."]
     for job in failed:
-        log, error = str(job["log"][0]) if job["log"] else "none", error_of(job).replace("\n", "\n  ")
+        log, error = ", ".join(map(str, job["log"] or ["none"])), error_of(job).replace("\n", "\n  ")
         command = f"snakemake {target_of(job)} {options}".strip()
         lines += ["", str(job["rule_msg"] or job["rule_name"]), f"  {error}", f"  log: {log}", f"  alone: {command}"]
     return "\n".join([*lines, "", AGAIN])

@@ -95,6 +95,19 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     assert not call.display.bar
 
 
+def test_the_reason_that_slurm_gives_is_shown_at_once_and_at_the_end(tmp_path, capsys):
+    call = Call()
+    call.display.begin([], Costs(tmp_path), 2)
+    call.tell("job", event="job_info", jobid=1, **JOB)
+    told = {"rule_msg": "SLURM status is: 'TIMEOUT'. For further error details see the log", "log": ["a.log", "slurm/7.log"]}
+    call.tell("Error in rule plot", logging.ERROR, event="job_error", jobid=1, **told)
+    assert capsys.readouterr().err.splitlines()[-1].endswith("] Drawing a: SLURM status is: 'TIMEOUT'.")
+    call.display.fail()
+    lines = capsys.readouterr().err.splitlines()
+    assert "  it ended: SLURM status is: 'TIMEOUT'." in lines
+    assert "  log: a.log, slurm/7.log" in lines
+
+
 def test_jobs_that_ctrl_c_ends_are_not_failures(tmp_path, capsys):
     call, log = Call(), tmp_path / "a.log"
     call.display.begin([], Costs(tmp_path), 2)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from compositional.terminal.failures import error_in, no_slurm, options_of, summary
+from compositional.terminal.failures import error_in, error_of, no_slurm, options_of, reason, summary
 
 CURE = "Run this on a host of your cluster (docs/slurm.md), or leave out the profile"
 
@@ -39,6 +39,24 @@ def test_a_killed_job_has_no_error_of_its_own(tmp_path):
     assert error_in(log).startswith("it ended before it wrote a log;")
     log.write_text("task step 3/9 loss 0.5\n")
     assert error_in(log).endswith("killed or out of memory; its last line is: task step 3/9 loss 0.5")
+
+
+REFUSED = "SLURM sbatch failed. The error message was 'sbatch: error: invalid partition specified: gpu'."
+
+
+def test_what_slurm_says_is_shown_if_the_log_has_no_error(tmp_path):
+    said = f"{REFUSED}\n    sbatch call:\n        sbatch --parsable\nFor further error details see the cluster/cloud log"
+    assert reason(said) == REFUSED
+    assert reason("For further error details see the cluster/cloud log") == reason(None) == ""
+    log = tmp_path / "job.log"
+    job = {"log": [str(log), "slurm/7.log"], "since": 0, "reason": REFUSED}
+    assert error_of(job) == f"it ended: {REFUSED}"
+    log.write_text("task step 3/9 loss 0.5\n")
+    assert error_of(job) == f"it ended: {REFUSED}"
+    log.write_text(LOG)
+    assert error_of(job).startswith("WrongError")
+    listed = summary([job | {"rule_name": "train_a__1f", "rule_msg": "", "wildcards": {}, "output": ["x"]}], 0, 1, "")
+    assert f"  log: {log}, slurm/7.log" in listed.splitlines()
 
 
 def test_a_printed_command_works_where_it_is_printed(tmp_path, monkeypatch):
