@@ -30,6 +30,7 @@ PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 # Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
+NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 
 .PHONY: figure help figures env install develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu calibrate new check format docs thumbnails verdict lock
 
@@ -53,7 +54,7 @@ $(VENV)/.complete: envs/requirements.txt
 install:
 	@case "$(CURDIR)" in *[{}]*) echo "Snakemake takes braces in a path for wildcards. Move this folder to a path without braces"; exit 1;; esac
 	@if [ -L $(VENV) ]; then echo "$(VENV) is a link, and installing would clear the folder that it points to. Remove the link, or update that environment and copy envs/requirements.txt to $(VENV)/.complete"; exit 1; fi
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(NEW_ENOUGH)
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
@@ -72,6 +73,7 @@ archive: env
 
 # This also works on a fresh machine: it installs the archive's own environment. OPTIONS: see workflow/reproduce.py --help
 reproduce:
+	@$(NEW_ENOUGH)
 	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(if $(RUNS),--runs "$(RUNS)") $(if $(SAMPLE),--sample $(SAMPLE)) $(OPTIONS)
 
 # OPTIONS: the overlays that the figures were built with, such as "--configfile config/paper.yaml".

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from compositional.archive import bundle, unpacking
 from compositional.records import surroundings
 
 CONFIGURATION = f"{bundle.FOLDER}/config.json"
+DEVICE = "results/device.json"  # an overlay, in a folder that only a rebuild has: files of the archive must not change
 
 
 def surrounding(folder: Path, python: Path) -> dict[str, str]:
@@ -38,10 +40,19 @@ def surrounding(folder: Path, python: Path) -> dict[str, str]:
     return environment
 
 
-def rebuild(folder: Path, python: Path, cores: int) -> None:
+def configuration(folder: Path, device: str | None) -> list[str]:
+    """The options that name the archive's configuration and, if another device is asked for, an overlay with that device."""
+    if device is None:
+        return ["--configfile", CONFIGURATION]
+    (folder / DEVICE).parent.mkdir(exist_ok=True)
+    (folder / DEVICE).write_text(json.dumps({"device": device}), encoding="utf-8")
+    return ["--configfile", CONFIGURATION, DEVICE]
+
+
+def rebuild(folder: Path, python: Path, cores: int, configured: list[str]) -> None:
     """Make everything that the archive lists from raw data. Failed results are reported as missing by the comparison."""
     command = [str(python), "-m", "snakemake", "results/manifest.json", "--cores", str(cores), "--keep-going"]
-    done = subprocess.run([*command, "--configfile", CONFIGURATION], cwd=folder, env=surrounding(folder, python), check=False)
+    done = subprocess.run([*command, *configured], cwd=folder, env=surrounding(folder, python), check=False)
     if done.returncode:
         print("The rebuild failed; missing results are shown below.", file=sys.stderr)
 
@@ -67,6 +78,7 @@ def main() -> int:
     )
     parser.add_argument("--runs", help="take trained runs from this file or address of `make pack-runs`")
     parser.add_argument("--sample", type=int, default=5, help="number of these runs to train again (default: 5)")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where runs train (default: as in the archive)")
     parser.add_argument("--cores", type=int, default=surroundings.cores())
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
@@ -89,19 +101,25 @@ def main() -> int:
         installed = subprocess.run(["make", "env", f"PYTHON={sys.executable}"], cwd=folder, check=False)
         python = folder / ".venv" / "bin" / "python"
         if installed.returncode:
-            print("The pinned environment could not be installed (make env, see above).", file=sys.stderr)
+            made = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))["environment"]["python"]
+            print(
+                f"The pinned environment could not be installed (make env, see above). The archive was made with Python {made}, "
+                f"this is {platform.python_version()}. Name another one (make reproduce PYTHON=...), or use this one's packages "
+                '(OPTIONS="--environment current").',
+                file=sys.stderr,
+            )
             return 2
-    checked = 0
+    checked, configured = 0, configuration(folder, arguments.device)
     runs = [str(python), "workflow/runs.py"]
     if arguments.runs:
         place = arguments.runs if "://" in arguments.runs else str(Path(arguments.runs).resolve())
-        command = [*runs, "unpack", place, "--configfile", CONFIGURATION]
+        command = [*runs, "unpack", place, *configured]
         if subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode:
             return 2
-    rebuild(folder, python, arguments.cores)
+    rebuild(folder, python, arguments.cores, configured)
     if arguments.runs and arguments.sample:
         figures = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))["figures"]
-        command = [*runs, "check", "--figures", *figures, "--sample", str(arguments.sample), "--configfile", CONFIGURATION]
+        command = [*runs, "check", "--figures", *figures, "--sample", str(arguments.sample), *configured]
         checked = subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode
     print(flush=True)
     # This program's own comparison, not the archive's.

@@ -7,6 +7,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -133,3 +134,16 @@ def test_pins_with_another_time_install_nothing(tmp_path):
         pins.write("another==1")
     os.utime(marker, (0, 0))
     assert subprocess.run(["make", "env", "PYTHON=false"], cwd=tmp_path, capture_output=True, check=False).returncode
+
+
+def test_a_python_that_is_too_old_is_named_before_an_archive_is_opened(tmp_path):
+    """The python3 of many clusters is older. Without the check, an import fails with a traceback."""
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    old = tmp_path / "python3.10"
+    old.write_text(f'#!/bin/sh\nexec {sys.executable} -c "import sys; sys.version_info = (3, 10); $2"\n')
+    old.chmod(0o755)
+    command = ["make", "reproduce", "ARCHIVE=none.zip", f"PYTHON={old}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "Python 3.11 or newer is needed" in done.stderr
+    assert "reproduce.py" not in done.stdout

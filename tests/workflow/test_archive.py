@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -29,11 +30,11 @@ RUN = "digits_concat/cnn/entropy/lambda=0.1/seed=0"
 pytestmark = pytest.mark.workflow
 
 
-def reproduce(source: Path, folder: Path) -> subprocess.CompletedProcess:
+def reproduce(source: Path, folder: Path, *more: str) -> subprocess.CompletedProcess:
     """Run `make reproduce` without a new environment."""
     command = [sys.executable, str(ROOT / "workflow/reproduce.py"), str(source), "--folder", str(folder)]
     environment = {key: value for key, value in os.environ.items() if key != "COMPOSITIONAL_MIRROR"}
-    options = ["--environment", "current", "--cores", "2", "--yes"]
+    options = ["--environment", "current", "--cores", "2", "--yes", *more]
     return subprocess.run([*command, *options], env=environment, capture_output=True, text=True, timeout=400, check=False)
 
 
@@ -339,6 +340,32 @@ def test_on_another_device_numbers_agree_within_the_spread_of_seeds(changeable):
     alter_number(changeable, 1000)
     forge(changeable, "tables/ablation.csv")
     assert "table ablation" in findings(changeable)
+
+
+def test_an_archive_of_a_build_on_a_gpu_is_rebuilt_without_one(archived_project, tmp_path):
+    """All overlays of paper scale have `device: cuda`, and the archive's own configuration must not be edited."""
+    source = tmp_path / "cuda.zip"
+    with zipfile.ZipFile(archived_project.folder / "results/archive.zip") as made, zipfile.ZipFile(source, "w") as changed:
+        for entry in made.infolist():
+            content = made.read(entry)
+            if entry.filename in ("archived/config.json", bundle.MANIFEST):
+                known = json.loads(content)
+                known.get("config", known)["device"] = "cuda"
+                content = json.dumps(known).encode()
+            changed.writestr(entry, content)
+    done = reproduce(source, tmp_path / "project", "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search("^archive +identical", done.stdout, re.MULTILINE)
+
+
+def test_the_archive_s_python_is_named_if_its_pins_cannot_be_installed(archived_project, tmp_path, monkeypatch):
+    make = tmp_path / "make"
+    make.write_text("#!/bin/sh\nexit 1\n")
+    make.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    done = reproduce(archived_project.folder / "results/archive.zip", tmp_path / "project", "--environment", "pinned")
+    assert done.returncode == 2
+    assert f"The archive was made with Python {platform.python_version()}, this is" in done.stderr
 
 
 @pytest.mark.parametrize("allowed", [True, False])
