@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 
 import torch
-from packed_training import splits_of  # finds the library
+from packed_training import about_of, splits_of  # finds the library
 from plain_sequences import known
 from plain_transformer import Transformer
 from torch import Tensor
@@ -58,7 +58,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     splits = splits_of("cogs", "cpu")
-    about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
+    about = about_of(splits)
     told = configuration().family_parameters(("cogs", "transformer_small", "none"))
     model = load(Model, told["model_module"])
     case = Problem("cogs", about, splits, "transformer_small", model, told["model_parameters"], None, {}, told["settings"], "cpu")

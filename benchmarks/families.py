@@ -58,20 +58,8 @@ TUNABLES = "GLIBC_TUNABLES"
 # Parts of names of operations. "compiled" is what numba compiles, and elementwise, as all other operations are.
 PRODUCTS = ("mm", "convolution", "attention", "rnn")
 MEMORY = (
-    "copy",
-    "cat",
-    "clone",
-    "index",
-    "gather",
-    "scatter",
-    "fill",
-    "zero",
-    "ones",
-    "empty",
-    "pad",
-    "stack",
-    "embed",
-    "one_hot",
+    *("copy", "cat", "clone", "index", "gather", "scatter", "fill", "zero", "ones", "empty", "pad", "stack"),
+    *("embed", "one_hot"),
 )
 VIEWS = ("view", "reshape", "expand", "transpose", "slice", "select", "split", "chunk", "unbind", "stride", "squeeze", "permute")
 

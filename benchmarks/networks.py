@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 import torch
-from packed_training import splits_of
+from packed_training import about_of, splits_of
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -53,14 +53,10 @@ SMALLER = {
 def problem_of(model: str, data: str, size: int) -> Problem:
     """A model without a regularizer, on SCAN or on images with the shape of pairs of MNIST images."""
     splits = splits_of(data, "cpu")
-    if data == "scan":
-        about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
-    else:
-        about = {"image_shape": (1, 28, 56), "classes": 10}
     options = defaults(f"models.{model}") | SMALLER.get(model, {})
     settings = defaults("training.settings") | {"batch_size": size, "decay": 1.0}
     module = plugins.load(Model, f"models.{model}")
-    return Problem("benchmark", about, splits, model, module, options, None, {}, settings, "cpu")
+    return Problem("benchmark", about_of(splits), splits, model, module, options, None, {}, settings, "cpu")
 
 
 def packed(problem: Problem, runs: int) -> Callable[[int], None]:

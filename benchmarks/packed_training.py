@@ -70,6 +70,14 @@ def splits_of(problem: str, device: str) -> dict:
     return {"train": SequenceSplit(*zip(*pairs, strict=True), source, target, device)}
 
 
+def about_of(splits: dict) -> dict:
+    """What task.json says about such data, as far as models need it."""
+    train = splits["train"]
+    if hasattr(train, "images"):
+        return {"image_shape": (1, 28, 56), "classes": 10}
+    return {"source_words": train.source.words, "target_words": train.target.words}
+
+
 def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None):
     """A pack of `runs` runs of this project; batch_size: replaces that of the problem."""
     from compositional.models import Model
@@ -79,24 +87,18 @@ def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None)
     from compositional.training.problem import Problem
     from compositional.training.state import fresh_state
 
-    splits = splits_of(problem, device)
-    settings = defaults("training.settings")
-    if problem == "scan":
-        name = "primitive_attention"
-        about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
-    elif problem == "cogs":  # like transformer_cogs at paper scale, without a regularizer
-        name = "transformer"
-        about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
-        settings |= {"batch_size": 128, "learning_rate": 0.0001, "decay": 1.0, "clip": 45, "cuda_width": 5}
-    else:
-        name, about = "cnn", {"image_shape": (1, 28, 56), "classes": 10}
-        settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
-    settings["batch_size"] = batch_size or settings["batch_size"]
+    splits, terms = splits_of(problem, device), defaults("regularizers.entropy")
+    name = {"scan": "primitive_attention", "mnist": "cnn", "cogs": "transformer"}[problem]
     model, models, term = load(Model, f"models.{name}"), defaults(f"models.{name}"), load(Regularizer, "regularizers.entropy")
-    if problem == "cogs":
+    settings = defaults("training.settings")
+    if problem == "mnist":
+        settings |= {"batch_size": 64, "learning_rate": 0.001, "loss": "hinge"}
+    if problem == "cogs":  # like transformer_cogs at paper scale, without a regularizer
+        settings |= {"batch_size": 128, "learning_rate": 0.0001, "decay": 1.0, "clip": 45, "cuda_width": 5}
         sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 512, "heads": 4, "feedforward_factor": 1, "dropout": 0.1}
         models, term = models | sizes, None
-    case = Problem(problem, about, splits, name, model, models, term, defaults("regularizers.entropy"), settings, device)
+    settings["batch_size"] = batch_size or settings["batch_size"]
+    case = Problem(problem, about_of(splits), splits, name, model, models, term, terms, settings, device)
     return Pack(case, [fresh_state(case, seed, 0.1) for seed in range(runs)], None)
 
 

@@ -5,26 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import plain_images
+import plain_sequences
+import plain_transformer
 import torch
-from plain_images import (
-    Convolutional,
-    Graph,
-    PixelShuffle,
-    Regressor,
-    ResNet,
-    VisionTransformer,
-    batch_normalized,
-    rectified,
-)
-from plain_sequences import (
-    CGPS,
-    InputFeeding,
-    LSTMAttention,
-    MetaSequenceToSequence,
-    PrimitiveAttention,
-    SyntacticAttention,
-)
-from plain_transformer import PairwiseTransformer, Transformer
 from sklearn.svm import SVC
 from torch import Tensor, nn
 from torch.nn import functional
@@ -36,23 +20,23 @@ from compositional.training.problem import Problem, initial_weights
 
 STRENGTH = 0.1  # lambda
 NETWORKS: dict[str, Callable[[Problem, dict[str, Tensor]], nn.Module]] = {
-    "batchnorm_cnn": batch_normalized,
-    "cgps": CGPS,
-    "cnn": Convolutional,
-    "dense_network": rectified,
-    "graph_structured": Graph,
-    "lstm_attention": LSTMAttention,
-    "lstm_input_feeding": InputFeeding,
-    "lstm_regressor": Regressor,
-    "meta_sequence_to_sequence": MetaSequenceToSequence,
-    "multilayer_perceptron": rectified,
-    "pairwise_transformer": PairwiseTransformer,
-    "pixel_shuffle_transformer": PixelShuffle,
-    "primitive_attention": PrimitiveAttention,
-    "resnet18": ResNet,
-    "syntactic_attention": SyntacticAttention,
-    "transformer": Transformer,
-    "vision_transformer": VisionTransformer,
+    "batchnorm_cnn": plain_images.batch_normalized,
+    "cgps": plain_sequences.CGPS,
+    "cnn": plain_images.Convolutional,
+    "dense_network": plain_images.rectified,
+    "graph_structured": plain_images.Graph,
+    "lstm_attention": plain_sequences.LSTMAttention,
+    "lstm_input_feeding": plain_sequences.InputFeeding,
+    "lstm_regressor": plain_images.Regressor,
+    "meta_sequence_to_sequence": plain_sequences.MetaSequenceToSequence,
+    "multilayer_perceptron": plain_images.rectified,
+    "pairwise_transformer": plain_transformer.PairwiseTransformer,
+    "pixel_shuffle_transformer": plain_images.PixelShuffle,
+    "primitive_attention": plain_sequences.PrimitiveAttention,
+    "resnet18": plain_images.ResNet,
+    "syntactic_attention": plain_sequences.SyntacticAttention,
+    "transformer": plain_transformer.Transformer,
+    "vision_transformer": plain_images.VisionTransformer,
 }
 
 
