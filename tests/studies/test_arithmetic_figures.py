@@ -145,29 +145,23 @@ def test_a_claim_about_a_line_that_is_not_shown_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("bound", "said"), [(0.97, "holds"), (0.99, "open, the interval includes the bound"), (1.03, "DOES NOT HOLD")]
+    ("bound", "diverged", "said"),
+    [
+        (0.97, 0, "1.000 ± 0.025: holds"),
+        (0.99, 0, "1.000 ± 0.025: open, the interval includes the bound"),
+        (1.03, 0, "1.000 ± 0.025: DOES NOT HOLD"),
+        (0.97, 1, "0.995 ± 0.064: open, the interval includes the bound"),
+        (0.97, 2, "0.990 (1 seed): holds"),
+        (0.97, 3, "unknown (no seed): open, a number is unknown"),
+    ],
 )
-def test_a_claim_is_open_if_the_interval_includes_its_bound(bound, said):
-    """The interval is 1 ± 4.303 * 0.01 / sqrt(3)."""
-    rows = bars({("arithmetic_sum", "lstm_regressor"): [("loss", 1, 1)]})
-    options = {
-        "groups": {"one": {"+": {"task": "arithmetic_sum", "model": "lstm_regressor"}}},
-        "claims": [{"claim": "more", "of": "+", "metric": "loss", "at_least": bound}],
-    }
-    lines = lines_of(published_bars, rows, "arithmetic_operators", options)
-    assert sum(line.endswith(f": 1.000 ± 0.025: {said}") for line in lines) == 2
-
-
-@pytest.mark.parametrize(
-    ("diverged", "said"), [(1, "open, the interval includes the bound"), (2, "holds"), (3, "open, a number is unknown")]
-)
-def test_a_claim_is_judged_by_the_seeds_that_did_not_diverge(diverged, said):
-    """Of two seeds, the interval is 0.995 ± 12.706 * 0.005; one has none."""
+def test_a_claim_is_judged_by_the_interval_over_the_seeds_that_did_not_diverge(bound, diverged, said):
+    """Of three seeds, the interval is 1 ± 4.303 * 0.01 / sqrt(3), of two 0.995 ± 12.706 * 0.005; one has none."""
     rows = bars({("arithmetic_sum", "lstm_regressor"): [("loss", 1, 1)]})
     rows = [(*row[:-1], float("nan") if row[4] >= 3 - diverged else row[-1]) for row in rows]
     options = {
         "groups": {"one": {"+": {"task": "arithmetic_sum", "model": "lstm_regressor"}}},
-        "claims": [{"claim": "more", "of": "+", "metric": "loss", "at_least": 0.97}],
+        "claims": [{"claim": "more", "of": "+", "metric": "loss", "at_least": bound}],
     }
     lines = lines_of(published_bars, rows, "arithmetic_operators", options)
     assert sum(line.endswith(f": {said}") for line in lines) == 2, lines

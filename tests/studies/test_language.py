@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from support import raw
 from support.trained import weights_of
 from torch import nn
 from torch.nn import functional
@@ -195,14 +196,7 @@ def test_geoquery_has_categories_by_predicate_and_named_places(form, category):
 
 @pytest.fixture
 def iwslt_files(tmp_path):
-    """A small IWSLT: parallel files with the published format and names."""
-    words = {"en": ["walking", "talking", "house", "houses", "walk"], "vi": ["đi_bộ", "nói", "nhà", "những_nhà", "bộ"]}
-    source = np.random.default_rng(0)
-    for name, count in (("train", 400), ("tst2012", 20), ("tst2013", 20)):
-        drawn = [source.integers(5, size=source.integers(1, 6)) for _ in range(count)]
-        for language, vocabulary in words.items():
-            text = "\n".join(" ".join(vocabulary[word] for word in row) for row in drawn) + "\n"
-            (tmp_path / f"{name}.{language}").write_text(text, encoding="utf-8")
+    raw.iwslt(tmp_path)
     return tmp_path
 
 
