@@ -148,7 +148,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ours_in_words = [words.of_label(method, rows[rows.method == method], options) for method in ours]
     names = [*ours_in_words, *(f"{method} (published)" for method in theirs)]
     count = len(tasks) + options["summarize"]
-    figure, panels, names = charts.panels(count, names, options.get("style", {}), width=2.6, height=0.26, below=0.4)
+    figure, panels = charts.panels(count, names, options.get("style", {}), width=2.6, height=0.26, below=0.4)
     for axes, task in zip(panels, tasks, strict=False):
         for place, method in enumerate(ours):
             own = rows[(rows.task == task) & (rows.method == method)]
@@ -177,7 +177,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set(title=words.of(task, options), xlabel="accuracy, test set" if metric == "accuracy" else metric)
         if metric == "accuracy":
             axes.set_xlim(-0.03, 1.03)
-        axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.92")
         axes.set_axisbelow(True)
         if theirs:

@@ -92,6 +92,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "",
     ]
     shades = style.shades(len(models))
+    names = {"train": "training", "validation": "new images", "test": "new\ncombinations"}
     for column, (task, title) in enumerate(tasks.items()):
         own = {label: table[(table.task == task) & (table.model == model)] for model, label in models.items()}
         groups = {label: magnitudes(rows[rows.split == "all"]) for label, rows in own.items()}
@@ -100,8 +101,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes = grid[1, column]
         for place, ((label, rows), shade) in enumerate(zip(own.items(), shades, strict=True)):
             accuracy = rows[rows.metric == "accuracy"].pivot(index="seed", columns="split", values="value")
-            new_images = "validation" in accuracy
-            splits = ["train", *(["validation"] if new_images else []), "test"]
+            splits = [split for split in names if split in accuracy]
             for at, split in enumerate(splits):
                 where = at + 0.6 * ((place + 0.5) / len(own) - 0.5)
                 axes.scatter([where] * len(accuracy), accuracy[split], s=14, color=shade, linewidths=0, zorder=3, clip_on=False)
@@ -116,7 +116,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 f"* {title}, {label} ({style.seeds(accuracy['test'])}): accuracy {shown}; {values}; "
                 f"additivity index {additivity:.3f}"
             )
-        names = {"train": "training", "validation": "new images", "test": "new\ncombinations"}
         axes.set_xticks(range(len(splits)), [names[split] for split in splits])
         axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1, label="chance")
         axes.set(ylabel="accuracy", ylim=(-0.03, 1.04))

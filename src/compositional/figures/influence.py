@@ -117,14 +117,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set_xticks(ticks, map(str, ticks))
             axes.set_xlim(0, last)
             axes.minorticks_off()
+            axes.tick_params(labelbottom=True)
             axes.grid(axis="y", color="0.92")
+            axes.set_xlabel("step")
         norms.set_yscale("log")
         norms.set_title(problem)
         ratio.set_ylim(bottom=0)
         accuracy.set_ylim(-0.02, 1.02)
-        for axes in grid[:, column]:
-            axes.set_xlabel("step")
-            axes.tick_params(labelbottom=True)
     for axes, label in zip(grid[:, 0], ("gradient norm", "ratio redundant / relevant", "accuracy"), strict=True):
         axes.set_ylabel(label)
     for axes in grid[:, -1]:

@@ -159,14 +159,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         2 * lines, columns, figsize=(2.4 * columns, 3.9 * lines + 0.3), squeeze=False, layout="constrained"
     )
     models = sorted(set(table.model))
-    for axes in grid.flat:
-        axes.set_visible(False)
     for index, (title, rows) in enumerate(measures.items()):
         top, bottom = grid[2 * (index // columns) : 2 * (index // columns) + 2, index % columns]
         _against_lambda(top, rows, models, options)
         _against_accuracy(bottom, rows, models)
         for axes in (top, bottom):
-            axes.set_visible(True)
+            axes.set_ylabel(textwrap.fill(title, _LETTERS))
             axes.grid(axis="y", color="0.94")
             axes.set_axisbelow(True)
             if title in options["logarithmic"]:
@@ -175,8 +173,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         top.set_title(title)
         top.set_xlabel("lambda")
         bottom.set_xlabel("accuracy, recombinations")
-        for axes in (top, bottom):
-            axes.set_ylabel(textwrap.fill(title, _LETTERS))
+    for axes in grid[-2:, (len(measures) - 1) % columns + 1 :].flat:
+        axes.set_visible(False)
     marks: list[Artist] = [Line2D([], [], linestyle="", marker="o", markersize=4, color="k", label="a plain run (lower panels)")]
     if any(rows.shuffled.notna().any() for rows in measures.values()):
         marks += [

@@ -51,9 +51,8 @@ def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> flo
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     sets, models = style.present(options["sets"], table.task), style.present(options["models"], table.model)
-    keys = paired.KEY
-    loss = table[(table.split == "train") & (table.metric == "loss")].set_index(keys).value
-    kept = table.set_index(keys).index.isin(loss.index[loss <= options["largest_loss"]])
+    loss = table[(table.split == "train") & (table.metric == "loss")].set_index(paired.KEY).value
+    kept = table.set_index(paired.KEY).index.isin(loss.index[loss <= options["largest_loss"]])
     figure, grid = plt.subplots(2, 4, figsize=(10.6, 5), layout="constrained")
     shades = dict(zip(models.values(), style.shades(len(models)), strict=True))
     lines = [
@@ -96,7 +95,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes in grid[0, len(sets) :]:
         axes.set_axis_off()
     grid[0, len(sets) - 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), title=options["along"])
-    names = [label for model, label in models.items() if model in set(table.model)]
+    names = [*models.values()]
     for axes, quantity in zip(
         grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
     ):

@@ -37,15 +37,6 @@ def _lines(table: pd.DataFrame) -> list[tuple[str, float]]:
     return sorted(rows.itertuples(index=False, name=None))
 
 
-def _said(gain: pd.Series) -> str:
-    """The conclusion from an interval."""
-    if paired.few(gain):
-        return paired.TOO_FEW
-    if not paired.differs(gain):
-        return "no effect seen"
-    return "helps" if gain.mean() > 0 else "hurts"
-
-
 def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     count = len(table[table.regularizer != "none"][["task", "regularizer", "lambda"]].drop_duplicates())
     lines = [
@@ -70,9 +61,10 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
         for (term, strength), held_out in gains["accuracy"].groupby(["regularizer", "lambda"]):
             by_category = {metric.removeprefix("accuracy of "): _of(gains[metric], term, strength) for metric in categories}
             of = [f"{name} {style.summary(gain, '+')}" for name, gain in by_category.items()]
+            said = paired.conclusion(held_out.gain, "helps", "hurts", "no effect seen")
             exposes = term in options["exposing"].get(task, [])
             lines.append(
-                f"  - {term} {strength:g}: {style.summary(held_out.gain, '+')} held out, {_said(held_out.gain)}"
+                f"  - {term} {strength:g}: {style.summary(held_out.gain, '+')} held out, {said}"
                 + (" (its exchanges make test inputs)" if exposes else "")
                 + (f"; {', '.join(of)}" if of else "")
                 + f"; in distribution {style.summary(_of(inside, term, strength), '+')}"
@@ -91,7 +83,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     table = table[table.task.isin(tasks)]
     lines = _lines(table)
     names = [f"{words.of(term, options)}, lambda {strength:g}" for term, strength in lines]
-    figure, panels, names = rows.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.9)
+    figure, panels = rows.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.9)
     shades = style.distinct_colors({term.partition("_")[0] for term, _ in lines})
     for axes, (task, title) in zip(panels, tasks.items(), strict=True):
         for split in _SPLITS:
@@ -105,7 +97,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     intervals.seeds_and_gain(axes, known, place + beside, shade, markerfacecolor=face)
         axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label="the plain run of the same seed")
         axes.set(title=title, xlabel="gain in accuracy")
-        axes.set_yticks(range(len(lines)), names)
         axes.grid(axis="x", color="0.93")
         axes.set_axisbelow(True)
     for split, name in _SPLITS.items():  # gray, because each is drawn in every color

@@ -55,12 +55,6 @@ def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) 
     return found
 
 
-def _said(gain: pd.Series) -> str:
-    if paired.few(gain):
-        return paired.TOO_FEW
-    return "gains" if paired.helps(gain) else ("loses" if paired.differs(gain) else "nothing seen")
-
-
 def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
     lines = [
         f"Gain in accuracy over the run of {plain!r} with the same seed, by what is new in the test set. Small dots are seeds, "
@@ -71,7 +65,9 @@ def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
     ]
     for method, of in gains.items():
         lines.append(f"* {method}")
-        lines += [f"  - {group}: {style.summary(gain, '+')} ({style.seeds(gain)}): {_said(gain)}" for group, gain in of.items()]
+        for group, gain in of.items():
+            said = paired.conclusion(gain, "gains", "loses", "nothing seen")
+            lines.append(f"  - {group}: {style.summary(gain, '+')} ({style.seeds(gain)}): {said}")
     return "\n".join(lines)
 
 

@@ -70,7 +70,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     systems = charts.systems(options["published"], tasks)
     ours = [words.of_label(label, own, options) for label, own in methods.items()]
     names = [*ours, *(f"{name} (published)" for name in systems)]
-    figure, panels, names = charts.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.8)
+    figure, panels = charts.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.8)
     for axes, task in zip(panels, tasks, strict=True):
         for place, own in enumerate(methods.values()):
             for index, name in enumerate(_READINGS):
@@ -84,7 +84,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     options["published"][task][name], place, "D", color="0.45", markerfacecolor="white", label="published value"
                 )
         axes.set(title=words.of(task, options), xlabel="exact match, test set", xlim=(-0.03, 1.03))
-        axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.93")
         axes.set_axisbelow(True)
     page.legend(figure, panels, options, style.RUN, style.INTERVAL)

@@ -82,13 +82,8 @@ def _numbers(runs: pd.DataFrame, name: str) -> list[str]:
     keys = ["accuracy", "relevant", "redundant", "conjunction", "single"]
     change = regularized[regularized["lambda"] == best].set_index("seed")[keys] - plain.set_index("seed")[keys]
     said = "; ".join(f"{key} {means[key][best]:.3f} ({style.summary(change[key], '+')})" for key in keys[1:4])
-    gain = change.accuracy.dropna()
-    if paired.few(gain):
-        verdict = paired.TOO_FEW
-    elif paired.helps(gain):
-        verdict = "helps"
-    else:
-        verdict = "does not help beyond the seeds' spread"
+    gain, no = change.accuracy.dropna(), "does not help beyond the seeds' spread"
+    verdict = paired.conclusion(gain, "helps", no, no)
     # A representation that is equal for all inputs has no salience.
     own = runs[runs.regularizer.isin(["none", name])].dropna(subset="relevant")
     below = own[own["lambda"] < own["lambda"].max()]

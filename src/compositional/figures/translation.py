@@ -116,7 +116,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ours = [words.of_label(label, own, options) for label, own in methods.items()]
     names = [*ours, *(f"{name} (published)" for name in systems)]
     page_style = options.get("style", {})
-    figure, panels, names = charts.panels(len(tasks), names, page_style, width=3.0, height=0.36, below=0.8, sharex=True)
+    figure, panels = charts.panels(len(tasks), names, page_style, width=3.0, height=0.36, below=0.8, sharex=True)
     shades = style.distinct_colors(own.regularizer.iloc[0] for own in methods.values())
     for axes, task in zip(panels, tasks, strict=True):
         for place, own in enumerate(methods.values()):
@@ -137,7 +137,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             if given := options["published"].get(task, {}).get(name):
                 axes.plot(given["bleu"], place, "D", color="0.45", markerfacecolor="white", markersize=4.5)
         axes.set(title=words.of(task, options), xlabel="BLEU", xlim=(0, None))
-        axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color="0.93")
         axes.set_axisbelow(True)
     marks = [

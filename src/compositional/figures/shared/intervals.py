@@ -52,11 +52,6 @@ def crosses(axes: Axes, at: pd.Series, shade: str, size: float, **look: Any) -> 
     )
 
 
-def spread(count: int, height: float) -> np.ndarray:
-    """Distances from the line of a chart for so many dots on it, so that equal values stay visible: (count,)."""
-    return np.linspace(-height, height, count) if count > 1 else np.zeros(count)
-
-
 def seeds_and_mean(
     axes: Axes,
     values: np.ndarray,
@@ -74,7 +69,8 @@ def seeds_and_mean(
     largest: upper limit of the interval, 1 for shares. size: of the mean's bar, in points. mark: replaces the bar, half as high.
     """
     known = values[np.isfinite(values)]
-    axes.scatter(known, place + spread(len(known), height), s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
+    beside = np.linspace(-height, height, len(known)) if len(known) > 1 else np.zeros(len(known))  # equal values stay visible
+    axes.scatter(known, place + beside, s=1.1 * size, color=shade, alpha=0.5, linewidths=0, zorder=3)
     lost = len(values) - len(known)
     axes.scatter(
         np.zeros(lost),

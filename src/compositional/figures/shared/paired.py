@@ -38,3 +38,10 @@ def few(gain: pd.Series) -> bool:
 def helps(gain: pd.Series) -> bool:
     """Whether this interval is above 0."""
     return differs(gain) and gain.mean() > 0
+
+
+def conclusion(gain: pd.Series, above: str, below: str, neither: str) -> str:
+    """The word for this interval above 0, below 0, or neither; that there are too few seeds for a conclusion, if there are."""
+    if few(gain):
+        return TOO_FEW
+    return neither if not differs(gain) else above if gain.mean() > 0 else below

@@ -21,17 +21,17 @@ def systems(published: Mapping[str, Mapping[str, Any]], tasks: Iterable[str]) ->
 
 def panels(
     count: int, names: list[str], page: Mapping[str, Any], *, width: float, height: float, below: float, sharex: bool = False
-) -> tuple[Figure, np.ndarray, list[str]]:
+) -> tuple[Figure, np.ndarray]:
     """Make `count` panels with the same rows, as many next to each other as fit on the page.
 
     Args:
-        names: of the rows.
+        names: of the rows; they are wrapped if the page is narrow.
         page: the option `style`.
         width, height: of a panel and of a row, in inches.
         below: height of what is below all panels, such as a legend, in inches.
 
     Returns:
-        The figure, its panels (count,), and the rows' names, wrapped if the page is narrow.
+        The figure and its panels (count,).
     """
     room = _BESIDE + _LETTER * max(map(len, names))
     across = page.get("width", room + width * count)
@@ -45,5 +45,6 @@ def panels(
     figure, grid = plt.subplots(rows, columns, figsize=size, sharex=sharex, sharey=True, squeeze=False, layout="constrained")
     for axes in grid.flat[count:]:
         axes.remove()
+    grid[0, 0].set_yticks(range(len(names)), names)
     grid[0, 0].set_ylim(len(names) - 0.5, -0.5)
-    return figure, grid.flat[:count], names
+    return figure, grid.flat[:count]
