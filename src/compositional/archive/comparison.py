@@ -24,6 +24,7 @@ from scipy import stats
 from compositional import files
 from compositional.archive import bundle, unpacking
 from compositional.records import provenance
+from compositional.records.places import ENDINGS, record_of
 from compositional.tables.shared.reading import read_table
 
 LEVEL = 0.01
@@ -89,6 +90,12 @@ def tolerances(table: pd.DataFrame, columns: list[str], keys: list[str], numbers
     return np.maximum(quantile * spread * math.sqrt(2), floors[0]), np.maximum(quantile * spread * np.sqrt(2 / count), floors[1])
 
 
+def _shown(row: pd.Series, identity: list[str], value: str = "") -> str:
+    """A row in words; value: the column whose change is stated."""
+    place = ", ".join(f"{name} {row[name]}" for name in identity)
+    return f"{place}: {row[value]} became {row[f'{value}_new']}" if value else place
+
+
 def compare_tables(archived: pd.DataFrame, rebuilt: pd.DataFrame, exact: bool) -> tuple[bool, str]:
     """Whether two tables agree, and a description of the largest difference.
 
@@ -102,19 +109,15 @@ def compare_tables(archived: pd.DataFrame, rebuilt: pd.DataFrame, exact: bool) -
     both = aligned[0].merge(aligned[1], on=[*identity, "_copy"], how="outer", suffixes=("", "_new"), indicator=True)
     for side, where in (("left_only", "missing in the rebuilt table"), ("right_only", "not in the archived table")):
         if len(lost := both[both._merge == side]):
-            example = ", ".join(f"{name} {lost.iloc[0][name]}" for name in identity)
-            return False, f"{len(lost)} rows are {where}, such as {example}"
+            return False, f"{len(lost)} rows are {where}, such as {_shown(lost.iloc[0], identity)}"
     numbers = sum(len(both) + both.groupby(keys, dropna=False).ngroups for _ in values)
-    worst, where, compared = 0.0, "", 0
+    worst, where, compared = 0.0, "", len(both) * len(values)
     for value in values:
         old, new = both[value], both[f"{value}_new"]
         unequal = (old != new) & ~(old.isna() & new.isna())
-        compared += len(both)
         if exact:
             if unequal.any():
-                row = both[unequal].iloc[0]
-                example = ", ".join(f"{name} {row[name]}" for name in identity)
-                example += f": {row[value]} became {row[f'{value}_new']}"
+                example = _shown(both[unequal].iloc[0], identity, value)
                 return False, f"{int(unequal.sum())} of {len(both)} numbers, such as {example}"
             continue
         single, mean = tolerances(both, [value, f"{value}_new"], keys, numbers)
@@ -123,9 +126,7 @@ def compare_tables(archived: pd.DataFrame, rebuilt: pd.DataFrame, exact: bool) -
         lost = old.isna() != new.isna()
         ratios = pd.concat([((new - old).abs() / single), moved / mean], axis=1).max(axis=1).fillna(0.0).mask(lost, np.inf)
         if len(ratios) and ratios.max() >= worst:
-            worst, at = float(ratios.max()), ratios.idxmax()
-            row = both.loc[at]
-            where = ", ".join(f"{name} {row[name]}" for name in identity) + f": {row[value]} became {row[f'{value}_new']}"
+            worst, where = float(ratios.max()), _shown(both.loc[ratios.idxmax()], identity, value)
     if exact:
         return True, f"{compared} numbers are equal"
     detail = f"{compared} numbers, the largest deviation is {worst:.2g} of its tolerance ({where})"
@@ -214,12 +215,11 @@ def _figures(folder: Path, archived: dict[str, Any], results: Path) -> list[Find
     found = []
     for figure in archived["figures"]:
         name = f"tables/{figure}.csv"
-        old, new = (provenance.read(place / f"tables/{figure}{provenance.SUFFIX}") for place in (folder, results))
+        old, new = (provenance.read(place / record_of("tables", figure)) for place in (folder, results))
         if not (results / name).is_file():
             found.append(Finding(f"table {figure}", "MISSING", "it was not rebuilt"))
             continue
-        same = files.sha256(results / name) == archived["artifacts"][name]["sha256"] == files.sha256(folder / name)
-        if same:
+        if same := files.sha256(results / name) == archived["artifacts"][name]["sha256"] == files.sha256(folder / name):
             found.append(Finding(f"table {figure}", "identical"))
         else:
             exact = _same_machine(old["made_from"], new["made_from"])
@@ -227,11 +227,10 @@ def _figures(folder: Path, archived: dict[str, Any], results: Path) -> list[Find
             # Equal numbers with different bytes also count as a difference: the archived file is not the one that was built.
             found.append(Finding(f"table {figure}", "agrees" if agrees and not exact else "DIFFERS", detail))
         agrees = found[-1].good
-        for ending in ("pdf", "png", "rst"):
-            name = f"figures/{figure}.{ending}"
-            what = f"{'caption' if ending == 'rst' else 'figure'} {figure}.{ending}"
-            record = f"figures/{figure}{provenance.SUFFIX}"
-            comparable = _same_machine(provenance.read(folder / record), provenance.read(results / record))
+        comparable = _same_machine(*(provenance.read(place / record_of("figures", figure)) for place in (folder, results)))
+        for ending in ENDINGS["figures"]:
+            name = f"figures/{figure}{ending}"
+            what = f"{'caption' if ending == '.rst' else 'figure'} {figure}{ending}"
             if not (results / name).is_file():
                 found.append(Finding(what, "MISSING", "it was not rebuilt"))
             elif files.sha256(results / name) == archived["artifacts"][name]["sha256"] == files.sha256(folder / name):

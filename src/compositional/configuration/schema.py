@@ -139,24 +139,16 @@ def several(value: str | Iterable[str]) -> list[str]:
 def _unknown(module: str, found: dict[str, Any]) -> list[str]:
     """Messages about names in a module's declarations that do not exist: kinds, datasets and files of runs."""
     section, made = module.partition(".")[0], [*RUN_RECORDS, *itertools.chain(*RUN_RECORDS.values())]
-    asked: list[tuple[str, str, Sequence[str]]] = []
-    if section in ("tasks", "models"):
-        kinds = available("kinds")
-        asked += [("KIND", kind, kinds) for kind in several(found["KIND"])]
-    if section == "tasks":
-        asked.append(("DATASET", found["DATASET"], available("datasets")))
+    known: dict[str, Sequence[str]] = dict.fromkeys(("KIND", "APPLIES_TO"), available("kinds"))
+    known |= {"DATASET": available("datasets"), "SOURCE": ["split", *made]}
     if section == "figures":
-        known = [declared_by(f"tables.{name}")["SOURCE"] for name in available("tables")]
-        known += [name for name in made if name.endswith(".csv")]
-        asked += [("SOURCE", name, known) for name in several(found["SOURCE"])]
-    if section == "regularizers":
-        asked += [("APPLIES_TO", kind, available("kinds")) for kind in found["APPLIES_TO"]]
-    if section == "tables":
-        asked.append(("SOURCE", found["SOURCE"], ["split", *made]))
+        read = [declared_by(f"tables.{name}")["SOURCE"] for name in available("tables")]
+        known["SOURCE"] = [*read, *(name for name in made if name.endswith(".csv"))]
     return [
-        f"{module_path(module)}: {key}: there is no {value!r}{options_for(value, known)}"
-        for key, value, known in asked
-        if value not in known
+        f"{module_path(module)}: {key}: there is no {value!r}{options_for(value, names)}"
+        for key, names in known.items()
+        for value in several(found.get(key, ()))
+        if value not in names
     ]
 
 

@@ -135,7 +135,7 @@ class Display(logging.Handler):
             # Executors know more than the job's log: why a scheduler refused or ended it, and where the scheduler's own log is.
             job |= {"reason": failures.reason(told.get("rule_msg")), "log": told.get("log") or job.get("log")}
             if job["reason"] and self.shows:
-                self.say(f"{time.strftime('[%H:%M:%S]')} {job['rule_msg'] or job['rule_name']}: {job['reason']}")
+                self.say(f"{time.strftime('[%H:%M:%S]')} {job.get('rule_msg') or job.get('rule_name')}: {job['reason']}")
             if event == "job_finished" and job.get("task"):
                 job["task"].ended = now
 
