@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -25,6 +26,7 @@ from compositional.records.provenance import installed
 FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
 # Folders whose modules must import by statements, in which all that determines their results can be seen.
 _PLUG_INS = {"datasets", "figures", "kinds", "models", "regularizers", "tables", "tasks"}
+_BY_NAME = {"import_module", "__import__", "spec_from_file_location", "SourceFileLoader", "run_path", "run_module", "exec"}
 _FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
@@ -76,15 +78,15 @@ def _imports(nodes: list[ast.AST], path: Path, root: Path) -> set[str]:
 
 
 def _refuse_imports_by_name(nodes: list[ast.AST], path: Path, root: Path) -> None:
-    """Refuse a plug-in that imports a module by its name as text: a change of that module would go unnoticed."""
+    """Refuse a plug-in that imports a module by its name or file as text: a change of that module would go unnoticed."""
     if root not in path.parents or path.relative_to(root).parts[0] not in _PLUG_INS:
         return
     for node in nodes:
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
-        if isinstance(node, ast.Name | ast.Attribute) and name in ("import_module", "__import__"):
+        if isinstance(node, ast.Name | ast.Attribute) and name in _BY_NAME:
             raise ValueError(
-                f"{path}, line {node.lineno}: {name} imports a module by its name, so results would not be made again if that "
-                "module changed: write an import statement for each module that it can be"
+                f"{path}, line {node.lineno}: {name} imports a module by its name or file, so results would not be made again if "
+                f"that changed: put it below {root}, and write an import statement for each module that it can be"
             )
 
 
@@ -142,13 +144,22 @@ def fingerprint(*sources: Path, root: Path = PACKAGE) -> str:
 
 @cache
 def _version(library: str) -> str | None:
-    """The installed version without the name of its build ("+cpu"); None if no installed distribution has the library."""
+    """The installed version without the name of its build ("+cpu").
+
+    None if no installed distribution has the library, or if its files are edited in their own folder (`pip install -e`): its
+    version would stay the same.
+    """
     if library in _FOR_TYPES:
         return None
-    if version := installed(DISTRIBUTIONS.get(library, library)):
-        return version
-    found = metadata.packages_distributions().get(library)  # slow, and rarely needed
-    return installed(found[0]) if found else None
+    name = DISTRIBUTIONS.get(library, library)
+    if installed(name) is None:
+        found = metadata.packages_distributions().get(library)  # slow, and rarely needed
+        if not found:
+            return None
+        name = found[0]
+    read = metadata.distribution(name).read_text  # metadata of packages are UTF-8
+    origin = json.loads(read("direct_url.json") or "{}")
+    return None if origin.get("dir_info", {}).get("editable") else installed(name)
 
 
 def _refuse_unknown(paths: Iterable[Path], libraries: dict[str, str | None]) -> None:
@@ -156,10 +167,10 @@ def _refuse_unknown(paths: Iterable[Path], libraries: dict[str, str | None]) -> 
     for name in sorted(name for name, version in libraries.items() if version is None and name not in _FOR_TYPES):
         path = next(path for path in paths if name in _read(path, PACKAGE)[2])
         if find_spec(name) is None:
-            raise ValueError(f"{path} imports {name}, which is not installed")
+            raise ValueError(f"{path} imports {name}, which is not installed: install it, or put its file below {PACKAGE}")
         raise ValueError(
-            f"{path} imports {name}, which belongs to no installed package, so results would not be made again if it changed: "
-            f"put it below {PACKAGE}"
+            f"{path} imports {name}, which belongs to no installed package, or to one installed with -e, so results would not be "
+            f"made again if it changed: put it below {PACKAGE}, or install it without -e"
         )
 
 

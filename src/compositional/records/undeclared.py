@@ -13,22 +13,31 @@ from compositional.records.provenance import ROOT
 
 # What is imported is noticed (records.fingerprint); the last two are what numba makes of it.
 _CODE = (".py", ".pyc", ".so", ".nbi", ".nbc")
-_rules: list[tuple[list[Path], str]] = []
+# Where the system and libraries have their files, if they are not in a hidden folder such as ~/.cache.
+_LINUX = ("/dev", "/etc", "/lib", "/lib64", "/nix", "/opt", "/proc", "/run", "/sys", "/usr", "/var/cache", "/var/lib")
+_MACOS = ("/Applications", "/Library", "/System")
+_CACHES = ("HF_HOME", "HF_DATASETS_CACHE", "MPLCONFIGDIR", "XDG_CACHE_HOME")  # variables that name such folders
+_rules: list[tuple[list[Path], str, bool]] = []
 
 
 def _refuse(event: str, arguments: tuple) -> None:
-    """An audit hook: stops what reads another file of the project than those allowed now."""
+    """An audit hook: stops what reads another file than those allowed now."""
     if event != "open" or not _rules or not isinstance(arguments[0], str | bytes | os.PathLike):
         return
     path, mode, flags = Path(os.path.abspath(os.fsdecode(arguments[0]))), arguments[1], arguments[2]
-    allowed, why = _rules[-1]
+    allowed, why, everywhere = _rules[-1]
     if any(letter in mode for letter in "wax") if mode else flags & (os.O_WRONLY | os.O_RDWR):
         return
     project = Path.cwd(), ROOT
     # Installed libraries and temporary files may be there, too.
     others = [Path(folder) for folder in (sys.prefix, sys.base_prefix, tempfile.gettempdir())]
-    others = [folder for folder in others if _within(folder, project)]
-    if not _within(path, project) or _within(path, [*others, *allowed]) or path.suffix in _CODE or "__pycache__" in path.parts:
+    if _within(path, project):
+        others = [folder for folder in others if _within(folder, project)]
+    elif not everywhere or any(part.startswith(".") for part in path.parts):
+        return
+    else:
+        others += map(Path, filter(None, (*_LINUX, *_MACOS, *sys.path, *map(os.environ.get, _CACHES))))
+    if _within(path, [*others, *allowed]) or path.suffix in _CODE or "__pycache__" in path.parts:
         return
     raise PermissionError(f"{why}: not {path}")
 
@@ -41,12 +50,14 @@ sys.addaudithook(_refuse)
 
 
 @contextmanager
-def refused(allowed: Sequence[Path], why: str) -> Iterator[None]:
+def refused(allowed: Sequence[Path], why: str, everywhere: bool = False) -> Iterator[None]:
     """Within the context, Python can read no files of the working folder and of the sources but those allowed, and code.
 
-    why: the beginning of the error.
+    Args:
+        why: the beginning of the error.
+        everywhere: whether other folders count, too, except those of libraries and of the system.
     """
-    _rules.append(([named for path in allowed for named in (path.absolute(), path.resolve())], why))
+    _rules.append(([named for path in allowed for named in (path.absolute(), path.resolve())], why, everywhere))
     try:
         yield
     finally:

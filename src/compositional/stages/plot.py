@@ -24,6 +24,8 @@ from compositional.records.order import in_order
 from compositional.records.places import record_of
 from compositional.tables.shared.reading import read_table
 
+_FROM_ITS_TABLE = "a figure is drawn from its table alone, so that it is made again if that changes"
+
 
 def perform(content: dict[str, Any], log: TextIO) -> None:
     """Make the figure of a recipe file, and its record."""
@@ -60,7 +62,7 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc and styles
         plt.rcParams.update(page.rc(options.get("style", {})))
         implementation = plugins.load(Figure, f"figures.{module}")
-        with undeclared.refused([], "a figure is drawn from its table alone, so that it is made again if that changes"):
+        with undeclared.refused([], _FROM_ITS_TABLE, everywhere=True):
             made = implementation.draw(table, options)
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Drawing) and isinstance(made[1], str)):
             kinds = f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__

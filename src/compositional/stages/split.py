@@ -147,7 +147,7 @@ def make_split(
 
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
-        PermissionError: `build` reads another file of the project.
+        PermissionError: `build` reads another file.
         ValueError: a raw file, another task or a run's metrics were altered after they were made, or `build` returned something
             that its contract does not allow.
     """
@@ -163,7 +163,8 @@ def make_split(
     more: dict[str, Any] = {"processes": processes} if implementation.PARALLEL else {}
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     declared = [raw / name for name in raw_files] or [raw]  # without raw files, the folder has what `build` itself keeps there
-    with undeclared.refused([*declared, *splits, *metrics], "a task reads the files of its dataset, so that changes are noticed"):
+    why = "a task reads the files that its dataset lists in FILES, so that changes are noticed (docs/extending.md, Your own data)"
+    with undeclared.refused([*declared, *splits, *metrics], why, everywhere=True):
         built = implementation.build(raw, deepcopy(parameters), **more)  # a copy, because it may take options with pop
     verify()  # they may have changed while they were read
     if not isinstance(built, tuple) or len(built) != 2:

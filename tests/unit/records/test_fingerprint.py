@@ -202,19 +202,31 @@ def test_every_imported_library_has_a_known_version():
     assert [name for name in sorted(there) if module._version(name) is None] == []
 
 
-@pytest.mark.parametrize("line", ["import importlib\nimportlib.import_module(name)", "__import__(name)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import importlib\nimportlib.import_module(name)",
+        "__import__(name)",
+        "from importlib.util import spec_from_file_location\nspec_from_file_location(name, path)",
+        "import runpy\nrunpy.run_path(path)",
+        "exec(path.read_text())",
+    ],
+)
 def test_a_plug_in_imports_nothing_by_its_name(package, line):
     folder, root, compute = package
     (root / "models").mkdir()
     (root / "models" / "wrapper.py").write_text(line)
     (folder / "script.py").write_text("from package.models import wrapper")
-    with pytest.raises(ValueError, match=r"wrapper\.py, line \d: .*import.* imports a module by its name"):
+    with pytest.raises(ValueError, match=r"wrapper\.py, line \d: \w+ imports a module by its name or file"):
         compute()
 
 
 @pytest.mark.parametrize(
     ("name", "refused"),
-    [("not_there", "which is not installed"), ("my_helper", "which belongs to no installed package, so results would not be")],
+    [
+        ("not_there", "which is not installed: install it, or put"),
+        ("my_helper", "which belongs to no installed package, or to one"),
+    ],
 )
 def test_an_import_whose_changes_would_go_unnoticed_is_refused(tmp_path, monkeypatch, name, refused):
     monkeypatch.syspath_prepend(tmp_path)
@@ -224,6 +236,27 @@ def test_an_import_whose_changes_would_go_unnoticed_is_refused(tmp_path, monkeyp
     monkeypatch.setattr(module, "module_path", lambda _: plugin)
     with pytest.raises(ValueError, match=f"^{plugin} imports {name}, {refused}"):
         module.code("models.plugin")
+
+
+def test_a_library_that_is_edited_in_its_own_folder_is_refused(tmp_path, monkeypatch):
+    """`pip install -e`: its version stays the same, whatever is edited."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_library.py").touch()
+    about = tmp_path / "my_library-0.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my_library\nVersion: 0.1\n")
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("import my_library\n")
+    monkeypatch.setattr(module, "module_path", lambda _: plugin)
+    for known in (module._version, module.code, module.installed):
+        known.cache_clear()
+    assert module.code("models.plugin")["libraries"] == {"my_library": "0.1"}
+    for known in (module._version, module.code):
+        known.cache_clear()
+    (about / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///my_library"}')
+    with pytest.raises(ValueError, match=r"imports my_library, .* installed with -e, so .* or install it without -e$"):
+        module.code("models.plugin")
+    module.installed.cache_clear()
 
 
 def test_the_project_s_own_imports_are_found_without_listing_all_distributions(monkeypatch):

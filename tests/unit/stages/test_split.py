@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -298,9 +299,30 @@ def test_a_task_that_reads_other_files_than_its_dataset_s_is_refused(tmp_path, m
     task = SimpleNamespace(build=build, DATASET="mine", PARALLEL=False)
     monkeypatch.setattr(split.plugins, "load", lambda contract, module: task)
     monkeypatch.setattr(split.download, "verify", lambda dataset, path: None)
-    with pytest.raises(PermissionError, match=f"a task reads the files of its dataset, .*: not {tmp_path}/{name}"):
+    with pytest.raises(PermissionError, match=f"a task reads the files that its dataset lists .*: not {tmp_path}/{name}"):
         make_split("mine", "tasks.mine", {}, Path("raw"), tmp_path / "mine", raw_files=["declared.csv"])
     assert Path(name).read_text() == "numbers"
+
+
+def test_a_task_that_reads_a_file_outside_the_project_is_refused(tmp_path, monkeypatch):
+    """Its changes would go unnoticed, too. Files of libraries, and their caches, may be read."""
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    for path in (project / "notes", elsewhere / "labels.csv", elsewhere / ".cache" / "known", tmp_path / "hub" / "known"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("numbers")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+
+    def build(raw, parameters):
+        for path in (elsewhere / ".cache" / "known", tmp_path / "hub" / "known", Path("/etc/passwd"), Path(os.__file__)):
+            path.read_bytes()
+        return (elsewhere / "labels.csv").read_text()
+
+    task = SimpleNamespace(build=build, DATASET="mine", PARALLEL=False)
+    monkeypatch.setattr(split.plugins, "load", lambda contract, module: task)
+    with pytest.raises(PermissionError, match=f"a task reads the files that its dataset lists .*: not {elsewhere}/labels.csv"):
+        make_split("mine", "tasks.mine", {}, Path("raw"), tmp_path / "mine")
 
 
 def test_an_evaluation_member_without_examples_is_refused_by_name():
