@@ -103,8 +103,10 @@ def _wrong_grid(entries: Entries, read: list[str], grid: dict[str, Any]) -> list
     problems = [
         f".{key}: unknown {SECTIONS[section]} {name!r}{options_for(name, known)}"
         for section, name, key in asked
-        if name not in (known := entries.names(section))
+        if name not in (known := entries.names(section)) and (section, name) != ("regularizers", "none")
     ]
+    if "none" in grid.get("regularizers", []):
+        problems.append(".regularizers: 'none' is the plain run, lambda = 0, which every grid has: leave it out")
     if "model" not in grid:
         if problems:
             return problems

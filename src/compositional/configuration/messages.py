@@ -31,6 +31,8 @@ def options_for(value: Any, allowed: Sequence[Any]) -> str:
 
 def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
     """What to do about a value that has none of the wanted types of JSON schema."""
+    if wanted == "array" and isinstance(value, int | float | str) and not isinstance(value, bool):
+        return f"; write a list, [{value}]"
     if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d*)?", value):
         return "; this is text: remove its quotes or, if it is from --config, write it in a file for --configfile"
     if isinstance(value, float) and not math.isfinite(value):
@@ -59,6 +61,8 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
+    if power and "number" not in error.validator_value:  # but a whole one
+        hint = f"; write {float(power[0]):.0f}" if float(power[0]).is_integer() else ""
     if error.validator == "type" and not hint:
         hint = _hint_about_type(error.instance, error.validator_value)
     return f"{key}: {error.message} (value: {error.instance!r}){hint}"

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from compositional.planning.targets import OF_ALL
-from compositional.records.places import ENDINGS
+from compositional.records.places import ENDINGS, STAGES
 from compositional.records.provenance import RUN_RECORDS
 
 RULES = ("all", "manifest", "archive", "report")
@@ -23,6 +23,8 @@ def nearest(target: str, figures: Iterable[str], tasks: Iterable[str]) -> str:
         target: the target that was requested.
         figures, tasks: names of all configured ones.
     """
+    if target in STAGES:
+        return f"There is no rule {target}: each job of runs has its own, {target}_<task>__<model>__..., and `-n -F` lists them."
     path, names = Path(target), {"figures": list(figures), "tables": list(figures), "splits": list(tasks)}
     if path.parts[:2] == ("results", "runs"):
         known = [str(path.with_name(name)) for name in OF_A_RUN]

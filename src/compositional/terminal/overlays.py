@@ -29,6 +29,21 @@ def named(arguments: list[str], option: str = "configfiles?") -> Iterator[Path]:
             yield from map(Path, [found[1]] if found[1] else takewhile(lambda own: not own.startswith("-"), behind))
 
 
+def wrong_setting(words: list[str]) -> str | None:
+    """Why a word after --config is no setting; None if all are. Snakemake would end with a traceback."""
+    for place, word in enumerate(words):
+        if not re.fullmatch(r"-C|--config(=.*)?", word):
+            continue
+        given = [word.partition("=")[2]] if "=" in word else takewhile(lambda own: not own.startswith("-"), words[place + 1 :])
+        for one in given:
+            if not re.fullmatch(r"[a-zA-Z_][\w-]*\w=.*", one, re.DOTALL):
+                return (
+                    f"--config {one}: write <key>=<value> without spaces around =, such as device=cpu, and targets before it. "
+                    "Keys below another key, such as a task's options, belong in a file for --configfile (config/README.md)"
+                )
+    return None
+
+
 def in_profile(arguments: list[str]) -> list[tuple[Path, Path]]:
     """The file of a command line's --profile, with each --configfile that it names literally, without YTE's expressions."""
     # Snakemake is running: it reads its profiles. Without this function, only this check is lost.
@@ -47,6 +62,8 @@ def in_profile(arguments: list[str]) -> list[tuple[Path, Path]]:
 
 def refused(path: Path, root: Path = Path()) -> str | None:
     """Why a file cannot be an overlay, with the nearest file; None if it can. root: the repository's folder."""
+    if path.parts[:1] == ("results",) and path.suffix not in SUFFIXES:
+        return f"{path}: this is a target. Every word after --configfile is read as a file: write targets before it"
     if not path.exists() or path.is_dir():
         why = "this is a folder, not a file" if path.is_dir() else "there is no such file"
         shipped = Path(os.path.relpath(root)) / "config"
@@ -74,6 +91,8 @@ def check(arguments: list[str], root: Path = Path()) -> None:
         # Snakemake forgets all but the last without a word.
         if sum(re.fullmatch(rf"({option})(=.*)?", word) is not None for word in arguments) > 1:
             sys.exit(f"{words.split()[0]} is given twice, and Snakemake would read the last one only: write {words}")
+    if why := wrong_setting(arguments):
+        sys.exit(why)
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]

@@ -26,6 +26,12 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         (["tasks", "scan_jump", "training", "learning_rate"], "1E3", ["'1E3'", "write 1.0e+3"]),
         (["tasks", "scan_jump", "training", "learning_rate"], "2.5e3", ["'2.5e3'", "write 2.5e+3"]),
         (["tasks", "scan_jump", "training", "learning_rate"], "-1e-3", ["'-1e-3'", "write -1.0e-3"]),
+        (["tasks", "scan_jump", "training", "steps"], "2.5e3", ["'2.5e3'", "write 2500\n"]),
+        (["tasks", "scan_jump", "training", "steps"], "1e-3", ["steps: '1e-3' is not of type 'integer' (value: '1e-3')\n"]),
+        ([*GRID, "seeds"], "1e1", ["seeds: '1e1'", "write 10\n"]),
+        ([*GRID, "regularizers"], {"entropy": 0.1}, ["regularizers.entropy: 0.1 is not", "write a list, [0.1]"]),
+        ([*GRID, "regularizers"], {"none": [0]}, ["regularizers: 'none' is the plain run, lambda = 0, which every grid has"]),
+        (["sources"], "hub", ["sources: 'hub' is not", "write a list, [hub]"]),
         ([*GRID, "seeds"], 5.0, ["seeds", "5.0"]),
         ([*GRID, "seeds"], [1.0], ["seeds", "1.0"]),
         ([*GRID, "regularizers"], {"entropy": [float("inf")]}, ["regularizers.entropy.0", "inf", "it must be finite"]),
@@ -45,7 +51,7 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
     ],
 )
 def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
-    message = refusal(path, value)
+    message = refusal(path, value) + "\n"
     for part in parts:
         assert part in message
 

@@ -33,3 +33,7 @@ def test_the_nearest_target_is_named(target, found):
 
 def test_no_target_is_suggested_if_none_is_near():
     assert nearest("results/foo", FIGURES, TASKS).startswith("Nothing makes results/foo. README.md lists")
+
+
+def test_a_stage_whose_jobs_have_rules_of_their_own_is_explained():
+    assert nearest("train", FIGURES, TASKS).startswith("There is no rule train: each job of runs has its own, train_<task>__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_the_files_after_configfile_are_found(words, files):
             "broken.yaml, line 2, column 1: did not find expected ',' or ']' (YAML: check the indentation",
         ),
         ("list.yaml", "- 1\n", "list.yaml has no keys at its top level: write some (config/README.md)"),
+        ("results/figures/ablation.pdf", None, "results/figures/ablation.pdf: this is a target. Every word after --configfile"),
         ("paper.yaml", None, "None"),
     ],
 )
@@ -118,6 +120,25 @@ def test_results_that_cannot_be_a_folder_are_refused(tmp_path, monkeypatch):
     Path("results").touch()
     with pytest.raises(SystemExit, match=f"{tmp_path}/results is a file, must be a folder: move it away"):
         check(["snakemake", "all"])
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ("-n a.pdf --config device=cpu store=~/a=b --cores 1", None),
+        ("-n a.pdf --config=device=", None),
+        ("-n a.pdf --config device", "device"),
+        ("-n a.pdf -C device = cpu", "device"),
+        ("-n --config device=cpu results/figures/ablation.pdf", "results/figures/ablation.pdf"),
+        ("-n a.pdf --config tasks.scan_jump.training.steps=5 -c 1", "tasks.scan_jump.training.steps=5"),
+    ],
+)
+def test_a_word_that_is_no_setting_is_named(words, wrong):
+    if wrong is None:
+        check(["snakemake", *words.split()])
+    else:
+        with pytest.raises(SystemExit, match=f"^--config {re.escape(wrong)}: write <key>=<value> without spaces"):
+            check(["snakemake", *words.split()])
 
 
 @pytest.mark.parametrize(
