@@ -170,6 +170,40 @@ class InputFeeding(nn.Module):
         return torch.where(in_input, where + both[..., -1:], both[..., :-1])
 
 
+class PointerGenerator(nn.Module):
+    """models.pointer_generator."""
+
+    def __init__(self, case: Problem, weights: Weights) -> None:
+        super().__init__()
+        self.words, self.symbols = table(weights["input_embedding"]), table(weights["output_embedding"])
+        self.encoder, self.decoder = lstm(weights, "encoder.forward", "encoder.backward"), cell(weights, "decoder")
+        self.query, self.combined, self.output, self.copied = (
+            dense(weights, name) for name in ("query", "combined", "output", "copied")
+        )
+        self.key, self.score = (nn.Parameter(weights[f"{name}.weight"].clone()) for name in ("key", "score"))
+        self.drop = nn.Dropout(case.model_parameters["dropout"])
+        alike = case.model.buffers(case.model_parameters, case.about, 0)["alike"]
+        self.register_buffer("alike", alike[:, : len(case.about["target_words"])])
+
+    def forward(self, inputs: Tensor, lengths: Tensor, previous: Tensor) -> Tensor:
+        mask = known(inputs, lengths)
+        states, hidden = read(self.encoder, self.words(inputs), lengths)
+        keys, past = states @ self.key, self.symbols(previous)
+        memory, decision = torch.zeros_like(hidden), torch.zeros_like(hidden)
+        decisions, looks = [], []
+        for step in range(previous.shape[1]):
+            hidden, memory = self.decoder(torch.cat([past[:, step], decision], 1), (hidden, memory))
+            scores = ((self.query(hidden).unsqueeze(1) + keys).tanh() @ self.score).squeeze(2)
+            looks.append(scores.masked_fill(~mask, float("-inf")).softmax(1))
+            context = (looks[-1].unsqueeze(1) @ states).squeeze(1)
+            decision = self.drop(self.combined(torch.cat([context, hidden], 1)))
+            decisions.append(decision)
+        decided = torch.stack(decisions, 1)
+        copied = torch.stack(looks, 1) @ (self.alike[inputs] * mask.unsqueeze(-1))
+        share = self.copied(decided).sigmoid()
+        return ((1 - share) * self.output(decided).softmax(2) + share * copied).clamp_min(SMALLEST).log()
+
+
 class SyntacticAttention(nn.Module):
     """models.syntactic_attention."""
 

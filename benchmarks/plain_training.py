@@ -32,6 +32,7 @@ NETWORKS: dict[str, Callable[[Problem, dict[str, Tensor]], nn.Module]] = {
     "multilayer_perceptron": plain_images.rectified,
     "pairwise_transformer": plain_transformer.PairwiseTransformer,
     "pixel_shuffle_transformer": plain_images.PixelShuffle,
+    "pointer_generator": plain_sequences.PointerGenerator,
     "primitive_attention": plain_sequences.PrimitiveAttention,
     "resnet18": plain_images.ResNet,
     "syntactic_attention": plain_sequences.SyntacticAttention,

@@ -108,6 +108,7 @@ FAMILIES = {
     "SCAN episodes, meta seq2seq": Family("scan_jump_episodes", "meta_sequence_to_sequence_small", (1, 2, 5)),
     "SCAN episodes, pairwise transformer": Family("scan_jump_mlc", "pairwise_transformer_small", (1, 2)),
     "GeoQuery, input feeding": Family("geoquery_query", "lstm_input_feeding_small", (1, 2, 5), data=_geoquery),
+    "GeoQuery, pointer generator": Family("geoquery_query", "pointer_generator_small", (1, 2, 5), data=_geoquery),
     "COGS, transformer": Family("cogs", "transformer_small", (1, 2, 3), data=_cogs),
     "Multi30k, transformer": Family("multi30k", "transformer_translation", (1, 2), data=_multi30k),
     "digits, CNN": Family("digits_concat", "cnn", (1, 8, 30), "entropy"),

@@ -42,6 +42,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "meta_sequence_to_sequence": {"width": 32},
     "pairwise_transformer": {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "dropout": 0.2},
     "pixel_shuffle_transformer": _PATCHES,
+    "pointer_generator": {"embedding_width": 16, "width": 32},
     "resnet18": {"widths": [8, 16], "blocks": [1, 1], "stem": "small"},
     "syntactic_attention": {"semantic_width": 24, "width": 16},
     "t5": {"layers": 1, "width": 16, "heads": 2, "head_width": 8, "feedforward_width": 24},

@@ -655,6 +655,22 @@ def lstm_input_feeding_by_hand(w, words, previous, names):
     return torch.stack(outputs)
 
 
+def pointer_generator_by_hand(w, words, previous, names):
+    states, outputs = both_ways(w, "encoder", w["input_embedding"][words]), []
+    hidden = ends_of(states)
+    cell = decision = torch.zeros_like(hidden)
+    for symbol in previous:
+        gates = torch.cat([w["output_embedding"][symbol], decision]) @ w["decoder.input"] + hidden @ w["decoder.recurrent"]
+        hidden, cell = stepped(gates + w["decoder.bias"], cell)
+        look = ((states @ w["key.weight"] + linear(w, "query", hidden)).tanh() @ w["score.weight"]).softmax(0).squeeze(1)
+        decision = linear(w, "combined", torch.cat([look @ states, hidden]))
+        share = linear(w, "copied", decision).sigmoid()
+        # No word here is a symbol, so copying one writes padding.
+        padding = torch.eye(w["output.bias"].shape[0])[0]
+        outputs.append(((1 - share) * linear(w, "output", decision).softmax(0) + share * padding).log())
+    return torch.stack(outputs)
+
+
 def syntactic_attention_by_hand(w, words, previous, names):
     around = both_ways(w, "surroundings", w["syntactic_embedding"][words])
     half, none = around.shape[1] // 2, torch.zeros(1, around.shape[1] // 2)
@@ -701,7 +717,7 @@ def cgps_by_hand(w, words, previous, names):
 
 
 REFERENCES = [primitive_attention_by_hand, lstm_attention_by_hand, lstm_input_feeding_by_hand, cgps_by_hand]
-REFERENCES += [syntactic_attention_by_hand, meta_sequence_to_sequence_by_hand]
+REFERENCES += [pointer_generator_by_hand, syntactic_attention_by_hand, meta_sequence_to_sequence_by_hand]
 
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=lambda reference: reference.__name__)

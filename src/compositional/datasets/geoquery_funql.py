@@ -113,12 +113,12 @@ _MEMBERS = {"train": "train", "validation": "val", "test": "test"}
 
 def category(form: str) -> str:
     """What a form asks for (its first function inside answer) and the kinds of places it names: "asks/len; names/river"."""
-    functions = re.findall(r"_(\S+) \(", form)
+    functions = re.findall(r"_?(\S+) \(", form)
     kinds = sorted({name.removesuffix("id") for name in functions if name.endswith("id")})
     return "; ".join([f"asks/{functions[1]}", *(f"names/{kind}" for kind in kinds or ["none"])])
 
 
-def load(raw: Path, split: str, commas: str) -> dict[str, list[tuple[str, str]]]:
+def load(raw: Path, split: str, commas: str, functions: str) -> dict[str, list[tuple[str, str]]]:
     """Pairs (question, form) by member. Functions start with an underscore, so that none of them is a word of a question.
 
     Args:
@@ -130,6 +130,7 @@ def load(raw: Path, split: str, commas: str) -> dict[str, list[tuple[str, str]]]
         questions, forms = ((raw / f"{split}.{side}.{file}").read_text(encoding="utf-8").splitlines() for side in ("src", "tgt"))
         if commas == "split":
             forms = [" ".join(form.replace(",", " , ").split()) for form in forms]
-        marked = [re.sub(r"(\S+) \(", r"_\1 (", form) for form in forms]
-        found[name] = list(zip(questions, marked, strict=True))
+        if functions == "marked":
+            forms = [re.sub(r"(\S+) \(", r"_\1 (", form) for form in forms]
+        found[name] = list(zip(questions, forms, strict=True))
     return found

@@ -23,6 +23,11 @@ PARAMETERS = {
         "default": "split",
         "description": "commas after names of cities: separate symbols, or part of the symbol before, as in the files",
     },
+    "functions": {
+        "enum": ["marked", "plain"],
+        "default": "marked",
+        "description": "with an underscore, so that no function is a word of a question; or plain, as in the files",
+    },
 }
 _BY_DESIGN = "published so: 3 pairs of the test set and 82 of its forms are in training"
 
@@ -32,7 +37,7 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     by_query = parameters["split"] == "query"
     disjoint = {"columns": ["input"], "members": ["test"]} | ({} if by_query else {"by_design": _BY_DESIGN})
     return sentence_pairs.task(
-        geoquery_funql.load(raw, parameters["split"], parameters["commas"]),
+        geoquery_funql.load(raw, parameters["split"], parameters["commas"], parameters["functions"]),
         "validation",
         lambda _, form: geoquery_funql.category(form),
         disjoint=[disjoint, {"columns": ["output"], "members": ["test"]}] if by_query else [disjoint],

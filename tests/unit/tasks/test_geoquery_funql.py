@@ -23,6 +23,7 @@ def test_functions_are_marked_and_commas_are_separate_symbols():
     assert "_answer ( _size ( _cityid ( austin , _ ) ) )" in forms
     assert "_answer ( _size ( _cityid ( austin, _ ) ) )" in build(commas="glued")[0]["train"]["output"][:]
     assert "_answer ( _state ( all ) )" in forms
+    assert "answer ( state ( all ) )" in build(functions="plain")[0]["train"]["output"][:]
 
 
 def test_the_query_split_shares_no_form_and_the_question_split_declares_that_it_does():
@@ -38,6 +39,7 @@ def test_the_query_split_shares_no_form_and_the_question_split_declares_that_it_
     [
         ("_answer ( _len ( _riverid ( red ) ) )", "asks/len; names/river"),
         ("_answer ( _state ( all ) )", "asks/state; names/none"),
+        ("answer ( state ( stateid ( red ) ) )", "asks/state; names/state"),
         (
             "_answer ( _exclude ( _loc_2 ( _stateid ( a ) ) , _loc_2 ( _cityid ( b , _ ) ) ) )",
             "asks/exclude; names/city; names/state",

@@ -34,6 +34,7 @@ from compositional.training.state import fresh_state
         ("cgps", {"primitive_width": 12, "function_width": 4, "encoder_width": 20, "positions": 11}),
         ("lstm_attention", {"embedding_width": 20, "encoder_width": 12, "copying": True}),
         ("lstm_input_feeding", {"embedding_width": 20, "width": 12}),
+        ("pointer_generator", {"embedding_width": 20, "width": 24}),
         ("syntactic_attention", {"semantic_width": 4, "width": 24}),
         ("meta_sequence_to_sequence", {"width": 24}),
     ],
@@ -59,18 +60,18 @@ def test_a_run_with_swapped_terms_does_not_depend_on_its_neighbors(problem, ques
     independent(case, [(0, 0.1), (1, 0.1), (0, 1.0)])
 
 
-@pytest.mark.parametrize("model", ["lstm_attention", "lstm_input_feeding"])
+@pytest.mark.parametrize("model", ["lstm_attention", "pointer_generator", "lstm_input_feeding"])
 def test_copying_writes_the_attended_words(problem, model):
     """With zero weights all words get equal attention. A bias of log 3 makes copying 3 times as likely as generating any symbol.
 
-    This is relative to all symbols together in the mixture (lstm_attention), and to each symbol in the single distribution
+    This is relative to all symbols together in a mixture (the first two models), and to each symbol in the single distribution
     (lstm_input_feeding), in which symbols that occur in the input can only be copied.
     """
     case = copying(problem, model)
     batch = case.splits["train"].batch(torch.arange(16)[None], case.splits["train"].training_layout(16))
     weights = {name: torch.zeros_like(tensor)[None] for name, tensor in initial_weights(case, 0).items()}
     weights |= {name: tensor[None] for name, tensor in buffers(case, 0).items()}
-    weights["copied.bias" if model == "lstm_attention" else "output.bias"][..., -1] = math.log(3)
+    weights["output.bias" if model == "lstm_input_feeding" else "copied.bias"][..., -1] = math.log(3)
     logits = case.model.forward(case.model_parameters, weights, batch, silent_tap)
     symbols = case.about["target_words"]
     seen = set()
@@ -79,13 +80,14 @@ def test_copying_writes_the_attended_words(problem, model):
         words = [case.about["source_words"][word] for word in words[: batch.input_lengths[0, row]]]
         copied = set(words[:-1]) & set(symbols)  # the end symbol is never copied
         looked_at = torch.tensor([words.count(symbol) / len(words) if symbol in copied else 0.0 for symbol in symbols])
-        if model == "lstm_attention":
-            expected = 0.25 / len(symbols) + 0.75 * looked_at
-        else:
+        if model != "lstm_attention":
+            looked_at[0] = 1 - looked_at.sum()  # words that are not symbols stand for padding
+        if model == "lstm_input_feeding":
             written = torch.tensor([float(symbol not in copied) for symbol in symbols])
-            written[0] = 0
-            looked_at[0] = 1 - looked_at.sum()  # words that are not symbols stand for padding, which cannot be generated
+            written[0] = 0  # padding cannot be generated
             expected = (written + 3 * looked_at) / (written.sum() + 3)
+        else:
+            expected = 0.25 / len(symbols) + 0.75 * looked_at
         torch.testing.assert_close(first.exp(), expected)
         seen |= copied
     assert seen
