@@ -16,7 +16,7 @@ NAME = "comparison_geoquery_terms"  # has a table in reference/
 
 
 def test_a_built_figure_goes_before_its_reference_table(tmp_path):
-    figures = {name: configuration().figures[name] for name in (NAME, "kernel_salience")}
+    figures = {name: configuration().figures[name] for name in (NAME, "kernel_context")}
     recipes, folder = SimpleNamespace(results=tmp_path, figures=figures), tmp_path / "thumbnails"
     SCRIPT["thumbnails"](recipes, folder)
     assert [path.name for path in folder.iterdir()] == [f"{NAME}.png"]  # the other one has neither

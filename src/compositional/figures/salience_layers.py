@@ -96,8 +96,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
         "",
     ]
-    full = rows[rows.order == components].pivot_table(index="layer", columns="model", values="value")
-    single = rows[rows.order == 1].pivot_table(index="layer", columns="model", values="value")
+    full, single = (rows[rows.order == order].groupby(["layer", "model"]).value.mean().unstack() for order in (components, 1))
     named = {
         model: label if by_order else f"{title}, {label}" for title, models in columns.items() for model, label in models.items()
     }
@@ -112,7 +111,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         verdicts = {"every network": (all(up for up, _ in verdicts.values()), all(down for _, down in verdicts.values()))}
     for label, (rises, falls) in verdicts.items():
         lines.append(
-            f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises)}; "
-            f"single components fall with every layer: {style.verdict(falls)}"
+            f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises, of=rows.value)}; "
+            f"single components fall with every layer: {style.verdict(falls, of=rows.value)}"
         )
     return figure, "\n".join(lines)
