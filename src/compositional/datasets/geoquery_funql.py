@@ -119,11 +119,12 @@ def category(form: str) -> str:
 
 
 def load(raw: Path, split: str, commas: str, functions: str) -> dict[str, list[tuple[str, str]]]:
-    """Pairs (question, form) by member. Functions start with an underscore, so that none of them is a word of a question.
+    """Pairs (question, form) by member.
 
     Args:
         split: "query" (no form of the test set is in training) or "question".
         commas: "split" from the names, or "glued" to the last word of a name, as in the files; no question contains such a word.
+        functions: "marked" with an underscore, so that none of them is a word of a question, or "plain", as in the files.
     """
     found = {}
     for name, file in _MEMBERS.items():

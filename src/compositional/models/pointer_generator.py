@@ -19,11 +19,11 @@ from torch import Tensor
 
 from compositional import randomness
 from compositional.kinds.sequence import Batch
-from compositional.language.vocabulary import PAD
 from compositional.layers import Weights
 from compositional.layers.functional import embedding, linear, padding_bias, reorder
-from compositional.layers.recurrent import SMALLEST, cell_step, encode, looked_at, symbols_alike
+from compositional.layers.recurrent import SMALLEST, cell_step, encode, looked_at
 from compositional.layers.tap import dropout
+from compositional.models import lstm_input_feeding
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -74,11 +74,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return {name: randomness.uniform_tensor(source, shape, -_BOUND, _BOUND) for name, shape in shapes.items()}
 
 
-def buffers(parameters: dict, task: dict, seed: int) -> Weights:
-    """Which symbol is spelled like each input word; words without such a symbol stand for padding."""
-    alike = symbols_alike(task)
-    alike[alike.sum(1) == 0, PAD] = 1
-    return {"alike": alike}
+buffers = lstm_input_feeding.buffers
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:

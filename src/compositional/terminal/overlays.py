@@ -21,26 +21,27 @@ from compositional.configuration.messages import ConfigurationError
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
+def _after(arguments: list[str], option: str) -> Iterator[str]:
+    """The words after an option in a command line, or after its equals sign. option: a regular expression."""
+    for place, word in enumerate(arguments):
+        if found := re.fullmatch(rf"(?:{option})(?:=(.*))?", word):
+            behind = arguments[place + 1 :]
+            yield from [found[1]] if found[1] is not None else takewhile(lambda own: not own.startswith("-"), behind)
+
+
 def named(arguments: list[str], option: str = "configfiles?") -> Iterator[Path]:
     """The files after --configfile, or after another option, in a command line. option: a regular expression."""
-    for place, word in enumerate(arguments):
-        if found := re.fullmatch(rf"--{option}(?:=(.+))?", word):
-            behind = arguments[place + 1 :]
-            yield from map(Path, [found[1]] if found[1] else takewhile(lambda own: not own.startswith("-"), behind))
+    return map(Path, filter(None, _after(arguments, f"--{option}")))
 
 
-def wrong_setting(words: list[str]) -> str | None:
+def wrong_setting(arguments: list[str]) -> str | None:
     """Why a word after --config is no setting; None if all are. Snakemake would end with a traceback."""
-    for place, word in enumerate(words):
-        if not re.fullmatch(r"-C|--config(=.*)?", word):
-            continue
-        given = [word.partition("=")[2]] if "=" in word else takewhile(lambda own: not own.startswith("-"), words[place + 1 :])
-        for one in given:
-            if not re.fullmatch(r"[a-zA-Z_][\w-]*\w=.*", one, re.DOTALL):
-                return (
-                    f"--config {one}: write <key>=<value> without spaces around =, such as device=cpu, and targets before it. "
-                    "Keys below another key, such as a task's options, belong in a file for --configfile (config/README.md)"
-                )
+    for word in _after(arguments, "-C|--config"):
+        if not re.fullmatch(r"[a-zA-Z_][\w-]*\w=.*", word, re.DOTALL):
+            return (
+                f"--config {word}: write <key>=<value> without spaces around =, such as device=cpu, and targets before it. "
+                "Keys below another key, such as a task's options, belong in a file for --configfile (config/README.md)"
+            )
     return None
 
 
