@@ -28,6 +28,7 @@ WORDS = {
     "geoquery_funql": "GeoQuery in FunQL: query split",
     "geoquery_funql_glued": "GeoQuery in FunQL: query split, commas glued",
     "geoquery_funql_files": "GeoQuery in FunQL: query split, as in the files",
+    "geoquery_funql_plain": "GeoQuery in FunQL: query split, as in the files but with separate commas",
     "geoquery_funql_question": "GeoQuery in FunQL: question split",
     "digits_concat_refit": "pairs of digits, refitted",
     "digits_concat_select_offset": "pairs of digits",
