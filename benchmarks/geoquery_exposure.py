@@ -1,10 +1,10 @@
 """How much of the gain from swaps of terms on GeoQuery's query splits is exposure: which test pairs the exchanges make.
 
-    COMPOSITIONAL_MIRROR=<folder> snakemake results/splits/geoquery_query results/splits/geoquery_funql
+    COMPOSITIONAL_MIRROR=<folder> snakemake results/splits/geoquery_{query,funql,funql_plain}
     python benchmarks/geoquery_exposure.py
 
 Shown is the "pair" if exchanges of training pairs make the test pair, and the "form" if they make a pair with its logical form.
-The accuracy on each is printed if the figure `comparison_geoquery_terms` or `readings_funql` was built.
+The accuracy on each is printed if the figure `comparison_geoquery_terms`, `readings_funql` or `readings_funql_swaps` was built.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from compositional.kinds.sequence import load
 from compositional.notebook.training import configuration
 from compositional.regularizers import Regularizer
 
-MODEL = "lstm_input_feeding_small"
-TERMS = {
-    "geoquery_query": ["recombination_terms"],
-    "geoquery_funql": [f"recombination_of_{types}" for types in ("places", "kinds", "both")],
+SWAPS = {  # by task and model
+    ("geoquery_query", "lstm_input_feeding_small"): ["recombination_terms"],
+    ("geoquery_funql", "lstm_input_feeding_small"): [f"recombination_of_{types}" for types in ("places", "kinds", "both")],
+    ("geoquery_funql_plain", "pointer_generator_small"): ["recombination_of_kinds", "recombination_of_both"],
 }
 
 
 def main() -> None:
     known = configuration()
-    for task, terms in TERMS.items():
+    for (task, model), terms in SWAPS.items():
         if not (ROOT / "results/splits" / task).is_dir():
             sys.exit(f"results/splits/{task} is missing: build it first (see the head of this file)")
         splits = load(ROOT / "results/splits" / task, "cpu")
         test = list(zip(splits["test"].input_sentences(), splits["test"].output_sentences(), strict=True))
         for term in terms:
-            told = known.family_parameters((task, MODEL, term))
+            told = known.family_parameters((task, model, term))
             swaps = plugins.load(Regularizer, told["regularizer_module"])
             swapped = swaps.prepare(told["regularizer_parameters"], splits["train"]).split
             pairs = set(zip(swapped.input_sentences(), swapped.output_sentences(), strict=True))
@@ -49,7 +49,7 @@ def main() -> None:
             counts = pd.Series(map(shown, test)).value_counts()
             print(f"{task}, {term}: of {len(test)} test pairs, shown are", counts.to_dict())
             for method in ("none/lambda=0", f"{term}/lambda=1"):
-                runs = (ROOT / "results/runs" / task / MODEL / method).glob("seed=*/predictions.csv")
+                runs = (ROOT / "results/runs" / task / model / method).glob("seed=*/predictions.csv")
                 if tables := [pd.read_csv(path) for path in sorted(runs)]:
                     table = pd.concat(tables)
                     means = table.correct.groupby([shown(pair) for pair in zip(table.input, table.target, strict=True)]).mean()
