@@ -59,6 +59,7 @@ _PUBLISHED: dict[str, Any] = {
     "elinewidth": 2.5,
     "zorder": 4,
 }
+_DEVIATION = "published mean; bar: standard deviation over seeds"
 _RULE: dict[str, Any] = {"color": "0.2", "linestyle": "--", "linewidth": 1.2}
 
 
@@ -100,7 +101,8 @@ def _against_lambda(axes: Axes, table: pd.DataFrame, task: str, options: dict[st
         if len(lost):
             axes.plot(lost, [0.01] * len(lost), "x", color=shades[name], transform=axes.get_xaxis_transform(), clip_on=False)
         for strength, mean, deviation in options["published"].get(task, {}).get(name, []):
-            axes.errorbar([strength], [mean], [deviation], color=shades[name] if strength else shades["none"], **_PUBLISHED)
+            shade = shades[name] if strength else shades["none"]
+            axes.errorbar([strength], [mean], [deviation], color=shade, label=_DEVIATION, **_PUBLISHED)
     axes.axhline(rule_of(table, task, options["rule"]), label=f"rule: {options['rule']}", **_RULE)
     axes.set_xlim(left=-0.4 * threshold)
     axes.set(title=words.of(task, options), xlabel="lambda")
@@ -195,6 +197,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     ]
     if options["published"]:
         look = {key: value for key, value in _PUBLISHED.items() if key != "elinewidth"}
-        marks.append(Line2D([], [], color="0.3", label="published mean; bar: standard deviation over seeds", **look))
+        marks.append(Line2D([], [], color="0.3", label=_DEVIATION, **look))
     page.legend(figure, grid[0], options, *marks, style.RUN, style.INTERVAL)
     return figure, _caption(table, tasks, options)

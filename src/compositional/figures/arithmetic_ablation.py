@@ -137,9 +137,9 @@ def _caption(tables: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
         "expressions whose value is predicted within 0.5, against the strength lambda of the term. Bottom: R, the mean squared "
         "change of the penalized representation from symbol to symbol, at the end of training. Gray: published values, read off "
         "the paper's figures. Orange: the paper's protocol, whose test expressions occur in training. Blue: the same, tested on "
-        "a fifth of all expressions, which are held out of training. Bars are means with 95 % intervals (Student's t), dots are "
-        "seeds. Gains are paired by seed; their intervals are not corrected for the number of lambdas. The budget is fixed and "
-        "nothing is chosen on the test set.",
+        "a fifth of all expressions, which are held out of training. Bars are means with 95 % intervals (Student's t, three "
+        "seeds or more), dots are seeds. Gains are paired by seed; their intervals are not corrected for the number of "
+        "lambdas. The budget is fixed and nothing is chosen on the test set.",
         "",
         *_published_claims(accuracy["leak"], shares, options),
         f"* held out of training: plain accuracy {style.summary(plain['held_out'])} ({style.seeds(plain['held_out'])}), in the "

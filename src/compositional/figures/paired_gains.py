@@ -41,9 +41,10 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     count = len(table[table.regularizer != "none"][["task", "regularizer", "lambda"]].drop_duplicates())
     lines = [
         "Gain in accuracy of every term over the plain run (lambda = 0) of the same seed. Small dots are seeds, large ones means "
-        "of paired differences with 95 % intervals (Student's t): filled for examples held out of training, hollow for examples "
-        f"drawn from the training distribution. Of the {count} intervals of each kind, about {0.05 * count:.0f} exclude 0 by "
-        "chance alone; none is corrected for this. The budget is fixed and nothing is chosen on the test set.",
+        "of paired differences with 95 % intervals (Student's t, three seeds or more): filled for examples held out of "
+        f"training, hollow for examples drawn from the training distribution. Of the {count} intervals of each kind, about "
+        f"{0.05 * count:.0f} exclude 0 by chance alone; none is corrected for this. The budget is fixed and nothing "
+        "is chosen on the test set.",
         "",
     ]
     for task, title in options["tasks"].items():

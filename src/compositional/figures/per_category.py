@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import intervals, named_runs, page, paired, style, words
+from compositional.figures.shared import intervals, named_runs, page, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -142,6 +142,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_yticks(range(len(names)), _labels(names, [0, *begins], options))
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
-    several = rows.groupby(paired.RUN[:4]).seed.nunique().max() > 2
-    page.legend(figure, panels[:, 0], options, style.RUN, *([style.INTERVAL] if several else []))
+    page.legend(figure, panels[:, 0], options, style.RUN, style.INTERVAL)
     return figure, "\n".join(lines)

@@ -98,8 +98,8 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
     text = [
         f"{options['about']} Gray: published. Orange: examples from the training distribution, almost all of which occur in "
         "training, as in the paper's test set. Blue: examples held out of training. Bars are means with 95 % intervals "
-        "(Student's t), dots are seeds. All seeds of a line share one draw of examples, so intervals and verdicts leave out how "
-        "much draws differ. The budget is fixed and nothing is chosen on the test set.",
+        "(Student's t, three seeds or more), dots are seeds. All seeds of a line share one draw of examples, so "
+        "intervals and verdicts leave out how much draws differ. The budget is fixed and nothing is chosen on the test set.",
         "",
     ]
     for claim in options["claims"]:

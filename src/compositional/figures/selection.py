@@ -235,8 +235,8 @@ def _caption(tasks: list[_Task], exposure: str) -> str:
         "Choosing lambda without the test set. Left: accuracy on combinations of the test set against accuracy in "
         "distribution and against compositional validation (combinations also never seen, none of them in the test set), one "
         "point per run. Titles give Spearman's rank correlation, over all runs and over those that learned the task. Right: what "
-        "each protocol's choice achieves on the test set, with seeds as dots, means with 95 % intervals (Student's t), and the "
-        f"chosen lambda. Dotted: plain.{refit}{longer}",
+        "each protocol's choice achieves on the test set, with seeds as dots, means with 95 % intervals (Student's t, three "
+        f"seeds or more), and the chosen lambda. Dotted: plain.{refit}{longer}",
         "",
         "Protocols: square, *in-distribution*: best mean accuracy over seeds on examples like those of training; triangle, "
         f"*within one point*: the largest lambda whose mean accuracy in distribution is at most {protocols.POINT:g} below "

@@ -146,6 +146,5 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     if systems:
         for marker, label in (("D", "published value (another score)"), ("x", "whole test set, lower-cased tokens")):
             marks.append(plt.Line2D([], [], linestyle="", marker=marker, color="0.45", markerfacecolor="white", label=label))
-    several = [style.INTERVAL] if rows.groupby(["task", "model", "regularizer", "lambda"]).seed.nunique().max() > 2 else []
-    page.legend(figure, panels, options, *marks, *several)
+    page.legend(figure, panels, options, *marks, style.INTERVAL)
     return figure, _caption(table, methods, tasks, options)

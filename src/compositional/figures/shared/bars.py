@@ -15,7 +15,7 @@ SHADES = {PUBLISHED: "0.75", LEAK: "#E69F00", HELD_OUT: "#0072B2"}
 
 
 def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float, upright: bool, largest: float = np.inf) -> None:
-    """Draw one bar: the mean of the known values with its 95 % interval, and every seed. A single value has neither.
+    """Draw one bar: the mean of the known values with its 95 % interval, from three on, and every seed, from two on.
 
     largest: upper limit of the interval, 1 for shares.
     """

@@ -93,6 +93,7 @@ def seeds_and_mean(
             markersize=size if mark == "|" else size / 2,
             capsize=2,
             label=name,
+            linestyle="",
             # Not a width of 0, which would also be that of the caps.
             **({"markeredgewidth": 2} if mark == "|" else {"markeredgecolor": "none"}),
         )

@@ -83,8 +83,7 @@ _GOLDEN = (5**0.5 - 1) / 2  # of a turn: repeated steps of this size stay away f
 _TONES = ((0.9, 0.75), (0.55, 0.9), (0.95, 0.45))  # saturation and value
 _APART = 0.25  # minimum distance of colors in the unit cube
 _QUALITATIVE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
-_LINES = ("-", "--", ":", "-.")
-_MARKERS = "os^DvP*X"
+_LINES, _MARKERS = ("-", "--", ":", "-."), "os^DvP*X"
 
 
 def distinct_colors(names: Iterable[str]) -> dict[str, str]:
@@ -135,14 +134,12 @@ def present(wanted: dict[str, str], found: Iterable[str]) -> dict[str, str]:
 
 def interval(values: np.ndarray) -> float:
     """Half width of the 95 % confidence interval of the mean (Student's t); 0 for a single value."""
-    if len(values) < 2:
-        return 0.0
-    return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def drawn_interval(values: np.ndarray) -> float:
-    """`interval` for drawing: 0 for two values, because Student's t makes their interval too wide to be useful."""
-    return interval(values) if len(values) > 2 else 0.0
+    """`interval` for drawing: NaN, which draws nothing, for two values: their interval is too wide to be useful."""
+    return interval(values) if len(values) > 2 else np.nan
 
 
 def summary(values: pd.Series, sign: str = "", of: str = "seed") -> str:
@@ -279,22 +276,24 @@ def _mark(name: str, across: bool = False) -> Any:
     return ErrorbarContainer((Line2D([], [], linestyle=""), caps, (bar,)), has_xerr=across, has_yerr=not across, label=name)
 
 
-def _across(panels: Iterable[Axes]) -> bool:
-    """Whether the panels' error bars are horizontal."""
-    drawn = [bar for axes in panels for bar in axes.containers if isinstance(bar, ErrorbarContainer)]
-    return any(bar.has_xerr for bar in drawn) and not any(bar.has_yerr for bar in drawn)
+def _drawn(handle: Any) -> bool:
+    """Whether a handle draws an interval; not if its length is NaN."""
+    return isinstance(handle, ErrorbarContainer) and any(len(line) for part in handle[2] for line in part.get_segments())
 
 
 def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[Any], list[str]]:
     """Handles and names of a legend for several panels, each name once: what has the same name looks the same in all panels.
 
-    marks: additional entries: RUN, INTERVAL, or handles with their own labels.
+    marks: additional entries: RUN, INTERVAL (if any is drawn; not those of published values), or handles with their own labels.
     """
     panels = list(panels)
-    found: dict[str, Any] = {
-        name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    across = _across(panels)
-    found |= {str(mark.get_label()): mark for mark in (_mark(one, across) if isinstance(one, str) else one for one in marks)}
+    found: dict[str, Any] = {}
+    for handle, name in (pair for axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)):
+        empty = isinstance(handle, ErrorbarContainer) and not _drawn(handle)
+        found[name] = found.get(name, handle[0]) if empty else handle
+    bars = [bar for axes in panels for bar in axes.containers if _drawn(bar) and not str(bar.get_label()).startswith("published")]
+    across = not any(bar.has_yerr for bar in bars)
+    wanted = (_mark(one, across) if isinstance(one, str) else one for one in marks if one != INTERVAL or bars)
+    found |= {str(mark.get_label()): mark for mark in wanted}
     names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL)))  # marks that every line has come last
     return [found[name] for name in names], names
