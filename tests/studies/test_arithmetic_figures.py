@@ -150,13 +150,13 @@ def test_a_claim_about_a_line_that_is_not_shown_is_refused():
         (0.97, 0, "1.000 ± 0.025: holds"),
         (0.99, 0, "1.000 ± 0.025: open, the interval includes the bound"),
         (1.03, 0, "1.000 ± 0.025: DOES NOT HOLD"),
-        (0.97, 1, "0.995 ± 0.064: open, the interval includes the bound"),
-        (0.97, 2, "0.990 (1 seed): holds"),
-        (0.97, 3, "unknown (no seed): open, a number is unknown"),
+        (0.97, 1, "0.995 ± 0.064: open, too few seeds to judge"),
+        (0.97, 2, "0.990 (1 seed): open, too few seeds to judge"),
+        (0.97, 3, "unknown (no seed): open, too few seeds to judge"),
     ],
 )
 def test_a_claim_is_judged_by_the_interval_over_the_seeds_that_did_not_diverge(bound, diverged, said):
-    """Of three seeds, the interval is 1 ± 4.303 * 0.01 / sqrt(3), of two 0.995 ± 12.706 * 0.005; one has none."""
+    """Of three seeds, the interval is 1 ± 4.303 * 0.01 / sqrt(3), of two 0.995 ± 12.706 * 0.005, too few to judge."""
     rows = bars({("arithmetic_sum", "lstm_regressor"): [("loss", 1, 1)]})
     rows = [(*row[:-1], float("nan") if row[4] >= 3 - diverged else row[-1]) for row in rows]
     options = {

@@ -337,7 +337,7 @@ def test_figures_draw_from_a_small_table(name):
 def test_captions_contradict_the_claim_if_the_table_does():
     table = []
     for setting, test in (("A", 0.85), ("B", 0.89)):
-        for seed, step in product((0, 1), (0, 25, 50)):
+        for seed, step in product((0, 1, 2), (0, 25, 50)):
             table += rows_of(f"task_{setting}", "cnn", seed, {("train", "accuracy"): 0.9, ("test", "accuracy"): test}, step)
     options = defaults("figures.setting_curves") | {
         "settings": {"A": "task_A", "B": "task_B"},
@@ -350,12 +350,15 @@ def test_captions_contradict_the_claim_if_the_table_does():
     _, caption = setting_curves.draw(pd.DataFrame(table), options)
     assert "setting A, final train - test gap 0.0500, expected at least 0.15: DOES NOT HOLD" in caption
     assert "setting B, final train - test gap 0.0100, expected at most 0.05: holds" in caption
-    assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 2 pairs of independent runs: DOES NOT HOLD" in caption
+    assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 3 pairs of independent runs: DOES NOT HOLD" in caption
     assert "step 30 was not recorded" in caption
     table = pd.DataFrame(table)
     table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")
     _, caption = setting_curves.draw(table, options)
-    assert "* cnn, 2 seeds, 1 of A diverged" in caption
+    assert "* cnn, 3 seeds, 1 of A diverged" in caption
+    assert "final train - test gap 0.0500, expected at least 0.15: open, too few seeds to judge" in caption
+    table.loc[(table.task == "task_A") & (table.seed == 2) & (table.step == 50), "value"] = float("nan")
+    _, caption = setting_curves.draw(table, options)
     assert "setting A at the end: test 0.850, train 0.900" in caption  # one seed has no spread
     assert "setting B at the end: test 0.890 ± 0.000" in caption
 
@@ -399,6 +402,7 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
         _, caption = influence.draw(pd.DataFrame(lost, columns=HISTORY), options)
         assert f"setting A: {3 - number} seeds, {number} diverged" in caption
         assert "setting B:" not in caption
+        assert caption.count(": open, too few seeds to judge") == 2
 
 
 def test_the_toy_problems_captions_judge_the_papers_claim():
@@ -418,12 +422,12 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     assert caption.count("\n  - 0: diverged") == 2
     assert "nan" not in caption
     assert caption.count("3 of 3 seeds") == 0
-    assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): holds") == 2
+    assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): open, too few seeds to judge") == 2
     assert drawn.axes[0].get_title() == "seed 0: diverged"
     # It diverged in one of the two models, halfway through training.
     lost = (table.seed == 0) & (table.model == table.model.iloc[0])
     drawn, caption = boundaries.draw(table[~lost | (table.step < table.step.max())], figure["options"])
-    assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): holds") == 2
+    assert caption.count("less than half at the end in 2 of 2 seeds (1 more diverged): open, too few seeds to judge") == 2
     assert drawn.axes[0].get_title() == "seed 0: diverged"
 
 
@@ -439,11 +443,13 @@ def test_diverged_seeds_are_not_part_of_the_distribution():
     table = small_table(figure)
     test = (table.split == "test") & (table.metric == "accuracy")
     table.loc[test, "value"] = np.where(table.task[test] == "quadrants", 0.9, 1.0)
+    _, caption = quadrant_shares.draw(table, figure["options"])
+    assert caption.count("the claim: in degree holds, in kind DOES NOT HOLD") == 2
     table.loc[(table.task == "quadrants") & (table.seed == 2), "value"] = np.nan
     drawn, caption = quadrant_shares.draw(table, figure["options"])
     assert list(drawn.axes[0].lines[0].get_ydata()) == [0, 0.5, 1, 1]
     assert caption.count("setting A, 2 seeds, 1 diverged: share mean 0.900") == 2
-    assert caption.count("the claim: in degree holds, in kind DOES NOT HOLD") == 2
+    assert caption.count("in degree open, too few seeds to judge, in kind open, too few seeds to judge") == 2
     table.loc[table.task == "quadrants", "value"] = np.nan
     _, caption = quadrant_shares.draw(table, figure["options"])
     assert caption.count("setting A: all 3 runs diverged") == 2

@@ -90,7 +90,7 @@ def _published_claims(leak: pd.DataFrame, shares: pd.Series, options: dict[str, 
         lines.append(
             f"* reported: plain accuracy {given[0]:.2f}. Measured in the same way: {style.summary(plain)} "
             f"({style.seeds(plain)}), within {CLOSE:g}: "
-            f"{style.verdict(abs(plain.mean() - given[0]) <= CLOSE, of=[plain.mean()])}"
+            f"{style.verdict(abs(plain.mean() - given[0]) <= CLOSE, paired.undecided(plain))}"
         )
     return lines
 
@@ -103,19 +103,23 @@ def _claims_of(term: str, tables: dict[str, pd.DataFrame], representation: str) 
     """What the paper states about a term, and the effect of the term on expressions held out of training."""
     leak, held_out = (paired.gains(tables[name], "test") for name in ("leak", "held_out"))
     lines = []
-    small = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].groupby("lambda").gain.mean().abs().dropna()
+    up_to = leak[(leak.regularizer == term) & (leak["lambda"] <= LARGEST)].dropna(subset="gain").groupby("lambda").gain
+    small = up_to.mean().abs()
     if len(small):
+        undecided = paired.undecided(*(gain for _, gain in up_to))
         lines.append(
             f"  - reported: no lambda up to {LARGEST:g} changes accuracy by more than {CLOSE:g}. Measured in the same way: at "
-            f"most {small.max():.3f}, at lambda {small.idxmax():g}: {style.verdict(small.max() <= CLOSE)}"
+            f"most {small.max():.3f}, at lambda {small.idxmax():g}: {style.verdict(small.max() <= CLOSE, undecided)}"
         )
-    means = _own(_change(tables["leak"], representation), term).groupby("lambda").value.mean()
-    falls = bool((np.diff(means.dropna()) < 0).all())
+    changes = _own(_change(tables["leak"], representation), term).dropna(subset="value").groupby("lambda").value
+    means = changes.mean()
+    falls = bool((np.diff(means) < 0).all())
+    undecided = paired.undecided(*(own for _, own in changes)) if len(means) > 1 else "fewer than two lambdas are known"
     start = _change(tables["leak"], representation, "initialization").value.mean()
     lines.append(
         f"  - reported: R falls with lambda. Measured: {start:.2f} before training, after it "
         + ", ".join(f"{value:.2f} at {strength:g}" for strength, value in means.items())
-        + f": {style.verdict(falls, '' if means.count() > 1 else 'fewer than two lambdas are known')}"
+        + f": {style.verdict(falls, undecided)}"
     )
     gains = dict(list(held_out[held_out.regularizer == term].groupby("lambda").gain))
     found = {strength: gain.mean() for strength, gain in gains.items() if paired.differs(gain)}

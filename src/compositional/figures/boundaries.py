@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from compositional.figures.shared import page, style
+from compositional.figures.shared import page, paired, style
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -95,7 +95,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if along == "seed" and len(known):
             lost, gone = int((known < 0.5).sum()), len(ends) - len(known)
             counted = f"{lost} of {len(known)} seeds" + (f" ({gone} more diverged)" if gone else "")
-            lines.append(f"  - less than half at the end in {counted}: {style.verdict(lost > len(known) / 2)}")
+            lines.append(
+                f"  - less than half at the end in {counted}: {style.verdict(lost > len(known) / 2, paired.undecided(known))}"
+            )
     for label, shade in enumerate(CLASSES):
         figure.axes[0].scatter([], [], marker="s", color=shade, label=f"classified as Y₁ = {label}")
     figure.axes[0].plot([], [], "--", color="0.25", linewidth=0.9, label="test quadrant")

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import paired, style
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -73,10 +73,11 @@ def _caption(curves: dict[str, dict[str, dict[str, dict[str, pd.DataFrame]]]]) -
             )
             seeds = of["A"][name]["ratio"].loc[last].dropna()
             compared = [ratio[setting].loc[last] for setting in ("A", "B")]
+            undecided = paired.undecided(*(own[name]["ratio"].loc[last] for own in of.values()))
             lines.append(
                 f"  - {name} examples, ratio redundant / relevant at step {first}, at its maximum, at step {last}: {shown}. "
                 f"{int((seeds > ratio['B'].loc[last]).sum())} of {len(seeds)} seeds of A end above B's median: "
-                f"{style.verdict(compared[0] > compared[1], of=compared)}"
+                f"{style.verdict(compared[0] > compared[1], undecided)}"
             )
             times = norm["A"] / norm["B"]
             lines.append(

@@ -78,16 +78,18 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         "else). Runs that diverged are left out.",
         "",
     ]
-    stands = 0
+    stands = judged = 0
     for (task, model), own in rows.groupby(["task", "model"]):
         known = own.dropna(subset=["value", "accuracy"])
         own_rhos = by_seed(known)
-        stands += len(own_rhos) > 0 and bool((options["sign"] * own_rhos > 0).all())
+        judged += (enough := len(own_rhos) >= paired.FEWEST)
+        stands += enough and bool((options["sign"] * own_rhos > 0).all())
         rho = ranks.correlation(known.value, known.accuracy)
         given = partial(*(known[column].to_numpy() for column in ("value", "accuracy", "fitted")))
         lines.append(
-            f"* {task}, {model} ({len(known)} runs, {known.seed.nunique()} seeds): rho {rho:+.2f} "
-            f"(by seed: {', '.join(f'{value:+.2f}' for value in own_rhos) or 'none'}), partial {given:+.2f}; {own.metric.iloc[0]}"
+            f"* {task}, {model} ({len(known)} runs, {known.seed.nunique()} seeds): rho {ranks.stated(rho)} "
+            f"(by seed: {', '.join(f'{value:+.2f}' for value in own_rhos) or 'none'}), partial {ranks.stated(given)}; "
+            f"{own.metric.iloc[0]}"
         )
         lines.append("")
         cell = table[(table.task == task) & (table.model == model)]
@@ -101,11 +103,12 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
                 line += f"; {called} {values.mean():.3f}" if len(values) else ""
             lines.append(line)
         lines.append("")
-    cells = rows.groupby(["task", "model"]).ngroups
+    left = rows.groupby(["task", "model"]).ngroups - judged
     side = "above" if options["sign"] > 0 else "below"
     lines.append(
         f"Claim: the measure is correlated with accuracy: in most panels, the rank correlation is {side} 0 with every seed. It "
-        f"is in {stands} of {cells}: {style.verdict(stands > cells / 2)}."
+        f"is in {stands} of {judged}{f' ({left} with too few seeds)' if left else ''}: "
+        f"{style.verdict(stands > judged / 2, '' if judged else paired.TOO_FEW)}."
     )
     return "\n".join(lines)
 

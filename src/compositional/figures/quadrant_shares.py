@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from compositional.figures.shared import style
+from compositional.figures.shared import paired, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -74,7 +74,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if all(map(len, reached.values())):
             degree = (reached["A"] >= 0.99).mean() < (reached["B"] >= 0.99).mean()
             kind = (reached["A"] < 0.5).mean() > 0.5
-            lines.append(f"  - the claim: in degree {style.verdict(degree)}, in kind {style.verdict(kind)}")
+            holds = [style.verdict(one, paired.undecided(*reached.values())) for one in (degree, kind)]
+            lines.append(f"  - the claim: in degree {holds[0]}, in kind {holds[1]}")
         axes.axvline(1, color="0.3", linestyle="--", linewidth=1, label="compositional", zorder=3)
         axes.xaxis.set_major_locator(MultipleLocator(0.1))
         axes.set(title=name, xlabel="share of the test quadrant correct", xlim=(left, 1.005), ylim=(0, 1.02))

@@ -212,7 +212,7 @@ def _verdicts(task: _Task) -> list[str]:
         + (f" ({', '.join(f'{name} loses {lost(name, COMPOSITIONAL):.3f}' for name in far)})" if far else ""),
         f"  - over the {count} runs that learned the task, compositional validation orders test accuracy better than validation "
         f"in distribution (Spearman {ranks.stated(compositional)}, {ranks.stated(own)}): "
-        + style.verdict(compositional > own, of=(compositional, own)),
+        + style.verdict(compositional > own, paired.undecided(task.plain), (compositional, own)),
     ]
     if _ANY in task.choices:
         lines.append(

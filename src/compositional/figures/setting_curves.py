@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, style, words
+from compositional.figures.shared import page, paired, style, words
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -56,13 +56,14 @@ def _curves(table: pd.DataFrame, model: str, task: str) -> dict[str, pd.DataFram
     return {str(split): own.pivot(index="step", columns="seed", values="value") for split, own in rows.groupby("split")}
 
 
-def _judge(expectation: dict[str, Any], value: float) -> str:
-    """One line: the value, its expected range, and whether the expectation holds."""
+def _judge(expectation: dict[str, Any], values: pd.Series) -> str:
+    """One line: the mean of values by seed, its expected range, and whether the expectation holds."""
+    value = values.mean()
     name = {"gap": "train - test gap"}.get(expectation["quantity"], f"{expectation['quantity']} accuracy")
     bounds = {key.replace("_", " "): expectation[key] for key in ("at_least", "at_most") if key in expectation}
     holds = value >= expectation.get("at_least", -1) and value <= expectation.get("at_most", 1)
     expected = " and ".join(f"{key} {bound:g}" for key, bound in bounds.items())
-    verdict = style.verdict(holds, of=[value])
+    verdict = style.verdict(holds, paired.undecided(values))
     return f"setting {expectation['setting']}, final {name} {value:.4f}, expected {expected}: {verdict}"
 
 
@@ -89,7 +90,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
             ahead = int((values["A"] > values["B"]).sum())
             lines.append(
                 f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {known} pairs of independent "
-                f"runs: {style.verdict(a > b, of=(a, b))}"
+                f"runs: {style.verdict(a > b, paired.undecided(*values.values()))}"
             )
         final = {setting: {split: curve.iloc[-1] for split, curve in splits.items()} for setting, splits in of.items()}
         for setting, splits in final.items():
@@ -108,7 +109,7 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
                 )
             splits["gap"] = splits["train"] - splits["test"]
         for expectation in options["expectations"]:
-            lines.append(f"  - {_judge(expectation, final[expectation['setting']][expectation['quantity']].mean())}")
+            lines.append(f"  - {_judge(expectation, final[expectation['setting']][expectation['quantity']])}")
     return "\n".join(lines)
 
 

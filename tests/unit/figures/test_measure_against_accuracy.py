@@ -55,6 +55,16 @@ def test_the_claim_holds_if_every_seed_is_on_its_side_of_zero(sign, said):
     assert f"plain: {1 + sign * 0.11:.3f}, accuracy 0.110; shuffled 5.000" in caption
 
 
+def test_two_seeds_and_diverged_runs_leave_the_claim_open():
+    rows = table(-1)
+    lost = rows.assign(value=np.nan)
+    for few in (rows[rows.seed < 2], lost):
+        figure, caption = measure_against_accuracy.draw(few, OPTIONS)
+        plt.close(figure)
+        assert "It is in 0 of 0 (1 with too few seeds): open, too few seeds to judge." in caption
+        assert "+nan" not in caption
+
+
 def test_without_the_measure_there_is_no_figure():
     with pytest.raises(ValueError, match="no run has 'loss of nothing'"):
         measure_against_accuracy.draw(table(1), OPTIONS | {"measure": ["loss of nothing"]})

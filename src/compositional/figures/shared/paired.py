@@ -35,6 +35,11 @@ def few(gain: pd.Series) -> bool:
     return bool(gain.count() < FEWEST)
 
 
+def undecided(*values: pd.Series) -> str:
+    """Why a claim about values, one per seed, is open: there are too few. Empty if there are enough."""
+    return TOO_FEW if any(map(few, values)) else ""
+
+
 def helps(gain: pd.Series) -> bool:
     """Whether this interval is above 0."""
     return differs(gain) and gain.mean() > 0
