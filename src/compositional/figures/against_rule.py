@@ -98,8 +98,7 @@ def _against_lambda(axes: Axes, table: pd.DataFrame, task: str, options: dict[st
         intervals.line_of_means(axes, own, "lambda", move, shades[name], words.of(name, options), _LINES[index % len(_LINES)])
         # Crosses at the bottom of the panel, because the axis does not begin at 0.
         lost = move(own["lambda"][own.value.isna()])
-        if len(lost):
-            axes.plot(lost, [0.01] * len(lost), "x", color=shades[name], transform=axes.get_xaxis_transform(), clip_on=False)
+        intervals.crosses(axes, lost, shades[name], 30, transform=axes.get_xaxis_transform())
         for strength, mean, deviation in options["published"].get(task, {}).get(name, []):
             shade = shades[name] if strength else shades["none"]
             axes.errorbar([strength], [mean], [deviation], color=shade, label=_DEVIATION, **_PUBLISHED)

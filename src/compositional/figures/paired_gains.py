@@ -63,9 +63,11 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
             by_category = {metric.removeprefix("accuracy of "): _of(gains[metric], term, strength) for metric in categories}
             of = [f"{name} {style.summary(gain, '+')}" for name, gain in by_category.items()]
             said = paired.conclusion(held_out.gain, "helps", "hurts", "no effect seen")
+            lost = int(held_out.gain.isna().sum())
             exposes = term in options["exposing"].get(task, [])
             lines.append(
                 f"  - {term} {strength:g}: {style.summary(held_out.gain, '+')} held out, {said}"
+                + (f" ({lost} of {len(held_out)} pairs of runs diverged)" if lost else "")
                 + (" (its exchanges make test inputs)" if exposes else "")
                 + (f"; {', '.join(of)}" if of else "")
                 + f"; in distribution {style.summary(_of(inside, term, strength), '+')}"

@@ -35,7 +35,7 @@ PARAMETERS = named_runs.PARAMETERS | {
         "description": "two groups for a second panel, with their gains on the x-axis and the y-axis; null: none",
     },
 }
-_Gains = dict[str, dict[str, pd.Series]]  # by method and group, one value per seed
+_Gains = dict[str, dict[str, pd.Series]]  # by method and group, one value per seed, NaN if one of the two runs diverged
 
 
 def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) -> _Gains:
@@ -51,7 +51,8 @@ def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) 
         if not any(map(len, at.values())):
             raise ValueError(f"reach: groups: {group}: no run of {about['task']} has {about['metric']!r} on its test set")
         for method in others:
-            found[method][group] = style.gains(at[method], at[plain])
+            shared = sorted(set(at[method].seed) & set(at[plain].seed))
+            found[method][group] = style.gains(at[method], at[plain]).reindex(shared)
     return found
 
 
@@ -74,7 +75,7 @@ def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
 def _against(axes: Axes, gains: _Gains, shades: dict[str, Any], across: str, up: str) -> None:
     """One point per method: its gain in one group across, in another one up."""
     for method, of in gains.items():
-        (x, wide), (y, high) = ((gain.mean(), style.drawn_interval(gain.to_numpy())) for gain in (of[across], of[up]))
+        (x, wide), (y, high) = ((gain.mean(), style.drawn_interval(gain.dropna().to_numpy())) for gain in (of[across], of[up]))
         both = pd.concat([of[across], of[up]], axis=1).dropna().to_numpy()
         axes.scatter(both[:, 0], both[:, 1], s=8, color=shades[method], alpha=0.35, linewidths=0)
         axes.errorbar(x, y, xerr=wide, yerr=high, color=shades[method], marker="o", markersize=5, capsize=2, elinewidth=1)
@@ -98,8 +99,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         beside = 0.7 * ((index + 0.5) / len(gains) - 0.5)
         name = words.of_label(method, methods[method], options)
         for place, group in enumerate(groups):
-            if len(of[group]):
-                intervals.seeds_and_gain(axes, of[group].to_numpy(), place + beside, shades[method], linestyle="", label=name)
+            if len(known := of[group].dropna().to_numpy()):
+                intervals.seeds_and_gain(axes, known, place + beside, shades[method], linestyle="", label=name)
     axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label=f"{plain}, same seed")
     axes.set(xlabel="gain in accuracy", ylim=(len(groups) - 0.5, -0.5))
     axes.set_yticks(range(len(groups)), groups)

@@ -187,7 +187,7 @@ def _rows(task: _Task) -> list[str]:
             tied = _named(choice.tied, name) if len(choice.tied) > 1 else ""
             score = "" if np.isnan(choice.score) else f"{choice.score:.3f}"
             regret = "" if "refitted" in protocol else f"{oracle - values.mean():.3f}"
-            test, gain = f"{values.mean():.3f} ({len(values)})", style.summary(task.gain(protocol, choice), "+")
+            test, gain = f"{values.mean():.3f} ({values.count()})", style.summary(task.gain(protocol, choice), "+")
             writer.writerow((name, protocol, _named(choice.settings.values(), name), tied, score, test, gain, regret))
     return [".. csv-table::", f"   :header: {', '.join(_HEADER)}", "", *(f"   {line}" for line in text.getvalue().splitlines())]
 

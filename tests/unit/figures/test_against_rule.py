@@ -49,3 +49,11 @@ def test_an_unknown_rule_is_refused():
 
 def test_runs_that_all_diverged_confirm_nothing():
     assert "no mean is above the rule: open, all runs diverged" in caption(plain=float("nan"), regularized=float("nan"))
+
+
+def test_the_legend_names_the_crosses_of_diverged_runs():
+    rows = table(plain=0.45, regularized=0.48)
+    rows.loc[(rows.seed == 0) & (rows.regularizer != "none") & (rows.split == "test"), "value"] = float("nan")
+    figure, _ = against_rule.draw(rows, OPTIONS)
+    assert "a run that diverged" in [text.get_text() for text in figure.legends[0].get_texts()]
+    plt.close(figure)

@@ -13,7 +13,7 @@ METHODS = {"plain": "net/none/lambda=0", "swaps": "net/recombination/lambda=1"}
 GROUPS = {"words": {"task": "one", "metric": "accuracy of lexical"}, "depths": {"task": "two", "metric": "accuracy"}}
 
 
-def caption(seeds: int, **options) -> str:
+def caption(seeds: int, diverged: int | None = None, **options) -> str:
     rows = []
     for seed in range(seeds):
         for regularizer, strength in (("none", 0.0), ("recombination", 1.0)):
@@ -22,6 +22,7 @@ def caption(seeds: int, **options) -> str:
             rows.append(("one", "net", regularizer, strength, seed, "test", "accuracy", 1.0))
             rows.append(("two", "net", regularizer, strength, seed, "test", "accuracy", 0.02 * seed * (1 - strength)))
     table = pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
+    table.loc[(table.seed == diverged) & (table.regularizer != "none"), "value"] = float("nan")
     chosen = {"methods": METHODS, "groups": GROUPS, "against": ["words", "depths"]} | options
     figure, text = reach.draw(table, defaults("figures.reach") | chosen)
     plt.close(figure)
@@ -37,6 +38,10 @@ def test_gains_are_paired_and_stated_with_their_intervals():
 
 def test_no_verdict_is_stated_for_two_seeds():
     assert caption(2, against=[]).count("too few seeds to judge") == 2
+
+
+def test_diverged_runs_are_counted():
+    assert "- words: +0.310 ± 0.025 (3 seeds, 1 diverged): gains" in caption(4, diverged=3)
 
 
 def test_a_metric_that_no_run_has_is_named_in_the_error():

@@ -101,6 +101,14 @@ def test_one_seed_confirms_nothing_about_gains():
     assert "(oracle's interval above 0: none) is within 0.02 of its oracle: open, no regularizer has such a gain" in text
 
 
+def test_a_diverged_run_is_not_counted_as_a_seed_of_a_mean():
+    rows = table()
+    rows.loc[(rows.task == "whole") & (rows.regularizer == "entropy") & (rows.seed == 0), "value"] = float("nan")
+    figure, text = selection.draw(rows, OPTIONS)
+    plt.close(figure)
+    assert '   entropy,"compositional, refitted",10,,0.702,0.883 (2),' in text
+
+
 def test_a_setting_that_was_not_refitted_has_no_such_row():
     rows = table()
     figure, text = selection.draw(rows[(rows.task != "whole") | (rows.regularizer == "none")], OPTIONS)
