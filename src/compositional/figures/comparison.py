@@ -62,6 +62,10 @@ def _summaries(rows: pd.DataFrame, methods: list[str]) -> dict[str, tuple[float,
     return {name: bootstrapped(interquartile_mean, scores) for name, scores in _complete(rows, methods).items()}
 
 
+def _stated(low: float, high: float, digits: int) -> str:
+    return "" if np.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
+
+
 def _summary_lines(rows: pd.DataFrame, methods: list[str]) -> list[str]:
     """The same in words, with the probability of improvement on the first method."""
     scores = _complete(rows, methods)
@@ -69,10 +73,10 @@ def _summary_lines(rows: pd.DataFrame, methods: list[str]) -> list[str]:
         return ["* all tasks: no method has runs on every task"]
     first, lines = next(iter(scores)), [f"* all tasks ({rows.task.nunique()}), interquartile mean with its 95 % interval"]
     for name, (value, low, high) in _summaries(rows, methods).items():
-        line = f"  - {name}: {value:.3f} [{low:.3f}, {high:.3f}]"
+        line = f"  - {name}: {value:.3f}{_stated(low, high, 3)}"
         if name != first:
-            chance = bootstrapped(probability_of_improvement, [*scores[name], *scores[first]])
-            line += "; better than {} with probability {:.2f} [{:.2f}, {:.2f}]".format(first, *chance)
+            chance, low, high = bootstrapped(probability_of_improvement, [*scores[name], *scores[first]])
+            line += f"; better than {first} with probability {chance:.2f}{_stated(low, high, 2)}"
         lines.append(line)
     left = [method for method in methods if method not in scores]
     return lines + ([f"  - not on every task: {', '.join(left)}"] if left else [])

@@ -45,7 +45,7 @@ def _values(rows: pd.DataFrame, task: str, member: str, metric: str = "bleu") ->
 
 def _summary(values: pd.Series, sign: str = "") -> str:
     """Mean and interval; without the number of seeds, which a line states once, if there is only one."""
-    return style.summary(values, sign) if values.count() > 1 else f"{values.mean():{sign}.3f}"
+    return f"{values.mean():{sign}.3f}" if values.count() == 1 else style.summary(values, sign)
 
 
 def _method_lines(methods: dict[str, pd.DataFrame], label: str, task: str, against: dict[str, str]) -> list[str]:
