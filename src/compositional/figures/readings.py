@@ -32,11 +32,12 @@ def _reading(metric: str) -> str | None:
 
 def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
     """Numbers, all from the table."""
-    counts = sorted(set(rows.metric[(rows.reading == _BEST) & rows.value.notna()].str.extract(r"(\d+)", expand=False)))
+    points = set(rows.metric[(rows.reading == _BEST) & rows.value.notna()])
+    counts = sorted(name.removeprefix(_BEST).replace("points", "accuracies") for name in points) or ["no known accuracies"]
     lines = [
         "Exact match on the test set, with every run read in three ways. *Last step* is ours: nothing is chosen. *Brackets "
         "repaired*: missing closing brackets are appended, and surplus ones are removed at the end. *Best point on the test "
-        f"set*: the largest of {' or '.join(counts)} accuracies during training, without repair. Scripts of published systems "
+        f"set*: the largest of {' or '.join(counts)} during training, without repair. Scripts of published systems "
         "(open diamonds) score every checkpoint on the test set, some after repair, and do not state which one their tables "
         "report: the last two readings come closest to it. Dots are seeds, bars means with 95 % intervals (Student's t, from "
         "three seeds on). Gains are those of the last step, over the plain run of the same seed." + style.exposure(rows, rows),
