@@ -286,12 +286,13 @@ def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[A
 
     marks: additional entries: RUN, INTERVAL (if any is drawn; not those of published values), or handles with their own labels.
     """
-    panels = list(panels)
-    found: dict[str, Any] = {}
-    for handle, name in (pair for axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)):
+    panels, found = list(panels), dict[str, Any]()
+    labelled: list[tuple[Any, str]] = [pair for axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    for handle, name in labelled:
         empty = isinstance(handle, ErrorbarContainer) and not _drawn(handle)
         found[name] = found.get(name, handle[0]) if empty else handle
-    bars = [bar for axes in panels for bar in axes.containers if _drawn(bar) and not str(bar.get_label()).startswith("published")]
+    drawn: list[Any] = [bar for axes in panels for bar in axes.containers if _drawn(bar)]
+    bars = [bar for bar in drawn if not str(bar.get_label()).startswith("published")]
     across = not any(bar.has_yerr for bar in bars)
     wanted = (_mark(one, across) if isinstance(one, str) else one for one in marks if one != INTERVAL or bars)
     found |= {str(mark.get_label()): mark for mark in wanted}
