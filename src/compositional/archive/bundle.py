@@ -44,7 +44,8 @@ def lasting_bytes(record: Path) -> bytes:
 def sources() -> dict[str, Any]:
     """The commit of the sources, its date, whether files were altered since, and the sha256 of every file.
 
-    In a git repository these are all files that git does not ignore. In an unpacked archive they are the files of the archive.
+    In a git repository these are all files that git does not ignore, without results that were committed. In an unpacked archive
+    they are the files of the archive.
 
     Raises:
         ArchiveError: the folder is neither.
@@ -61,7 +62,7 @@ def sources() -> dict[str, Any]:
     else:
         listed = surroundings.git(provenance.ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
         names = set(listed.split("\0"))
-    paths = {name: provenance.ROOT / name for name in sorted(names)}
+    paths = {name: provenance.ROOT / name for name in sorted(names) if name.split("/")[0] not in REBUILT}
     return about | {"files": {name: files.sha256(path) for name, path in paths.items() if path.is_file()}}
 
 
@@ -160,7 +161,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
         data: include the raw data whose license allows it.
 
     Raises:
-        ArchiveError: sources changed since the manifest was made.
+        ArchiveError: sources changed since the manifest was made, or the archive could not be unpacked elsewhere.
         DamagedFileError: a table or figure was altered after it was made.
     """
     members: dict[str, bytes] = {}
@@ -184,13 +185,22 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     if data:
         allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]
         members |= {f"{FOLDER}/data/{name}": (results / "raw" / name).read_bytes() for name in allowed}
-    from compositional.archive.ro_crate import describe  # imported here, because checking an archive must need no package
+    from compositional.archive import unpacking  # imported here, because it imports this module
+    from compositional.archive.ro_crate import describe  # and this, because checking an archive must need no package
 
     members[METADATA] = files.json_bytes(describe(members, built))
-    with files.replacing(destination) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(members):
-            entry = zipfile.ZipInfo(name, _DATE)
-            entry.create_system = 3  # Unix, on every system
-            executable = name in built["source"]["files"] and (provenance.ROOT / name).stat().st_mode & 0o100
-            entry.external_attr = (0o100755 if executable else 0o100644) << 16
-            archive.writestr(entry, members[name])
+    with files.replacing(destination) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+            for name in sorted(members):
+                entry = zipfile.ZipInfo(name, _DATE)
+                entry.create_system = 3  # Unix, on every system
+                executable = name in built["source"]["files"] and (provenance.ROOT / name).stat().st_mode & 0o100
+                entry.external_attr = (0o100755 if executable else 0o100644) << 16
+                archive.writestr(entry, members[name])
+        try:  # a source's name may differ from another one only in case
+            with zipfile.ZipFile(temporary) as archive:
+                unpacking.members_of(archive, temporary.stat().st_size)
+        except ArchiveError as error:
+            raise ArchiveError(
+                f"nobody could unpack this archive: {error}. Rename that file, or list it in .gitignore"
+            ) from error

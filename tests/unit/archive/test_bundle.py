@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
+from support.commit import forget
 from support.project import ROOT
 
 from compositional import files
@@ -58,3 +60,27 @@ def test_the_manifest_lists_no_missing_file(results, name):
     (results / name).unlink()
     with pytest.raises((integrity.DamagedFileError, FileNotFoundError), match=name):
         manifest(results)
+
+
+def test_committed_results_are_no_sources_and_a_name_that_nobody_can_unpack_is_refused(tmp_path, monkeypatch):
+    for name in ("CITATION.cff", "Snakefile", "docs/Figures.md", "results/figures/ablation.pdf"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{title: t, abstract: a}")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    monkeypatch.setattr("compositional.archive.ro_crate.describe", lambda members, built: {})
+    forget()
+
+    def write() -> None:
+        built = {"source": bundle.sources(), "config": {}, "order": None, "artifacts": {}, "records": {}}
+        bundle.write(tmp_path / "results/archive.zip", tmp_path / "results", built, data=False)
+
+    write()
+    assert {*bundle.sources()["files"]} == {"CITATION.cff", "Snakefile", "docs/Figures.md"}
+    before = (tmp_path / "results/archive.zip").read_bytes()
+    (tmp_path / "docs/figures.md").write_text("other")
+    with pytest.raises(bundle.ArchiveError, match=r"nobody could unpack this archive: .*figures\.md' twice"):
+        write()
+    assert (tmp_path / "results/archive.zip").read_bytes() == before
+    forget()
