@@ -240,8 +240,12 @@ class Recipes:
 
     def damaged(self, path: str) -> list[Path]:
         """The files of this record that were altered after it was written; none if there is no valid record. They may be read."""
-        record = self.record(path)
-        return [] if record is None else integrity.damaged(self.results / path, record)
+        record, place = self.record(path), self.results / path
+        if record is None:
+            return []
+        # After a power cut, a file that was not yet on the disk is empty, and as old as it was.
+        emptied = any(not file.stat().st_size for name in record["files"] if (file := place.parent / name).is_file())
+        return integrity.damaged(place, record, everything=emptied)
 
     def altered_in_store(self, path: str) -> bool:
         """Whether a file of this record was altered in place and has another name, which is that of the store's entry."""

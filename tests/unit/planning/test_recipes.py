@@ -104,6 +104,19 @@ def test_the_content_of_a_file_newer_than_its_record_is_checked(built, record):
 
 
 @pytest.mark.parametrize("record", CHAIN)
+def test_a_file_that_a_power_cut_left_empty_is_noticed_although_it_is_older_than_its_record(built, record):
+    folder, today = built
+    path, written = folder / today().made(record)[-1], (folder / record).stat().st_mtime_ns
+    path = path / "task.json" if record == SPLIT else path
+    path.write_text("")
+    os.utime(path, (1, 1))
+    os.utime(folder / record, ns=(written, written))  # the file's status must not be newer, either
+    found = outdated(today())
+    assert list(found) == CHAIN[CHAIN.index(record) :]
+    assert f"{path.name} was altered or damaged after it was made" in found[record]
+
+
+@pytest.mark.parametrize("record", CHAIN)
 @pytest.mark.parametrize("text", ["{", "[]", '{"files": null}', None])
 def test_a_record_whose_digest_of_itself_is_wrong_counts_as_missing(built, record, text):
     folder, today = built
