@@ -16,6 +16,8 @@ gc.set_threshold(1_000_000)
 ROOT = Path(str(workflow.current_basedir)).parent
 if set(str(ROOT)) & set("{}"):
     sys.exit(f"{ROOT}: Snakemake reads braces in the path of a workflow as wildcards. Move this folder to a path without braces")
+if os.pathsep in str(ROOT):
+    sys.exit(f"{ROOT}: Python reads {os.pathsep} in PYTHONPATH as the end of a folder. Move this folder to a path without it")
 sys.path.insert(0, str(ROOT / "src"))
 
 from snakemake import persistence

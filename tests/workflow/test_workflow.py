@@ -248,11 +248,12 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_a_path_that_snakemake_would_read_as_a_wildcard_is_refused(tmp_path):
-    output = Project(tmp_path / "a{b}").snakemake(FIGURE, succeeds=False)
-    assert "a{b}: Snakemake reads braces" in output
+@pytest.mark.parametrize(("name", "why"), [("a{b}", "Snakemake reads braces"), ("a:b", "Python reads : in PYTHONPATH")])
+def test_a_path_that_snakemake_or_python_would_read_otherwise_is_refused(tmp_path, name, why):
+    output = Project(tmp_path / name).snakemake(FIGURE, succeeds=False)
+    assert f"{name}: {why}" in output
     assert "Traceback" not in output
-    assert not (tmp_path / "a{b}/results").exists()
+    assert not (tmp_path / name / "results").exists()
 
 
 def test_a_diverged_run_is_marked_in_table_and_caption(archived_project):
