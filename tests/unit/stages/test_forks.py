@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -36,10 +37,10 @@ def without_forks() -> dict[str, str]:
     return found | forks.ONE_THREAD | {"PYTHONPATH": str(Path(forks.__file__).parents[3])}
 
 
-def call(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Popen:
+def call(folder: Path, environment: dict[str, str], *words: str, stdin: IO | int = subprocess.DEVNULL) -> subprocess.Popen:
     """The process of a rule's command that runs job.py in a folder."""
     command = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "job.py", *words]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    streams = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment, **streams)
 
 
@@ -165,6 +166,30 @@ def test_a_job_that_waits_runs_alone_if_the_process_dies(tmp_path, own):
         waiting.wait(1)
     serving.kill()
     assert waiting.communicate(timeout=20) == ("False\n", "")
+
+
+def test_a_fork_that_fails_makes_its_job_run_alone_and_ends_no_other(tmp_path, own):
+    (tmp_path / "failing.py").write_text("""
+import os
+forks = iter([os.fork])
+def fork():
+    if one := next(forks, None):
+        return one()
+    raise BlockingIOError("too many processes")
+os.fork = fork
+""")
+    (tmp_path / "job.py").write_text("import sys; print('failing' in sys.modules, flush=True); sys.stdin.read()")
+    own["PYTHONPATH"] += f":{tmp_path}"
+    forks.start(own, ["failing"])
+    reads, writes = os.pipe()
+    with open(reads) as held:
+        waiting = call(tmp_path, own, stdin=held)
+        assert waiting.stdout.readline() == "True\n"
+        assert call(tmp_path, own).communicate(timeout=20) == ("False\n", "")
+        assert waiting.poll() is None
+        os.close(writes)
+    assert waiting.wait(20) == 0
+    waiting.communicate()
 
 
 def test_killing_the_process_that_is_forked_ends_its_jobs(tmp_path, own):

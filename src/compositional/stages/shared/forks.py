@@ -42,6 +42,7 @@ _OF_SHELLS = ("_", "OLDPWD", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TEMP", "TEMPD
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by address; keeps their standard inputs open
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux: the signal that a process gets when the one that it was forked from ends
 _LARGEST = 2**18  # bytes of a job's request
+_ALONE = b"alone"  # the answer to a job that must run in its own process
 
 
 def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBRARIES) -> None:
@@ -106,20 +107,33 @@ class _Forks:
             # Before the fork: if this process is killed, a job that may have begun must not run again in its own process.
             with suppress(OSError):
                 connection.send(b"begun")
-            if not (process := self._fork()):
+            process = self._fork()
+            if process == 0:
                 return _become(job, descriptors)
-            ended = os.pidfd_open(process)
-            self.asking[ended] = connection
-            self.waiting.register(ended, selectors.EVENT_READ, process)
-            self.waiting.register(connection, selectors.EVENT_READ, ended)
+            if process is None:
+                with suppress(OSError):
+                    connection.send(_ALONE)
+                connection.close()
+            else:
+                ended = os.pidfd_open(process)
+                self.asking[ended] = connection
+                self.waiting.register(ended, selectors.EVENT_READ, process)
+                self.waiting.register(connection, selectors.EVENT_READ, ended)
         for descriptor in descriptors:
             os.close(descriptor)
         return []
 
     @staticmethod
-    def _fork() -> int:
-        """Fork. The fork is killed if this process is: its job is reported as failed, and must not write any more."""
-        server, process = os.getpid(), os.fork()
+    def _fork() -> int | None:
+        """Fork; None if the system has too little memory or too many processes, which must not end the forks that run.
+
+        The fork is killed if this process is: its job is reported as failed, and must not write any more.
+        """
+        server = os.getpid()
+        try:
+            process = os.fork()
+        except OSError:
+            return None
         if not process:
             ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
             if os.getppid() != server:
@@ -217,8 +231,8 @@ def hand_over(words: list[str]) -> int | None:
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(_abstract(address))
         socket.send_fds(connection, [json.dumps(job).encode()], [0, 1, 2])
-        if connection.recv(16):
-            return int(connection.recv(16) or 1)
+        if connection.recv(16) and (ended := connection.recv(16)) != _ALONE:
+            return int(ended or 1)
     return None
 
 
