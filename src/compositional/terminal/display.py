@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tqdm import tqdm
@@ -106,11 +107,12 @@ class Display(logging.Handler):
         return kept
 
     def say(self, text: str) -> None:
-        """Write lines above the bar."""
-        if self.bar:
-            self.bar.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        """Write lines above the bar. If that fails, as with a log on a full disk, the build goes on without them."""
+        with suppress(OSError):
+            if self.bar:
+                self.bar.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
 
     # Events from Snakemake
 

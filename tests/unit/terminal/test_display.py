@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -93,6 +95,20 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     assert lines[0] == "1 of 2 jobs failed, 1 succeeded."
     assert "  alone: snakemake a.pdf" in lines
     assert not call.display.bar
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_log_that_cannot_be_written_stops_no_build(tmp_path, monkeypatch):
+    call = Call()
+    call.tell("table", event="run_info", stats={"plot": 1, "total": 1})
+    call.display.begin([], Costs(tmp_path), 1)
+    full = os.open("/dev/full", os.O_WRONLY)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", io.TextIOWrapper(io.FileIO(full, "w"), write_through=True))
+        call.tell("job", event="job_info", jobid=1, **JOB)
+        call.tell("done", event="job_finished", job_id=1)
+        call.display.succeed()
+    assert call.display.jobs[1]["state"] == "done"
 
 
 def test_the_reason_that_slurm_gives_is_shown_at_once_and_at_the_end(tmp_path, capsys):
