@@ -7,7 +7,6 @@ time as the machine has cores. Nothing is trained.
 from __future__ import annotations
 
 import argparse
-import csv
 import multiprocessing
 import os
 import sys
@@ -18,7 +17,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from compositional import files
 from compositional.configuration.messages import ConfigurationError
 from compositional.notebook.training import configuration, split
 from compositional.planning import pack_sizes
@@ -47,7 +45,6 @@ def main() -> int:
             known.check_name("figure", name)
         runs = wanted_runs(known, [f"results/tables/{name}.csv" for name in arguments.figures])
         families = {pack_sizes.key_of(known, run.family): run.family for run in sorted(runs, key=str, reverse=True)}
-        there = list(csv.reader(arguments.file.open(newline="", encoding="utf-8")))[1:] if arguments.file.exists() else []
     except (ConfigurationError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -67,9 +64,7 @@ def main() -> int:
         for done in as_completed(waiting):
             key, rows = waiting[done], done.result()
             print("/".join(key), *(f"{runs}: {own} ms, {megabytes} MB" for runs, own, megabytes in rows), sep="  ", flush=True)
-            where = [pack_sizes.machine(), *key]
-            there = [row for row in there if row[:4] != where] + [[*where, *map(str, row)] for row in rows]
-            files.write_csv(arguments.file, pack_sizes.COLUMNS, there)
+            pack_sizes.keep(arguments.file, key, rows)
     return 0
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from compositional import files
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.messages import ConfigurationError
 from compositional.records.provenance import processor
@@ -56,6 +58,14 @@ def read(path: Path, own: bool) -> dict[Key, Times]:
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: {error}. Delete it; make calibrate measures again") from error
     return found
+
+
+def keep(path: Path, key: Key, times: Iterable[Sequence[object]]) -> None:
+    """Put the measurements of a family on this machine into a file, which other calibrations may write at the same time."""
+    there = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:] if path.exists() else []
+    where = [machine(), *key]
+    rows = [row for row in there if row[:4] != where] + [[*where, *map(str, own)] for own in times]
+    files.write_csv(path, COLUMNS, rows)
 
 
 def chosen(times: Times, memory: float) -> int:

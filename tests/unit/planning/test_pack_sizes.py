@@ -92,6 +92,16 @@ def test_a_damaged_file_is_refused(tmp_path, content):
         sizes(tmp_path)
 
 
+def test_what_is_measured_replaces_only_the_same_family_on_the_same_machine(tmp_path, shipped):
+    others = rows(40, machine="another, of 2 cores") + rows(30, task="scan_length")
+    write_csv(tmp_path / OWN, COLUMNS, others + rows(40, 50))
+    pack_sizes.keep(tmp_path / OWN, ("scan_jump", *FAMILY[1:]), [(1, "40", "100"), (2, "20", "200")])
+    write_csv(tmp_path / "expected.csv", COLUMNS, others + rows(40, 20))
+    assert (tmp_path / OWN).read_bytes() == (tmp_path / "expected.csv").read_bytes()
+    pack_sizes.keep(tmp_path / "new.csv", FAMILY, [(1, "40", "100")])
+    assert pack_sizes.read(tmp_path / "new.csv", own=True) == {FAMILY: {1: (40.0, 100.0)}}
+
+
 def test_no_file_is_made_by_a_look(tmp_path):
     sizes(tmp_path)(FAMILY)
     assert not list(tmp_path.iterdir())
