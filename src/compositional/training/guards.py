@@ -136,7 +136,11 @@ def _in_training(
     seen += [Value("output", written, result), Value("task loss", type(batch).losses, task_loss)]
     if problem.regularizer is not None:
         seen.append(Value("penalty", problem.regularizer.penalty, penalty))
-    check(written, "the gradient through it", gradient, tuple(gradient.shape), gradient.device, finite)
+    blamed = written
+    if problem.regularizer is not None and finite and not gradient[-1].isfinite().all():
+        watched.regularizer = None
+        blamed = problem.regularizer.penalty if pack.gradient()[2][-1].isfinite().all() else written
+    check(blamed, "the gradient through it", gradient, tuple(gradient.shape), gradient.device, finite)
     return [*seen, Value("gradient", written, gradient), *_in_evaluation(problem, pack.tensors, finite)]
 
 

@@ -289,7 +289,16 @@ def test_a_gradient_that_is_not_finite_is_refused(problem):
         distance, _ = distances(step)
         return (distance * 0).sum((1, 2)).sqrt()
 
-    assert "the gradient through it has numbers that are not finite" in refusal(with_penalty(problem, penalty))
+    # It names the penalty, and the model only if the gradient of the task's loss is the wrong one.
+    assert f"{HERE}, line" in (said := refusal(with_penalty(problem, penalty)))
+    assert "penalty: the gradient through it has numbers that are not finite" in said
+
+    def forward(parameters, weights, batch, tap):
+        logits = lstm_attention.forward(parameters, weights, batch, tap)
+        return logits + (logits * 0).square().sum().sqrt()
+
+    said = refusal(with_forward(problem, forward, regularizer="smoothness"))
+    assert "forward: the gradient through it has numbers that are not finite" in said
 
 
 @pytest.mark.parametrize(
