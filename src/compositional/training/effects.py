@@ -15,24 +15,29 @@ from compositional.training.model_guards import different
 from compositional.training.plugin_errors import refuse
 
 
+def _graph(tensors: Iterable[Any]) -> dict[Any, None]:
+    """The nodes that a gradient of these tensors passes."""
+    seen: dict[Any, None] = {}
+    ahead = [tensor.grad_fn for tensor in tensors if isinstance(tensor, Tensor)]
+    while ahead:
+        if (node := ahead.pop()) is not None and node not in seen:
+            seen[node] = None
+            ahead += [following for following, _ in node.next_functions]
+    return seen
+
+
 def _leaves(tensors: Iterable[Any]) -> dict[int, Tensor]:
     """The tensors, by identity, that a gradient of these tensors reaches and that nothing computed."""
-    found: dict[int, Tensor] = {}
-    seen: set[Any] = set()
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
-            continue
-        if tensor.grad_fn is None:
-            found[id(tensor)] = tensor
-        ahead = [tensor.grad_fn]
-        while ahead:
-            if (node := ahead.pop()) is None or node in seen:
-                continue
-            seen.add(node)
-            if (own := getattr(node, "variable", None)) is not None:
-                found[id(own)] = own
-            ahead += [following for following, _ in node.next_functions]
-    return found
+    tensors = [*tensors]
+    found = [one for one in tensors if isinstance(one, Tensor) and one.requires_grad and one.grad_fn is None]
+    found += [node.variable for node in _graph(tensors) if hasattr(node, "variable")]
+    return {id(one): one for one in found}
+
+
+def unreached(value: Tensor, tensors: dict[str, Tensor]) -> list[str]:
+    """The names of tensors, all with a gradient, on which a value does not depend."""
+    nodes, leaves = _graph([value]), _leaves([value])
+    return [name for name, one in tensors.items() if (one.grad_fn not in nodes if one.grad_fn else id(one) not in leaves)]
 
 
 def refuse_foreign(function: Callable, value: Tensor, known: Iterable[Any]) -> None:

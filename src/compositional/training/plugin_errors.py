@@ -18,6 +18,7 @@ _CAUSES = {
     "changes": "Usual cause: something that is kept from one pass to the next (a counter, a running average), or random numbers "
     "that are not the run's own (step.normal, tap.noise; in a Network torch's, not NumPy's)",
     "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",
+    "sizes": "Usual cause: a reduction over too many or too few axes, or another number of outputs than the task has",
     "dtype": "Usual cause: .half(), .bfloat16(), or autocast; runs are computed and stored in single precision",
     "weights": "Only the optimizer changes weights, and nothing changes buffers. Usual cause: a counter or a running average "
     "that is kept as a buffer, or an operation on .data or under torch.no_grad whose name ends in _. Instead of "
@@ -38,6 +39,8 @@ _CAUSES = {
     "pack_padded_sequence, attention without input_mask, a mean or the last state over all positions",
     "device": "Usual cause: a tensor that is made without device=",
     "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
+    "unused": "The term would have no effect on what comes after the representation. Usual cause: a value that is shown but not "
+    "used; write h = tap(name, h, mask) or, in a Network, h = self.shown(h)",
     "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
     "global": "No seed determines them, and a resumed run would draw others. Draw from step.normal or tap.noise; in a Network, "
     "with torch, as in torch.rand(()) < 0.1",

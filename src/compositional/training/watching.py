@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from compositional.kinds import Batch
 from compositional.models import Model
 from compositional.regularizers import Regularizer, Representation, Step
-from compositional.training.effects import refuse_foreign, unchanged
+from compositional.training.effects import refuse_foreign, unchanged, unreached
 from compositional.training.plugin_errors import forward_of, refuse
 from compositional.training.problem import Problem
 
@@ -25,16 +25,29 @@ class Value(NamedTuple):
     value: Tensor
 
 
-def check(function: Callable, what: str, value: Any, shape: tuple[int | None, ...], device: torch.device, finite: bool) -> None:
+def _written(shape: Iterable[int | None]) -> str:
+    return str(tuple(shape)).replace("None", "any")
+
+
+def check(
+    function: Callable,
+    what: str,
+    value: Any,
+    shape: tuple[int | None, ...],
+    device: torch.device,
+    finite: bool,
+    single: bool = False,
+) -> None:
     """Raise an error unless `value`, returned by `function`, is a tensor of this shape (None: any size) on this device.
 
-    finite: whether the numbers of its last run must be finite.
+    finite: whether the numbers of its last run must be finite. single: whether the function is of one run, and its author knows
+    no run axis.
     """
-    wanted = f"({', '.join('any' if size is None else str(size) for size in shape)}{',' * (len(shape) == 1)})"
+    wanted, cause = _written(shape[single:]), "sizes" if single else "shape"
     if not isinstance(value, Tensor):
-        refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", "shape")
+        refuse(function, f"{what} must be a tensor of shape {wanted}, it is of type {type(value).__name__}", cause)
     if value.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, value.shape, strict=True)):
-        refuse(function, f"{what} must be of shape {wanted}, it is of shape {tuple(value.shape)}", "shape")
+        refuse(function, f"{what} must be of shape {wanted}, it is of shape {_written(value.shape[single:])}", cause)
     if value.dtype != torch.float32:
         refuse(function, f"{what} must be of dtype torch.float32, it is of {value.dtype}", "dtype")
     if value.device != device:
@@ -49,14 +62,19 @@ def _tensors(batch: Batch) -> dict[str, Tensor]:
 
 
 class _Noting:
-    """A tap that notes which representations a model shows."""
+    """A tap that notes which representations a model shows, and what a regularizer makes of them."""
 
     def __init__(self, tap: Callable) -> None:
         self._tap, self.names = tap, set[str]()
+        self.perturbed: dict[str, Tensor] = {}
 
     def __call__(self, name: str, values: Tensor, mask: Tensor | None) -> Tensor:
         self.names.add(name)
-        return self._tap(name, values, mask)
+        given = self._tap(name, values, mask)
+        if given is not values and torch.is_grad_enabled():
+            # What depends on it shows in gradients, which numbers from frozen weights do not have.
+            self.perturbed[name] = given = given if given.requires_grad else given.detach().requires_grad_()
+        return given
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tap, name)
@@ -76,9 +94,11 @@ def watch_model(problem: Problem, seen: list[tuple[Batch, Tensor]], finite: bool
         # Only machines that are fitted have several columns; of a network, they would be averaged without notice.
         columns = None if problem.model.fit else 1
         shape = (columns if size is None else size for size in batch.output_shape(problem.about))
-        check(written, "its result", outputs, (len(like), *shape), like.device, finite)
+        check(written, "its result", outputs, (len(like), *shape), like.device, finite, model.Network is not None)
         if torch.is_grad_enabled() and like.requires_grad and not outputs.requires_grad:
             refuse(written, "its result has no gradient", "gradient")
+        if lost := unreached(outputs, noting.perturbed):
+            refuse(written, f"its result does not depend on what the regularizer makes of {', '.join(lost)}", "unused")
         refuse_foreign(written, outputs, [*weights.values(), *_tensors(batch).values()])
         seen.append((batch, outputs))
         return outputs

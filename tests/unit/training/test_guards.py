@@ -301,6 +301,31 @@ def test_a_gradient_that_is_not_finite_is_refused(problem):
     assert "forward: the gradient through it has numbers that are not finite" in said
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_perturbation_that_the_model_does_not_use_is_refused(problem, frozen):
+    """The term would train as the plain run does."""
+
+    def forward(parameters, weights, batch, tap):
+        def unused(name, values, mask):
+            tap(name, values.detach() if frozen else values, mask)
+            return values
+
+        return cnn.forward(parameters, weights, batch, unused)
+
+    said = refusal(with_forward(problem, forward, cnn, "entropy"))
+    assert "forward: its result does not depend on what the regularizer makes of penultimate" in said
+
+
+def test_a_perturbation_of_numbers_without_a_gradient_is_allowed(problem):
+    """As of frozen word vectors."""
+
+    def forward(parameters, weights, batch, tap):
+        return cnn.forward(parameters, weights, batch, lambda name, values, mask: tap(name, values.detach(), mask))
+
+    case = with_forward(problem, forward, cnn, "entropy")
+    check_training(case, [fresh_state(case, 0, 0.1)], None)
+
+
 @pytest.mark.parametrize(
     ("returned", "complaint"),
     [
