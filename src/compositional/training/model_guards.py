@@ -112,6 +112,11 @@ def state_of(problem: Problem) -> dict[str, Any]:
     return {own: found for name, value in held.items() for own, found in kept_in(name, value)}
 
 
+def _is_compiled(part: nn.Module) -> bool:
+    by_name = type(part).__name__ == "OptimizedModule"  # importing its type takes as long as all of torch
+    return isinstance(part, torch.jit.ScriptModule) or by_name or part._compiled_call_impl is not None
+
+
 def check_network(problem: Problem) -> None:
     """Refuse a Network that draws numbers when it is built that are not its run's own, or that are not kept with the run.
 
@@ -120,10 +125,17 @@ def check_network(problem: Problem) -> None:
     """
     functions = cast(Any, problem.model.forward).__self__  # training.networks._Functions
     first, again, other = (functions.built(np.random.default_rng(seed)) for seed in (0, 0, 1))
+    if compiled := [name or "it" for name, part in first.named_modules() if _is_compiled(part)]:
+        functions.refuse(f"{', '.join(compiled)} is made by torch.compile or torch.jit, whose last bits differ. Leave that out")
     if lost := [name for name, value in _outside(first) if isinstance(value, nn.Module | nn.Parameter)]:
         functions.refuse(
             f"{', '.join(lost)} is in a Python container, so it is neither trained nor kept. Use nn.ModuleList, nn.ModuleDict, "
             "nn.ParameterList or nn.ParameterDict"
+        )
+    if hooked := [name for name, own in first.named_parameters() if own._backward_hooks or own._post_accumulate_grad_hooks]:
+        functions.refuse(
+            f"{', '.join(hooked)} has a hook on its gradient, which would not be called: every pass computes with copies of "
+            "weights. Change the gradient in forward, or use a module's register_full_backward_hook"
         )
     if sparse := [name for name, part in first.named_modules() if getattr(part, "sparse", False) is True]:
         functions.refuse(f"{', '.join(sparse)} has sparse=True; gradients must be dense here, so leave it out")
@@ -131,7 +143,7 @@ def check_network(problem: Problem) -> None:
         if changed := different(_values(first, kept), _values(again, kept)):
             functions.refuse(
                 f"{', '.join(changed)} differs when it is built twice with one seed. Draw random numbers from torch only, not "
-                "from NumPy or random"
+                "from NumPy or random, and fill what torch.empty makes"
             )
     if changed := different(_values(first, False), _values(other, False)):
         state = first.state_dict()

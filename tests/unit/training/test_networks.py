@@ -398,6 +398,22 @@ def stays_in_evaluation(self):
     self.train = lambda mode=True: (nn.Module.train(self, mode), self.normed.eval())[0]
 
 
+def hooks_a_gradient(self):
+    self.output.weight.register_hook(lambda gradient: gradient * 0)
+
+
+def is_compiled(self):
+    self.output = torch.compile(self.output)
+
+
+def compiles_itself(self):
+    self.compile()
+
+
+def is_scripted(self):
+    self.output = torch.jit.script(self.output)
+
+
 def assigns(self, images):
     self.scale = self.scale * 0.9
     return Plain.forward(self, images) * self.scale
@@ -423,6 +439,10 @@ def freezes(self, images):
             {"prepare": lambda self: setattr(self, "output", nn.LazyLinear(10))},
             "the shape of output.weight, output.bias is unknown",
         ),
+        ({"prepare": hooks_a_gradient}, "output.weight has a hook on its gradient, which would not be called"),
+        ({"prepare": is_compiled}, "output is made by torch.compile or torch.jit"),
+        ({"prepare": compiles_itself}, "it is made by torch.compile or torch.jit"),
+        ({"prepare": is_scripted}, "output is made by torch.compile or torch.jit"),
         ({"prepare": stays_in_evaluation}, r"its train\(\) leaves normed in evaluation"),
         (
             {"prepare": lambda self: self.register_buffer("scale", torch.ones(1)), "forward": assigns},
