@@ -2,8 +2,8 @@
 
 Its schema is config/schema.yaml plus what the modules declare (compositional.plugins): the options of a task, model or
 regularizer are documented, given defaults and checked in the module that uses them. The modules of this folder import only those
-before them in this list: messages, schema, entries and series, compatibility, figures, and this one. Two more are separate:
-`files` checks the files before they are merged, and `documentation` writes docs/options.md.
+before them in this list: messages, signatures, schema, entries and series, compatibility, figures, and this one. Two more are
+separate: `files` checks the files before they are merged, and `documentation` writes docs/options.md.
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ def _wrong_figure(entries: Entries, where: str, module: str, figure: dict[str, A
     if module not in (known := available("figures")):
         return [f"{where}: there is no figure module {module!r}{options_for(module, known)}"]
     # With its defaults: one that violates its own schema, such as an empty list, means that the option must be given.
+    schema = options_schema(options_of(module))  # before defaults, because it refuses wrong declarations
     options = defaults(f"figures.{module}") | figure.get("options", {})
-    problems = check(options, options_schema(options_of(module)), f"{where}.options")
+    problems = check(options, schema, f"{where}.options")
     for place, grid in zip(figure["places"], figure["grids"], strict=True):
         problems += [f"{where}.grids.{place}{problem}" for problem in _wrong_grid(entries, sources(module), grid)]
     # Several grids may come from one grid of the file, and then have the same problem.

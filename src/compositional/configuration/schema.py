@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError, explain, options_for
+from compositional.configuration.signatures import disagreements
 from compositional.plugins import available, contract, declarations, module_path
 from compositional.records.provenance import RUN_RECORDS
 
@@ -173,6 +174,8 @@ def declared_by(module: str) -> dict[str, Any]:
         ConfigurationError: the declarations are wrong.
     """
     found = declarations(module)
+    if problems := disagreements(module, found):
+        raise ConfigurationError("\n".join(problems))
     where, options = f"{module_path(module)}: PARAMETERS", found.get("PARAMETERS", {})
     problems = check(options, _PARAMETERS, where)
     problems = problems or [line for name in options for line in check(options[name], _OPTION, f"{where}.{name}")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.configurations import change, refusal
 
+from compositional.configuration import figures
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.configuration.figures import _names_in
 
@@ -125,3 +126,11 @@ def test_null_removes_a_method(config):
     with pytest.raises(ConfigurationError, match="do not train 'transformer_small/none/lambda=0'"):
         Configuration(config)
     Configuration(change(config, [*METHODS, "transformer"], None))
+
+
+@pytest.mark.parametrize("declared", ['["metric"]', '{"metric": {"type": "string", "description": ""}}'])
+def test_wrong_options_of_a_figure_are_refused_in_a_sentence(package, monkeypatch, declared):
+    monkeypatch.setattr(figures, "shared_options", dict)
+    package("figures.toy", f'SOURCE = "metrics.csv"\nPARAMETERS = {declared}')
+    with pytest.raises(ConfigurationError, match=r"toy\.py: PARAMETERS"):
+        figures._wrong_figure(None, "here", "toy", {"places": [], "grids": []})

@@ -52,6 +52,9 @@ def test_options_must_be_schemas_with_valid_defaults(package, option, message):
             'APPLIES_TO = ("image",)\nLAMBDA_BELOW = "1"',
             "LAMBDA_BELOW = '1', must be a number or None",
         ),
+        ("tasks.toy", 'KIND = "image"\nDATASET = None', "DATASET = None, must be of the type str; see"),
+        ("tasks.toy", 'KIND = ("image",)\nDATASET = "digits"', "KIND = ('image',), must be of the type str; see"),
+        ("figures.toy", "SOURCE = 3", "SOURCE = 3, must be of the type str | tuple[str, ...]; see"),
         ("tables.toy", 'SOURCE = "runs.json"', "SOURCE: there is no 'runs.json'; did you mean 'run.json'?"),
     ],
 )
@@ -61,6 +64,46 @@ def test_names_in_declarations_of_modules_must_exist(package, name, declared, me
     package(name, f"{declared}\n")
     with pytest.raises(ConfigurationError, match=re.escape(f"toy.py: {message}")):
         declared_by(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "defined", "message"),
+    [
+        ("regularizers.toy", "def penalty(outputs, targets): ...", "penalty(outputs, targets) is called with 1 values"),
+        ("regularizers.toy", "def perturb(step): ...", "perturb(step) is called with 2 values"),
+        ("regularizers.toy", "def penalty(step, *, scale): ...", "penalty(step, *, scale) is called with 1 values"),
+        ("figures.toy", "def draw(table): ...", "draw(table) is called with 2 values"),
+        ("tables.toy", "def collect(): ...", "collect() is called with 1 values"),
+        ("tasks.toy", "def build(parameters): ...", "build(parameters) is called with 2 values"),
+        ("models.toy", "def forward(weights, batch): ...", "forward(weights, batch) is called with 4 values"),
+        ("models.toy", "class Network: ...", "class Network must be a torch.nn.Module"),
+        ("models.toy", "class Network(nn.Module):\n  def forwad(self, x): ...", "class Network defines no forward"),
+        (
+            "models.toy",
+            "class Network(Own):\n  def __init__(self, options): ...",
+            "__init__(self, options) is called with 3 values",
+        ),
+        ("models.toy", "class Network(Own):\n  def forward(self, x, n): ...", "forward(self, x, n) is called with 2 values"),
+    ],
+)
+def test_functions_must_take_what_they_are_called_with(package, name, defined, message):
+    package(name, defined)
+    with pytest.raises(ConfigurationError, match=rf"toy\.py, line \d+: {re.escape(message)}"):
+        declared_by(name)
+
+
+@pytest.mark.parametrize(
+    "defined",
+    [
+        "def penalty(step, scale=1): ...",
+        "def penalty(*arguments): ...",
+        "@cache\ndef penalty(outputs, targets): ...",
+        "penalty = other.penalty",
+    ],
+)
+def test_functions_may_take_more_than_they_are_called_with(package, defined):
+    package("regularizers.toy", defined)
+    declared_by("regularizers.toy")
 
 
 def test_declarations_that_are_true_or_false_are_neither_text_nor_numbers():
