@@ -38,7 +38,8 @@ class Entries:
             return ["regularizers.none: 'none' is the plain run (lambda = 0); give this regularizer another name"]
         if module not in available(section):
             known = available(section)
-            return [f"{section}.{name}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}"]
+            other = "" if "module" in entry else f" Another name for one of them needs `module: <name>`; this has {[*entry]}."
+            return [f"{section}.{name}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}{other}"]
         if module != name and name in available(section):
             return [
                 f"{section}.{name}: this is a variant of {module!r}, and there is also a module {name!r}, which it would hide: "

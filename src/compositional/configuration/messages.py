@@ -31,14 +31,28 @@ def options_for(value: Any, allowed: Sequence[Any]) -> str:
 
 def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
     """What to do about a value that has none of the wanted types of JSON schema."""
-    if wanted == "array" and isinstance(value, int | float | str) and not isinstance(value, bool):
+    if value is None:
+        return "; it is empty: write a value, or leave the key out"
+    if wanted == "array" and isinstance(value, int | float | str | dict) and not isinstance(value, bool):
         return f"; write a list, [{value}]"
     if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d*)?", value):
         return "; this is text: remove its quotes or, if it is from --config, write it in a file for --configfile"
     if isinstance(value, float) and not math.isfinite(value):
         return "; it must be finite"
-    listed = isinstance(value, list) and "object" in wanted
-    return "; write a value for each name, {name: value}, instead of a list" if listed else ""
+    if isinstance(value, float) and "integer" in wanted and value.is_integer():
+        return f"; write {value:.0f}"
+    if wanted == "object":
+        colon = ", with a space after the colon" if isinstance(value, str) and ":" in value else ""
+        return f"; write a value for each name, {{name: value}}{colon}{', instead of a list' * isinstance(value, list)}"
+    return ""
+
+
+def _belongs(unknown: str, properties: dict[str, Any]) -> str:
+    """Where a key that is unknown here is known: in a part of the same entry, such as training, or in a grid of a figure."""
+    parts = [name for name, own in properties.items() if isinstance(own, dict) and unknown in own.get("properties", {})]
+    if unknown in ("lambda", "lambdas", "seed", "seeds"):
+        return "; lambdas and seeds are in the grids of a figure (config/README.md)." * ("seeds" not in properties)
+    return f"; it belongs to {parts[0]}: {{{unknown}: ...}}." if parts else ""
 
 
 def explain(error: jsonschema.ValidationError, prefix: str) -> str:
@@ -47,17 +61,21 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
     if error.validator == "additionalProperties":
         known = sorted(error.schema.get("properties", {}))
         unknown = [name for name in error.instance if name not in known]
-        return "\n".join(f"{key}: unknown key {name!r}{options_for(name, known)}" for name in unknown)
+        owners = error.schema.get("properties", {})
+        return "\n".join(f"{key}: unknown key {name!r}{_belongs(name, owners) or options_for(name, known)}" for name in unknown)
     if error.validator == "enum":
         allowed = error.validator_value
         return f"{key}: {error.instance!r} is not allowed{options_for(error.instance, allowed)}"
     if error.instance is None and (error.validator, error.validator_value) == ("type", "object"):
-        return f"{key}: is empty: write {{}}"
+        needed = ", ".join(f"{name}: ..." for name in error.schema.get("required", ()))
+        return f"{key}: is empty: write {{{needed}}}"
     if error.validator == "uniqueItems":
         repeated = next(one for place, one in enumerate(error.instance) if one in error.instance[:place])
         return f"{key}: {repeated!r} is repeated in {error.instance!r}; write it once"
     if error.validator in ("anyOf", "oneOf"):
-        return f"{key}: " + ", and ".join(part.message for part in error.context)
+        # If one of the types is right, the others are not what was meant.
+        meant = [part for part in error.context if part.validator not in ("type", "const") or part.relative_path] or error.context
+        return f"{key}: " + ", and ".join(part.message for part in meant)
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""

@@ -42,10 +42,8 @@ _Validator = jsonschema.validators.extend(
 def check(instance: Any, schema: dict, prefix: str = "") -> list[str]:
     """Messages about everything in `instance` that breaks the schema, in order of place; `prefix` names where the instance is."""
     validator = _Validator(schema)
-    return [
-        explain(error, prefix)
-        for error in sorted(validator.iter_errors(instance), key=lambda error: list(map(str, error.absolute_path)))
-    ]
+    errors = sorted(validator.iter_errors(instance), key=lambda error: list(map(str, error.absolute_path)))
+    return [line for error in errors for line in explain(error, prefix).splitlines()]
 
 
 def options_schema(properties: dict[str, dict]) -> dict:

@@ -48,6 +48,16 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, "regularizers"], {"entropy": [0.1, 0.1]}, ["regularizers.entropy: 0.1 is repeated in [0.1, 0.1]"]),
         ([*GRID, "seeds"], [0, 1, 1], ["seeds: 1 is repeated in [0, 1, 1]; write it once"]),
         ([*GRID, "seeds"], ["a"], ["seeds.0", "'a'"]),
+        ([*GRID, "seeds"], 5.0, ["seeds: 5.0", "write 5\n"]),
+        ([*GRID, "regularizers"], {"entropy": None}, ["entropy: None", "it is empty: write a value"]),
+        (GRID[:-1], {"task": "scan_jump"}, ["grids: {", "write a list, [{'task': 'scan_jump'}]"]),
+        ([*GRID, "task"], ["cogs", "cogs"], ["grids.0.task: ['cogs', 'cogs'] has non-unique elements\n"]),
+        (["tasks"], "scan_jump:{}", ["write a value for each name, {name: value}, with a space after the colon\n"]),
+        (["tasks", "scan_jump", "steps"], 5, ["unknown key 'steps'; it belongs to training: {steps: ...}"]),
+        (["regularizers", "entropy"], {"lambda": 1}, ["unknown key 'lambda'; lambdas and seeds are in the grids of a figure"]),
+        (["studies", "mine"], None, ["studies.mine: is empty: write {figures: ...}"]),
+        (["tasks", "mine"], {"modul": "scan_jump"}, ["no task module 'mine'", "needs `module: <name>`; this has ['modul']"]),
+        (["tasks", "scan_jump"], {"a": 1, "b": 2}, ["- tasks.scan_jump: unknown key 'a'", "- tasks.scan_jump: unknown key 'b'"]),
     ],
 )
 def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
