@@ -25,7 +25,8 @@ class Network(nn.Module):
     def forward(self, batch) -> Tensor:
         """Logits (B, T, symbols) from inputs (B, S), input_lengths (B,), and previous (B, T), the target one step earlier."""
         words, lengths = self.words(batch.inputs), batch.input_lengths.cpu()
-        states, last = self.encoder(pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False))
-        self.states(pad_packed_sequence(states, batch_first=True, total_length=batch.inputs.shape[1])[0])
-        decoded, _ = self.decoder(self.symbols(batch.previous), last)
+        states, _ = self.encoder(pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False))
+        states = self.states(pad_packed_sequence(states, batch_first=True, total_length=batch.inputs.shape[1])[0])
+        last = states[range(len(states)), batch.input_lengths - 1]  # of the shown states, so that a term can perturb them
+        decoded, _ = self.decoder(self.symbols(batch.previous), last.unsqueeze(0))
         return self.output(decoded)
