@@ -625,7 +625,7 @@ def test_every_kind_of_task_can_train_a_network(problem, kind):
     case = replace(case, about=about, model_parameters={"inputs": inputs})
     case = own(case, Entries if kind == "tensor" else Flat)
     if kind == "combination":
-        with pytest.raises(ValueError, match=r"must be of shape \(1, 16, 1\), it is of shape \(1, 16, 4\)"):
+        with pytest.raises(ValueError, match=r"must be of shape \(16, 1\), it is of shape \(16, 4\)"):
             train(replace(case, about=about | {"classes": 4}), [(0, 0.0)])
     together = train(case, [(0, 0.0), (1, 0.0)])
     assert same(train(case, [(1, 0.0)])[0], together[1])
