@@ -202,5 +202,5 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
                 unpacking.members_of(archive, temporary.stat().st_size)
         except ArchiveError as error:
             raise ArchiveError(
-                f"nobody could unpack this archive: {error}. Rename that file, or list it in .gitignore"
+                f"this archive could not be unpacked: {error}. Rename that file, or list it in .gitignore"
             ) from error

@@ -80,7 +80,7 @@ def test_committed_results_are_no_sources_and_a_name_that_nobody_can_unpack_is_r
     assert {*bundle.sources()["files"]} == {"CITATION.cff", "Snakefile", "docs/Figures.md"}
     before = (tmp_path / "results/archive.zip").read_bytes()
     (tmp_path / "docs/figures.md").write_text("other")
-    with pytest.raises(bundle.ArchiveError, match=r"nobody could unpack this archive: .*figures\.md' twice"):
+    with pytest.raises(bundle.ArchiveError, match=r"this archive could not be unpacked: .*figures\.md' twice"):
         write()
     assert (tmp_path / "results/archive.zip").read_bytes() == before
     forget()
