@@ -1,13 +1,16 @@
-"""A plug-in may not read files whose changes nothing would notice."""
+"""A plug-in may not depend on what no record states: files whose changes nothing would notice, and unseeded random numbers."""
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import numpy as np
 
 from compositional.records.provenance import ROOT
 
@@ -62,3 +65,29 @@ def refused(allowed: Sequence[Path], why: str, everywhere: bool = False) -> Iter
         yield
     finally:
         _rules.pop()
+
+
+def global_generators() -> tuple:
+    """The states of Python's and NumPy's generators, which no run owns and no checkpoint keeps."""
+    numpy = np.random.get_state(legacy=False)
+    return random.getstate(), numpy["state"]["key"].tobytes(), numpy["state"]["pos"], numpy["has_gauss"]
+
+
+@contextmanager
+def no_random_numbers(function: str) -> Iterator[None]:
+    """Refuse a function, by its name, that draws from global generators within the context: each call would give other results.
+
+    A generator without a seed, as from `np.random.default_rng()`, is not noticed.
+    """
+    torch = sys.modules.get("torch")  # the function may import it
+
+    def states() -> tuple:
+        return *global_generators(), torch.get_rng_state().numpy().tobytes() if torch else b""
+
+    before = states()
+    yield
+    if before != states():
+        raise ValueError(
+            f"{function} draws random numbers from a global generator of Python, NumPy or PyTorch, so each call gives another "
+            "result. Draw from compositional.randomness.generator(key), or from a generator with a seed of its own"
+        )

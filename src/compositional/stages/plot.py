@@ -62,12 +62,17 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc and styles
         plt.rcParams.update(page.rc(options.get("style", {})))
         implementation = plugins.load(Figure, f"figures.{module}")
-        with undeclared.refused([], _FROM_ITS_TABLE, everywhere=True):
+        draw = f"{plugins.module_path(f'figures.{module}')}: draw"
+        with undeclared.refused([], _FROM_ITS_TABLE, everywhere=True), undeclared.no_random_numbers(draw):
             made = implementation.draw(table, options)
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Drawing) and isinstance(made[1], str)):
             kinds = f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__
-            raise TypeError(f"{plugins.module_path(f'figures.{module}')}: draw must return (Figure, str), it returns {kinds}")
+            raise TypeError(f"{draw} must return (Figure, str), it returns {kinds}")
         figure, text = made
+        if not figure.axes:
+            raise ValueError(f"{draw} returns a figure without axes. Does the table have the rows that it looks for?")
+        if not text.strip():
+            raise ValueError(f"{draw} returns an empty caption. State what the figure shows, with its main numbers")
         page.fit(figure, options.get("style", {}))
         yield figure, text
         plt.close(figure)

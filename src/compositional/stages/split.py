@@ -148,8 +148,8 @@ def make_split(
     Raises:
         OverlapError: an evaluation set that must be disjoint from training is not.
         PermissionError: `build` reads another file.
-        ValueError: a raw file, another task or a run's metrics were altered after they were made, or `build` returned something
-            that its contract does not allow.
+        ValueError: a raw file, another task or a run's metrics were altered after they were made, or `build` draws random numbers
+            without a seed or returned something that its contract does not allow.
     """
     implementation = plugins.load(Task, module)
 
@@ -164,13 +164,13 @@ def make_split(
     more |= {"splits": splits, "metrics": metrics} if splits else {}
     declared = [raw / name for name in raw_files] or [raw]  # without raw files, the folder has what `build` itself keeps there
     why = "a task reads the files that its dataset lists in FILES, so that changes are noticed (docs/extending.md, Your own data)"
-    with undeclared.refused([*declared, *splits, *metrics], why, everywhere=True):
+    build = f"{plugins.module_path(module)}: build"
+    with undeclared.refused([*declared, *splits, *metrics], why, everywhere=True), undeclared.no_random_numbers(build):
         built = implementation.build(raw, deepcopy(parameters), **more)  # a copy, because it may take options with pop
     verify()  # they may have changed while they were read
     if not isinstance(built, tuple) or len(built) != 2:
-        raise TypeError(
-            f"{plugins.module_path(module)}: build must return (members, content of task.json), it returns {type(built)}"
-        )
+        kinds = f"({', '.join(type(part).__name__ for part in built)})" if isinstance(built, tuple) else type(built).__name__
+        raise TypeError(f"{build} must return (members, content of task.json), it returns {kinds}")
     members, about = built
     task_checks.check(task, implementation.KIND, members, about)
     about |= {"task": task, "kind": implementation.KIND, "dataset": implementation.DATASET, "parameters": parameters}

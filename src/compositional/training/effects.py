@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from compositional.records import undeclared
 from compositional.training.model_guards import different
 from compositional.training.plugin_errors import refuse
 
@@ -48,20 +47,14 @@ def refuse_foreign(function: Callable, value: Tensor, known: Iterable[Any]) -> N
         refuse(function, f"its result depends on parameters of shape {shapes} that do not belong to the run", "foreign")
 
 
-def _global_generators() -> tuple:
-    """The states of the generators that no run owns and no checkpoint keeps."""
-    numpy = np.random.get_state(legacy=False)
-    return random.getstate(), numpy["state"]["key"].tobytes(), numpy["state"]["pos"], numpy["has_gauss"]
-
-
 @contextmanager
 def unchanged(written: Callable, tensors: dict[str, Tensor], of: str, cause: str) -> Iterator[None]:
     """Refuse a function of a plug-in that changes these tensors within the context."""
     before = {name: values.detach().clone() for name, values in tensors.items()}
-    drawn = _global_generators()
+    drawn = undeclared.global_generators()
     yield
     # Comparing results would miss a draw that rarely changes them, as of LayerDrop.
-    if drawn != _global_generators():
+    if drawn != undeclared.global_generators():
         refuse(written, "it draws random numbers from Python's or NumPy's global generator", "global")
     if changed := different(before, tensors):
         refuse(written, f"it changes {', '.join(changed)} of its {of}", cause)

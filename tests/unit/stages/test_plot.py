@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from PIL import Image
 from support import small
@@ -78,6 +79,24 @@ def test_a_figure_module_that_returns_something_else_is_named(monkeypatch, made,
     monkeypatch.setattr(stage.plugins, "load", lambda contract, name: SimpleNamespace(draw=lambda table, options: made))
     message = rf"figures/ablation.py: draw must return \(Figure, str\), it returns {said}"
     with pytest.raises(TypeError, match=message), stage.drawn("ablation", None, {}):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda axes: np.random.random(), "draws random numbers from a global generator"),
+        (lambda axes: axes.remove() or "Numbers.", "returns a figure without axes"),
+        (lambda axes: " ", "returns an empty caption"),
+    ],
+)
+def test_a_figure_module_that_draws_at_random_or_shows_or_says_nothing_is_named(monkeypatch, draw, said):
+    def drawn(table, options):
+        figure, axes = plt.subplots()
+        return figure, draw(axes)
+
+    monkeypatch.setattr(stage.plugins, "load", lambda contract, name: SimpleNamespace(draw=drawn))
+    with pytest.raises(ValueError, match=f"figures/mine.py: draw {said}"), stage.drawn("mine", None, {}):
         pass
 
 

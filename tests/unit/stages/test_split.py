@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from datasets import Array2D, Array3D, Dataset, DatasetDict, Features, Value
 
 from compositional.datasets import digits, scan
@@ -275,13 +277,22 @@ def test_a_raw_file_that_changes_while_it_is_read_gives_no_split(tmp_path, monke
     assert not (tmp_path / "mine").exists()
 
 
-def test_a_task_that_returns_nothing_is_refused_by_its_file(tmp_path, monkeypatch):
-    task = SimpleNamespace(build=lambda raw, parameters: None, DATASET="mine", PARALLEL=False)
+@pytest.mark.parametrize(("made", "said"), [(None, "NoneType"), ((DatasetDict(), {}, 3), r"\(DatasetDict, dict, int\)")])
+def test_a_task_that_returns_something_else_is_refused_by_its_file(tmp_path, monkeypatch, made, said):
+    task = SimpleNamespace(build=lambda raw, parameters: made, DATASET="mine", PARALLEL=False)
     monkeypatch.setattr(split.plugins, "load", lambda contract, module: task)
-    with pytest.raises(
-        TypeError, match=r"tasks/mine\.py: build must return \(members, content of task.json\), it returns .*None"
-    ):
+    message = rf"tasks/mine\.py: build must return \(members, content of task.json\), it returns {said}"
+    with pytest.raises(TypeError, match=message):
         make_split("mine", "tasks.mine", {}, tmp_path, tmp_path / "mine")
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.standard_normal, lambda: torch.randperm(3)])
+def test_a_task_that_draws_without_a_seed_is_refused(tmp_path, monkeypatch, draw):
+    task = SimpleNamespace(build=lambda raw, parameters: (draw(), {}), DATASET="mine", PARALLEL=False)
+    monkeypatch.setattr(split.plugins, "load", lambda contract, module: task)
+    with pytest.raises(ValueError, match=r"tasks/mine\.py: build draws random numbers from a global generator"):
+        make_split("mine", "tasks.mine", {}, tmp_path, tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "raw/undeclared.csv"])
