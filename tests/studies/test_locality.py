@@ -512,6 +512,8 @@ def test_the_locality_figure_states_the_fall_and_judges_it():
     assert "nan" not in caption
     assert figure.axes[0].get_xlabel() == "distance (pixels)"
     assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"training set", "chance", "lambda = 1"}
+    low, _ = locality.draw(table.assign(value=0.1), options)
+    assert [one.axes[0].get_ylim()[0] < limit for one, limit in ((low, 0.1), (figure, 0.4))] == [True, False]
 
 
 def test_packs_of_a_large_model_are_not_padded_on_cuda(digits_apart):

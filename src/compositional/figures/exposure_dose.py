@@ -57,6 +57,8 @@ def _curves(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
     """In words: how many commands give plain networks this share of the method's accuracy without commands, draw by draw."""
+    if 0 not in ours:
+        return "unknown, because no run of the method is without commands"
     known = plain.index[plain.notna().any(axis=1)]
     draws = [draw for draw in ours.index if draw in known and np.isfinite(ours.loc[draw, 0])]
     if not draws:

@@ -81,7 +81,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         shade = shades[strength]
         own, learned = test[test["lambda"] == strength], train[train["lambda"] == strength]
         groups = own.groupby("place").value
-        means, spread = groups.mean(), groups.std(ddof=0).fillna(0)
+        means, spread = groups.mean(), groups.std(ddof=0).where(groups.count() > 1)
         axes.errorbar(
             means.index, means, spread, color=shade, marker="o", markersize=4, capsize=2, label=f"lambda = {strength:g}"
         )
@@ -133,7 +133,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.plot([], [], "o", markersize=8, markerfacecolor="none", color="0.4", label="published")
     axes.errorbar([np.nan], [np.nan], [0], color="0.4", linestyle="", capsize=2, label="standard deviation over seeds")
     axes.axhline(_CHANCE, color="0.6", linewidth=0.8, linestyle="--", label="chance")
-    axes.set(xlabel=options["axis"], ylabel="accuracy", ylim=(0.4, 1.02), xticks=sorted(set(test.place)))
+    axes.set(xlabel=options["axis"], ylabel="accuracy", ylim=(min(0.4, axes.get_ylim()[0]), 1.02), xticks=sorted(set(test.place)))
     axes.set_title(options["problem"])
     axes.grid(axis="y", color="0.92")
     page.legend(figure, [axes], options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -103,6 +104,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 intervals.seeds_and_gain(axes, known, place + beside, shades[method], linestyle="", label=name)
     axes.axvline(0, color="0.3", linewidth=0.8, zorder=1, label=f"{plain}, same seed")
     axes.set(xlabel="gain in accuracy", ylim=(len(groups) - 0.5, -0.5))
+    axes.set_xlim(*np.clip(axes.get_xlim(), -1.03, 1.03))  # no gain is larger, but an interval may be
     axes.set_yticks(range(len(groups)), groups)
     axes.grid(axis="x", color="0.93")
     axes.set_axisbelow(True)

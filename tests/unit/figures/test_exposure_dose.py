@@ -70,6 +70,10 @@ def test_no_distance_is_stated_for_draws_that_diverged(noisy):
     assert "same accuracy: unknown, because in no draw both have runs that did not diverge" in text
 
 
+def test_no_distance_is_stated_for_a_method_without_a_run_at_no_commands():
+    assert "same accuracy: unknown, because no run of the method is without commands" in caption(table(noisy={8: (0.8, 0.8)}))
+
+
 def test_a_clear_rise_holds():
     assert "rises from 8 to 32 commands: holds" in caption(table(plain=PLAIN | {8: (0.4, 0.5), 32: (0.9, 0.99)}))
 

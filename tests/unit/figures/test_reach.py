@@ -40,6 +40,17 @@ def test_no_verdict_is_stated_for_two_seeds():
     assert caption(2, against=[]).count("too few seeds to judge") == 2
 
 
+def test_an_interval_beyond_what_a_gain_can_be_does_not_widen_the_axis():
+    wide = pd.DataFrame({"seed": [0, 1, 2], "value": [0.0, 0.0, 1.0]})  # 1/3 +- 1.43
+    rows = pd.concat([wide.assign(regularizer="recombination"), wide.assign(regularizer="none", value=0.0)])
+    rows = rows.assign(task="two", model="net", split="test", metric="accuracy", **{"lambda": rows.regularizer.ne("none") * 1.0})
+    chosen = {"methods": METHODS, "groups": {"depths": GROUPS["depths"]}}
+    figure, text = reach.draw(rows, defaults("figures.reach") | chosen)
+    plt.close(figure)
+    assert "- depths: +0.333 ± 1.434" in text
+    assert figure.axes[0].get_xlim() == (-1.03, 1.03)
+
+
 def test_diverged_runs_are_counted():
     assert "- words: +0.310 ± 0.025 (3 seeds, 1 diverged): gains" in caption(4, diverged=3)
 
