@@ -406,11 +406,19 @@ def test_images_whose_last_axis_has_the_channels_are_refused():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("two", 2)], r"train has the row \('two', 2\); its parts must be text"),
+        ([("two", 2)], r"train has the row \('two', 2\); it must be \(input, output\) or \(input, output, category\), all text"),
         ([("one", float("nan"))], r"train has the row \('one', nan\)"),
+        ([("one", "1", "odd", "more")], r"train has the row \('one', '1', 'odd', 'more'\)"),
+        (["one 1"], "train has the row 'one 1'"),
         ([("one", "1"), ("two", "2", "even")], r"train has the rows .*; either all rows have a category or none"),
     ],
 )
 def test_pairs_that_are_no_text_or_have_a_category_in_some_rows_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         sentence_pairs.task({"train": rows, "test": [("three", "3")]}, "test")
+
+
+def test_a_category_that_is_no_text_is_refused():
+    pairs = {"train": [("one", "1")], "test": [("three", "3")]}
+    with pytest.raises(ValueError, match=r"test has the row \('three', '3', None\)"):
+        sentence_pairs.task(pairs, "test", categorize=lambda source, target: None)

@@ -36,15 +36,17 @@ def task(
     Raises:
         ValueError: a member has no rows, or rows that are not as described.
     """
+    if categorize is not None:
+        members = {**members, "test": [(*row, categorize(*row[:2])) for row in members["test"]]}
     for name, rows in members.items():
-        if wrong := [row for row in rows if not all(isinstance(part, str) for part in row)]:
-            raise ValueError(f"{name} has the row {wrong[0]!r}; its parts must be text")
+        if wrong := [row for row in rows if len(row) not in (2, 3) or not all(isinstance(part, str) for part in row)]:
+            raise ValueError(
+                f"{name} has the row {wrong[0]!r}; it must be (input, output) or (input, output, category), all text"
+            )
         if wrong := [row for row in rows if len(row) != len(rows[0])]:
             raise ValueError(f"{name} has the rows {rows[0]!r} and {wrong[0]!r}; either all rows have a category or none")
     if empty := [name for name, rows in members.items() if not rows]:
         raise ValueError(f"no pairs are left for {', '.join(empty)}: change the task's options")
-    if categorize is not None:
-        members = {**members, "test": [(*row, categorize(*row)) for row in members["test"]]}
     found = {name: Dataset.from_dict(dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))) for name, rows in members.items()}
     for side, column in (("source_words", "input"), ("target_words", "output")):
         sentences = [sentence for member in found.values() for sentence in member[column][:]]
