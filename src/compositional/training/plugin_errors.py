@@ -41,6 +41,7 @@ _CAUSES = {
     "shown": "Usual cause: a name that is written differently in REPRESENTATIONS and in tap(...)",
     "unused": "The term would have no effect on what comes after the representation. Usual cause: a value that is shown but not "
     "used; write h = tap(name, h, mask) or, in a Network, h = self.shown(h)",
+    "watched": "Write return replace(batch, images=...), or return batch",
     "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
     "global": "No seed determines them, and a resumed run would draw others. Draw from step.normal or tap.noise; in a Network, "
     "with torch, as in torch.rand(()) < 0.1",

@@ -134,6 +134,8 @@ def watch_regularizer(problem: Problem, seen: list[Value], finite: bool) -> Regu
 
     def watch(batch: Batch) -> Batch:
         shown = regularizer.watch(batch)
+        if not isinstance(shown, type(batch)):
+            refuse(regularizer.watch, f"its result must be a batch, it is of type {type(shown).__name__}", "watched")
         sizes, wanted = (own.output_shape(problem.about) for own in (shown, batch))
         if sizes != wanted:
             refuse(regularizer.watch, f"the outputs of its batch have the sizes {sizes}, must have {wanted}", "shape")

@@ -282,6 +282,12 @@ def test_a_regularizer_that_shows_fewer_examples_is_refused(problem):
     assert re.search(r"fewer: the outputs of its batch have the sizes \(2, ", message)
 
 
+def test_a_regularizer_that_shows_no_batch_is_refused(problem):
+    case = problem("cnn", "additivity")
+    message = refusal(replace(case, regularizer=replace(case.regularizer, watch=lambda batch: None)))
+    assert "its result must be a batch, it is of type NoneType. Write return replace(batch, images=...)" in message
+
+
 def test_a_gradient_that_is_not_finite_is_refused(problem):
     """The norm of zeros is 0 and its gradient is NaN: the run would diverge at its first step without stating why."""
 
