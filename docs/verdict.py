@@ -147,6 +147,13 @@ ROWS = (
     ),
     Row("GeoQuery in FunQL, query split, LSTM", FORMS, ("readings_funql",), ("geoquery_funql",), "lstm_input_feeding_small"),
     Row(
+        "GeoQuery in FunQL, plain functions, LSTM",
+        FORMS,
+        ("readings_funql_swaps",),
+        ("geoquery_funql_plain",),
+        "pointer_generator_small",
+    ),
+    Row(
         "GeoQuery in FunQL, question split, LSTM",
         FORMS,
         ("readings_funql_variants",),
