@@ -54,10 +54,3 @@ def test_an_option_of_a_figure_can_name_a_series(config):
     assert "more.figures.by_task.options.tasks: 'singel' is not of type 'object'" in refusal(
         ["studies", "more"], {"figures": {"by_task": figures["by_task"] | {"grids": [grid]}}}
     )
-
-
-def test_an_axis_of_a_series_is_no_option_besides():
-    """The series would hide it."""
-    assert "tasks.sums: shuffle is an option and an axis of its series; keep one" in refusal(
-        ["tasks", "sums"], SUMS | {"shuffle": 3}
-    )
