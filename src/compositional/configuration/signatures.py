@@ -20,8 +20,7 @@ def _types(section: str) -> dict[str, ast.expr]:
     return {
         node.target.id: node.annotation
         for node in own.body
-        if isinstance(node, ast.AnnAssign)
-        if isinstance(node.target, ast.Name)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
 
 
