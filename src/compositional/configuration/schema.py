@@ -13,7 +13,7 @@ import jsonschema
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError, explain, options_for
 from compositional.configuration.signatures import disagreements
-from compositional.plugins import available, contract, declarations, module_path
+from compositional.plugins import available, declarations, module_path
 from compositional.records.provenance import RUN_RECORDS
 
 
@@ -151,18 +151,6 @@ def _unknown(module: str, found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _of_other_types(module: str, found: dict[str, Any]) -> list[str]:
-    """Messages about declarations that are not true or false, or not a number, although their contract says so."""
-    section, _, own = module.partition(".")
-    promised = contract(section) if own in available(section) else None
-    switches = [name for name, default in promised.defaults.items() if isinstance(default, bool)] if promised else []
-    wrong = [f"{name} = {found[name]!r}, must be True or False" for name in switches if not isinstance(found[name], bool)]
-    bound = found.get("LAMBDA_BELOW")
-    if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
-        wrong.append(f"LAMBDA_BELOW = {bound!r}, must be a number or None")
-    return [f"{module_path(module)}: {one}" for one in wrong]
-
-
 @cache
 def declared_by(module: str) -> dict[str, Any]:
     """What a module declares. Its options must be JSON schemas that their defaults satisfy, the names in it must exist, and
@@ -184,7 +172,7 @@ def declared_by(module: str) -> dict[str, Any]:
     for name, form in _OF_DATASETS.items():
         if module.startswith("datasets.") and found.get(name) is not None:
             problems += check(found[name], form, f"{module_path(module)}: {name}")
-    problems += _unknown(module, found) + _of_other_types(module, found)
+    problems += _unknown(module, found)
     if problems:
         raise ConfigurationError("\n".join(problems))
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from compositional.plugins import available, contract, module_path, parsed
 
+_WORDS = {"bool": "True or False", "float | None": "a number or None"}  # types that have other names in messages
 _NETWORK = {"__init__": 3, "forward": 2}  # of an ordinary torch.nn.Module, with self (`training.networks`)
 
 
@@ -25,9 +26,14 @@ def _types(section: str) -> dict[str, ast.expr]:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    """Whether a literal has a type that is written like "str | tuple[str, ...]"; other types than these two are not checked."""
-    texts = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-    known = {"str": isinstance(value, str), "tuple[str, ...]": texts}
+    """Whether a literal has a type that is written like "str | tuple[str, ...]"; types other than those below are not checked."""
+    known = {
+        "None": value is None,
+        "bool": isinstance(value, bool),
+        "float": isinstance(value, int | float) and not isinstance(value, bool),
+        "str": isinstance(value, str),
+        "tuple[str, ...]": isinstance(value, list | tuple) and all(isinstance(one, str) for one in value),
+    }
     return any(known.get(one, True) for one in kind.split(" | "))
 
 
@@ -75,8 +81,8 @@ def disagreements(module: str, found: dict[str, Any]) -> list[str]:
         if isinstance(node, ast.ClassDef) and node.name == "Network" and section == "models":
             problems += _wrong_network(node)
     problems += [
-        f": {name} = {found[name]!r}, must be of the type {ast.unparse(kind)}"
-        for name, kind in types.items()
-        if name in found and not _fits(found[name], ast.unparse(kind))
+        f": {name} = {found[name]!r}, must be {_WORDS.get(kind, f'of the type {kind}')}"
+        for name, kind in ((name, ast.unparse(own)) for name, own in types.items() if name in found)
+        if not _fits(found[name], kind)
     ]
     return [f"{module_path(module)}{one}; see {module_path(f'{section}.__init__')}" for one in problems]

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from compositional import plugins
-from compositional.configuration import schema
 from compositional.configuration.messages import ConfigurationError
 from compositional.configuration.schema import declared_by, merged
+from compositional.configuration.signatures import disagreements
+from compositional.plugins import module_path
 
 
 @pytest.mark.parametrize(
@@ -108,9 +109,10 @@ def test_functions_may_take_more_than_they_are_called_with(package, defined):
 
 def test_declarations_that_are_true_or_false_are_neither_text_nor_numbers():
     known = declared_by("regularizers.additivity")
-    assert schema._of_other_types("regularizers.additivity", known) == []
-    (line,) = schema._of_other_types("regularizers.additivity", known | {"PAIRED": "no"})
-    assert line.endswith("additivity.py: PAIRED = 'no', must be True or False")
+    assert disagreements("regularizers.additivity", known) == []
+    (line,) = disagreements("regularizers.additivity", known | {"PAIRED": "no"})
+    contract = module_path("regularizers.__init__")
+    assert line.endswith(f"additivity.py: PAIRED = 'no', must be True or False; see {contract}")
 
 
 @pytest.mark.parametrize(
