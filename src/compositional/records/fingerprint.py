@@ -27,40 +27,40 @@ FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
 # Folders whose modules must import by statements, in which all that determines their results can be seen.
 _PLUG_INS = {"datasets", "figures", "kinds", "models", "regularizers", "tables", "tasks"}
 _BY_NAME = {"import_module", "__import__", "spec_from_file_location", "SourceFileLoader", "run_path", "run_module", "exec"}
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Dict
 _FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
 
-def _take_out_documentation(nodes: list[ast.AST]) -> None:
-    """Remove docstrings and the descriptions of options. nodes: all nodes of a tree."""
-    for node in nodes:
-        if isinstance(node, ast.Dict):
-            names = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
-            if {"default", "description"} <= set(names):
-                place = names.index("description")
-                del node.keys[place], node.values[place]
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
+def _without_documentation(node: ast.AST, name: str) -> Any:
+    """A field of a node of _DOCUMENTED without docstrings and descriptions of options."""
+    value = getattr(node, name, None)
+    if isinstance(node, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        place = keys.index("description") if {"default", "description"} <= set(keys) else len(keys)
+        return value[:place] + value[place + 1 :]
+    if name == "body" and ast.get_docstring(node, clean=False) is not None:
+        return value[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
+    return value
 
 
-def _dump(node: object) -> str:
-    """Like ast.dump, but equal in all versions of Python, of which newer ones have additional empty fields."""
+def _dump(node: object, nodes: list[ast.AST]) -> str:
+    """Like ast.dump, but without documentation, and equal in all versions of Python, of which newer ones have additional empty
+    fields. Every node is appended to `nodes`."""
     if isinstance(node, list):
-        return f"[{', '.join(map(_dump, node))}]"
+        return f"[{', '.join([_dump(one, nodes) for one in node])}]"
     if not isinstance(node, ast.AST):
         return ascii(node)  # the characters that repr escapes also depend on the version
+    nodes.append(node)
     fields = []
     for name in node._fields:
-        value = getattr(node, name, None)
+        value = _without_documentation(node, name) if isinstance(node, _DOCUMENTED) else getattr(node, name, None)
         if isinstance(node, ast.JoinedStr):
             # Versions of Python cut the text of an f-string into different pieces; single characters are the same in all.
             parts = [str(part.value) if isinstance(part, ast.Constant) else [part] for part in node.values]
-            fields.append(f"values={_dump([*chain.from_iterable(parts)])}")
+            fields.append(f"values={_dump([*chain.from_iterable(parts)], nodes)}")
         elif value is not None and value != []:
-            fields.append(f"{name}={_dump(value)}")
+            fields.append(f"{name}={_dump(value, nodes)}")
     return f"{type(node).__name__}({', '.join(fields)})"
 
 
@@ -106,13 +106,12 @@ def _files(names: set[str], root: Path) -> set[Path]:
 @cache
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]:
     """Digest of a file's code, and the project files and libraries that it imports."""
-    tree = parsed(path)
-    nodes = list(ast.walk(tree))
+    nodes: list[ast.AST] = []
+    digest = hashlib.sha256(_dump(parsed(path), nodes).encode()).hexdigest()
     _refuse_imports_by_name(nodes, path, root)
-    _take_out_documentation(nodes)
     names = _imports(nodes, path, root)
     libraries = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {root.name}
-    return hashlib.sha256(_dump(tree).encode()).hexdigest(), frozenset(_files(names, root)), frozenset(libraries)
+    return digest, frozenset(_files(names, root)), frozenset(libraries)
 
 
 @cache
