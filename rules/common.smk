@@ -123,6 +123,11 @@ def duration(pack):
 def begin():
     """Write what jobs need when a build starts, before any job."""
     refusals.before_a_build(of_snakemake("executor_plugin.name"))
+    # With a limit of job starts, each finished job makes Snakemake look for jobs once more per second, as long as others wait. The
+    # default limit is lifted, and another one kept.
+    limit = of_snakemake("scheduler.job_rate_limiter")
+    if limit and (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
     with refusals.in_a_sentence(
         ". Nothing can be written to results/: free some space or make the folder writable, and call again"
     ):

@@ -117,6 +117,20 @@ def test_a_build_of_many_jobs_forks_all_of_them(tmp_path):
     assert (tmp_path / "forked").read_text().split() == ["True", "True", "True"]
 
 
+def test_jobs_are_looked_for_once_per_ended_job(tmp_path):
+    """Snakemake's default limit of starts makes it look for jobs while others wait, more often with every job that has ended."""
+    project = Project(tmp_path)
+    script = tmp_path / "workflow" / "scripts" / "split.py"
+    script.write_text("import time\n\ntime.sleep(1.2)\n" + script.read_text())
+    shown = {}
+    for limit in ("100/1s", "101/1s"):
+        words = ("--cores", "1", "--until", "split", "--verbose", "--max-jobs-per-timespan", limit)
+        shown[limit] = project.snakemake(FIGURE, *words).count("Ready jobs: ")
+        shutil.rmtree(tmp_path / "results")
+    assert shown["100/1s"] == 3
+    assert shown["101/1s"] > 3  # another limit is kept
+
+
 def test_jobs_that_take_long_start_first(tmp_path):
     """The three plain runs see more examples than the other run, but its penalty makes it take longer."""
     project = Project(tmp_path)
