@@ -32,9 +32,9 @@ _FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
 
-def _without_documentation(node: ast.AST, name: str) -> Any:
+def _without_documentation(node: Any, name: str) -> Any:
     """A field of a node of _DOCUMENTED without docstrings and descriptions of options."""
-    value = getattr(node, name, None)
+    value: Any = getattr(node, name, None)
     if isinstance(node, ast.Dict):
         keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
         place = keys.index("description") if {"default", "description"} <= set(keys) else len(keys)
