@@ -38,7 +38,6 @@ from compositional.terminal import display
 from compositional.terminal import failures
 from compositional.terminal import missing
 from compositional.terminal import refusals
-from compositional.terminal.costs import Costs
 
 if not Path(links.__file__).resolve().is_relative_to(ROOT.resolve()):
     sys.exit(f"This process has imported compositional from {links.__file__}, which is not of {ROOT}: call it in a new process")
@@ -76,9 +75,8 @@ if MAIN:
         # it.
         replaces = of_snakemake("config_settings.replace_workflow_config")
         config = config_files.whole(ROOT / "config", config, OVERLAYS, replaces, os.environ.get("COMPOSITIONAL_STORE"))
-        PLAN = Plan(Configuration(config), sys.argv, options=OPTIONS)
+        PLAN = Plan(Configuration(config), sys.argv, options=OPTIONS, cores=None if settings.nodes else settings.cores)
     PACKS = PLAN.rules
-    COSTS = Costs(Path("results"))
     if SHOWS:
         nearest = partial(missing.nearest, figures=PLAN.recipes.figures, tasks=PLAN.recipes.configuration.names("tasks"))
         alone = failures.options_of(map(Path, OVERLAYS), ROOT)
@@ -117,7 +115,7 @@ def made_from(job):
 
 def duration(pack):
     """Milliseconds that a pack is expected to train; only the process that plans needs them."""
-    return round(1000 * (COSTS.seconds("train", "/".join(pack.family)) or 0) * pack.steps) if MAIN else 0
+    return round(1000 * len(pack.runs) * packs.seconds_of("train", pack.family, PLAN.recipes)) if MAIN else 0
 
 
 def begin():
@@ -133,7 +131,7 @@ def begin():
     ):
         PLAN.begin()
         if SHOWS:
-            SHOWN.begin(sum(PACKS.values(), []), COSTS, settings.nodes or settings.cores)
+            SHOWN.begin(sum(PACKS.values(), []), PLAN.recipes.costs, settings.nodes or settings.cores)
         # Import the libraries once for all jobs if that saves more time than it takes.
         if settings.nodes is None and len(PLAN.needed) > 4 * settings.cores:
             forks.start(os.environ)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compositional.terminal.costs import words
+from compositional.planning.costs import words
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import time_left

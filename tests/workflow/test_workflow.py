@@ -131,6 +131,17 @@ def test_jobs_are_looked_for_once_per_ended_job(tmp_path):
     assert shown["101/1s"] > 3  # another limit is kept
 
 
+def test_a_single_family_uses_all_cores(tmp_path):
+    """Finished runs stay in their packs, so this needs a folder without results."""
+    Project(tmp_path)
+    runs = [f"results/runs/scan_jump/lstm_attention/recombination/lambda=1/seed={seed}/run.json" for seed in range(4)]
+    planned = {}
+    for cores in ("1", "4"):
+        done = call(["-n", "--cores", cores, *runs, "--config", "device=cpu"], tmp_path)
+        planned[cores] = re.findall(r"Training (\d) runs? of", done.stdout + done.stderr)
+    assert planned == {"1": ["4"], "4": ["1"] * 4}
+
+
 def test_jobs_that_take_long_start_first(tmp_path):
     """The three plain runs see more examples than the other run, but its penalty makes it take longer."""
     project = Project(tmp_path)

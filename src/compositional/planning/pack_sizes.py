@@ -20,6 +20,7 @@ from compositional.records.provenance import processor
 SHIPPED = Path(__file__).with_suffix(".csv")  # written by `benchmarks/pack_sizes.py`, on a machine with two cores
 OWN = Path("pack_sizes.csv")  # in the results folder
 COLUMNS = ("machine", "task", "model", "regularizer", "runs", "milliseconds", "megabytes")
+GPU = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # a driver makes one of them; PyTorch takes seconds to import
 ENOUGH = 1.2  # a time at most this many times the shortest is as good: more jobs cost more starts and longer planning
 Key = tuple[str, str, str]
 Times = dict[int, tuple[float, float]]  # by number of runs: milliseconds per step and run, megabytes of the process
@@ -81,7 +82,9 @@ class PackSizes:
     def __init__(self, configuration: Configuration, results: Path) -> None:
         self.configuration = configuration
         self.most = configuration.config["pack_size"]
-        self.measured = configuration.config["device"] != "cuda"  # what was measured are steps on the CPU
+        device = configuration.config["device"]
+        self.measured = device != "cuda"  # what was measured are steps on the CPU
+        self.on_cores = device == "cpu" or (device == "auto" and not any(path.exists() for path in GPU))
         self._own = read(results / OWN, own=True) if self.measured else {}
         self._shipped = read(SHIPPED, own=False) if self.measured else {}
         self.of = cache(self._of)

@@ -14,11 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from compositional.planning.costs import START, until_the_last_ends
 from compositional.planning.recipes import WHAT, Recipes
 from compositional.records import provenance
 from compositional.records.entries import stored, stores
 from compositional.records.places import STAGES, recipe_in, recipe_name, record_of, record_of_run
 from compositional.runs import Run
+
+LEAST = 20.0  # seconds of work of a pack that is made smaller; a job starts in about one
+FINER = 0.9  # a build must end this much earlier with smaller packs, whose runs take a little longer
 
 
 def counted(number: int, family: tuple[str, str, str]) -> str:
@@ -148,6 +152,35 @@ def cut(wanted: dict[Run, frozenset[str]], size_of: Callable[[tuple[str, str, st
     return packs
 
 
+def seconds_of(stage: str, family: tuple[str, str, str], recipes: Recipes) -> float:
+    """What a stage takes for one run of a family; 0 if nothing like it was ever timed."""
+    steps = recipes.configuration.family_parameters(family)["settings"]["steps"] if stage == "train" else 1
+    return (recipes.costs.seconds(stage, "/".join(family)) or 0.0) * steps
+
+
+def shared_out(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes, cores: int | None) -> list[list[Run]]:
+    """Cut runs into packs, and into smaller ones if no core is idle for long then: ten runs on two cores are two packs of five.
+
+    cores: the number of jobs at the same time; None if they run elsewhere. Packs that may train on a GPU keep their sizes.
+    """
+    size_of = recipes.pack_sizes.of
+    usual = cut(wanted, size_of)
+    if cores is None or not recipes.pack_sizes.on_cores:
+        return usual
+    seconds = {family: seconds_of(stage, family, recipes) for family in {run.family for run in wanted}}
+    whole = sum(seconds[run.family] for run in wanted)
+
+    def ends(packs: list[list[Run]]) -> float:
+        return until_the_last_ends(sorted((START + seconds[pack[0].family] * len(pack) for pack in packs), reverse=True), cores)
+
+    def finer(share: int) -> list[list[Run]]:
+        longest = max(LEAST, whole / cores / share)
+        return cut(wanted, lambda family: max(1, min(size_of(family), round(longest / (seconds[family] or longest)))))
+
+    best = min(map(finer, (1, 2, 3)), key=ends)
+    return best if ends(best) < FINER * ends(usual) else usual
+
+
 def _pack_of(record: str, recipes: Recipes) -> list[str] | None:
     """The pack that a run's record names; None if a file is missing."""
     known = recipes.record(record)
@@ -161,8 +194,9 @@ def needed(stage: str, wanted: dict[Run, frozenset[str]], figures: dict[str, dic
     return {run: need for run, need in wanted.items() if stage != "represent" or need & ask}
 
 
-def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> list[Pack]:
+def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes, cores: int | None = None) -> list[Pack]:
     """Put the wanted runs into packs: up-to-date runs into the packs that their records name, the others into new packs.
+    cores: as in `shared_out`.
 
     No job that has to run therefore contains a run that was not requested.
     """
@@ -186,7 +220,7 @@ def plan(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes) -> lis
     waiting = {run for run in wanted if outdated[run] or there[run] is None}
     for waits in (False, True):  # up-to-date runs do not share a job with others
         rest = {run: need for run, need in wanted.items() if run not in taken and (run in waiting) is waits}
-        found += cut(rest, recipes.pack_sizes.of)
+        found += shared_out(stage, rest, recipes, cores)
     return [pack_of(stage, runs, recipes) for runs in found]
 
 

@@ -34,13 +34,19 @@ class Plan:
     """What a command line requests. Planning only reads files until a build begins."""
 
     def __init__(
-        self, configuration: Configuration, command: list[str], results: Path = Path("results"), options: str = ""
+        self,
+        configuration: Configuration,
+        command: list[str],
+        results: Path = Path("results"),
+        options: str = "",
+        cores: int | None = None,
     ) -> None:
         """Plan the targets of a command line.
 
         Args:
             command: its words, starting with the program.
             options: those of its options that the report adds to its commands.
+            cores: the number of jobs at the same time on this machine; None if jobs run elsewhere.
 
         Raises:
             ConfigurationError, ValueError: a target cannot be made.
@@ -50,7 +56,7 @@ class Plan:
         drawn = {Path(target).name.partition(".")[0] for target in self._asked if target.startswith("results/figures/")}
         self.archived = Archived(self.recipes, sorted(drawn), options)
         self._wanted = {stage: packs.needed(stage, wanted, self.recipes.figures) for stage in STAGES}
-        self.packs = {stage: packs.plan(stage, runs, self.recipes) for stage, runs in self._wanted.items()}
+        self.packs = {stage: packs.plan(stage, runs, self.recipes, cores) for stage, runs in self._wanted.items()}
         # A list of targets hides rules whose names are digests, which users never type.
         self.rules = packs.by_stage([]) if {"--list-target-rules", "--lt"} & {*command} else self.packs
         self._reasons = {stage: packs.reasons(stage, runs, self.recipes) for stage, runs in self._wanted.items()}

@@ -17,6 +17,7 @@ from typing import Any
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
+from compositional.planning.costs import Costs
 from compositional.planning.pack_sizes import PackSizes
 from compositional.plugins import declarations
 from compositional.records import integrity, provenance
@@ -100,6 +101,11 @@ class Recipes:
     def pack_sizes(self) -> PackSizes:
         """How many runs train together. No recipe depends on it: it is read here once for all stages and figures."""
         return PackSizes(self.configuration, self.results)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """How long runs take; no recipe depends on it, either."""
+        return Costs(self.results)
 
     def common(self, stage: str, family: tuple[str, str, str]) -> dict[str, Any]:
         """The part that the recipes of all runs of a family share."""

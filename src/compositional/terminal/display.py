@@ -20,9 +20,9 @@ from typing import Any
 
 from tqdm import tqdm
 
+from compositional.planning.costs import Costs, words
 from compositional.planning.packs import Pack
 from compositional.terminal import failures, progress
-from compositional.terminal.costs import Costs, words
 from compositional.terminal.progress import Task
 
 HANDLER = "DefaultStreamHandler"  # the name of Snakemake's own handler

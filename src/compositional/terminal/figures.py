@@ -10,12 +10,12 @@ from pathlib import Path
 from compositional.configuration.configuration import Configuration
 from compositional.configuration.documentation import summary_of
 from compositional.planning import packs
+from compositional.planning.costs import words
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
 from compositional.plugins import declarations
 from compositional.records.places import STAGES, record_of, record_of_run
 from compositional.runs import Run
-from compositional.terminal.costs import Costs, words
 from compositional.terminal.progress import Build, Task
 
 PAGE = """\
@@ -57,7 +57,9 @@ def _data(configuration: Configuration, tasks: set[str]) -> list[str]:
     return [f"{name} (download)" if declarations(f"datasets.{name}")["FILES"] else name for name in names]
 
 
-def _jobs(recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]], names: set[str]) -> tuple[list[Task], int]:
+def _jobs(
+    recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]], names: set[str], workers: int
+) -> tuple[list[Task], int]:
     """The jobs that are left until a figure is built, and the number of its runs that exist. names: of its tasks."""
     configuration, ready = recipes.configuration, 0
     tasks = []
@@ -65,7 +67,7 @@ def _jobs(recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]], name
         needed = packs.needed(stage, wanted, {figure: recipes.figures[figure]})
         missing = {run: need for run, need in needed.items() if _is_to_do(recipes, record_of_run(run, record))}
         ready += len(needed) - len(missing) if stage == "train" else 0
-        for members in packs.cut(missing, recipes.pack_sizes.of):
+        for members in packs.shared_out(stage, missing, recipes, workers):
             steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
             tasks.append(Task(stage, "/".join(members[0].family), steps * len(members)))
     tasks += [Task("split", name) for name in sorted(names) if _is_to_do(recipes, record_of("splits", name))]
@@ -78,7 +80,7 @@ def _is_to_do(recipes: Recipes, record: str) -> bool:
 
 def described(recipes: Recipes, workers: int) -> list[Described]:
     """Every configured figure, by study; workers: number of jobs that run at the same time."""
-    configuration, costs = recipes.configuration, Costs(recipes.results)
+    configuration, costs = recipes.configuration, recipes.costs
     found = []
     for name, figure in recipes.figures.items():
         record = record_of("figures", name)
@@ -86,7 +88,7 @@ def described(recipes: Recipes, workers: int) -> list[Described]:
         state = "not built" if not there else "out of date" if _is_to_do(recipes, record) else "built"
         wanted = wanted_runs(configuration, [f"results/figures/{name}.pdf"])
         tasks = {run.task for run in wanted} | {grid["task"] for grid in figure["grids"]}
-        jobs, ready = _jobs(recipes, name, wanted, tasks)
+        jobs, ready = _jobs(recipes, name, wanted, tasks, workers)
         timed = all(costs.timed(job.name.split("/")[1]) for job in jobs if job.stage == "train")
         seconds = 0.0 if state == "built" else Build(jobs, costs, workers).estimate(0.0)[1] if timed else None
         data = _data(configuration, tasks)

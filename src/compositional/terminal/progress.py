@@ -6,13 +6,12 @@ of this build report their progress, their families use the measured cost, and a
 
 from __future__ import annotations
 
-import heapq
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from compositional.planning.costs import OTHERWISE, START, Costs, until_the_last_ends
 from compositional.planning.packs import Pack
-from compositional.terminal.costs import OTHERWISE, START, Costs
 
 FIRST_WORD = 10.0  # seconds of training that must be measured before the measured cost is used
 ALMOST = 0.95  # the share shown for a job that takes longer than expected
@@ -110,9 +109,8 @@ class Build:
             if task.stage in LAST:
                 last[task.stage], rest = max(rest, last.get(task.stage, 0.0)), min(rest, last.get(task.stage, 0.0))
             left.append((task.began is None, rest))
-        # Schedule running jobs first, then the longest first, each on the worker that becomes free first.
-        ends = [0.0] * self.workers
-        for _, rest in sorted(left, key=lambda one: (one[0], -one[1])):
-            heapq.heapreplace(ends, ends[0] + rest)
+        # Running jobs first, then the longest first.
+        order = sorted(left, key=lambda one: (one[0], -one[1]))
+        ends = until_the_last_ends((rest for _, rest in order), self.workers)
         total = done + sum(rest for _, rest in left) + sum(last.values())
-        return done / total if total else 1.0, max(ends) + sum(last.values())
+        return done / total if total else 1.0, ends + sum(last.values())

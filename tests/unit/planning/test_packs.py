@@ -10,7 +10,7 @@ from support.told import write_trained
 
 from compositional.configuration.configuration import Configuration
 from compositional.files import write_json
-from compositional.planning import packs
+from compositional.planning import pack_sizes, packs
 from compositional.planning.recipes import Recipes
 from compositional.records import provenance
 from compositional.records.places import record_of_run
@@ -44,6 +44,51 @@ def test_families_are_cut_evenly():
     assert [len(pack) for pack in cut] == [3, 3, 3, 2]
     assert {run for pack in cut[:3] for run in pack} == set(runs(range(3), [0.1, 1, 10]))
     assert all(len({run.family for run in pack}) == 1 for pack in cut)
+
+
+@pytest.fixture
+def shared(tmp_path, monkeypatch):
+    """A function that shares out runs of a family, each of which takes so many seconds, and returns the sizes of their packs."""
+
+    def sizes(number, seconds, cores, change=None, most=8):
+        config = merged(read("config.yaml", *STUDIES), change or {}) | {
+            "pack_size": {"cpu": {"default": most}, "cuda": {"default": most}}
+        }
+        recipes = Recipes(Configuration(config), tmp_path)
+        monkeypatch.setattr(recipes.costs, "seconds", lambda stage, name: seconds)
+        wanted = {Run("scan_jump", "lstm_attention", "entropy", 0.1, seed): frozenset({"f"}) for seed in range(number)}
+        found = packs.shared_out("evaluate", wanted, recipes, cores)
+        assert sorted(run for pack in found for run in pack) == sorted(wanted)
+        return [len(pack) for pack in found]
+
+    monkeypatch.setattr(pack_sizes, "GPU", ())
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds", "cores", "expected"),
+    [
+        (8, 30, 1, [8]),
+        (8, 30, 2, [4, 4]),
+        (8, 30, 16, [1] * 8),  # a run is the least
+        (24, 30, 2, [6, 6, 6, 6]),  # three packs of eight would leave a core idle for the time of eight runs
+        (16, 30, 2, [8, 8]),
+        (8, 5, 16, [4, 4]),  # packs that take less than twenty seconds save little
+        (8, 1, 16, [8]),
+        (8, None, 16, [8]),  # nothing like it was ever timed
+        (8, 30, None, [8]),  # jobs run elsewhere
+    ],
+)
+def test_packs_are_smaller_if_cores_would_be_idle(shared, number, seconds, cores, expected):
+    assert shared(number, seconds, cores) == expected
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu", "expected"), [("auto", True, [8]), ("cuda", True, [8]), ("cpu", True, [4, 4]), ("auto", False, [4, 4])]
+)
+def test_packs_keep_their_sizes_on_a_gpu(shared, monkeypatch, tmp_path, device, gpu, expected):
+    monkeypatch.setattr(pack_sizes, "GPU", (tmp_path,) if gpu else (tmp_path / "absent",))
+    assert shared(8, 30, 2, {"device": device}) == expected
 
 
 def test_runs_that_only_another_figure_needs_are_in_other_packs():

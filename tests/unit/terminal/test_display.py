@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from compositional.terminal.costs import Costs
+from compositional.planning.costs import Costs
 from compositional.terminal.display import HANDLER, Display
 
 JOB = {"rule_name": "plot", "rule_msg": "Drawing a", "wildcards": {"figure": "a"}, "output": ["a.pdf"], "log": []}

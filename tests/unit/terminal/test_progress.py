@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from compositional.planning.costs import OTHERWISE, START
 from compositional.planning.packs import Pack
 from compositional.records.entries import name_of
-from compositional.terminal.costs import OTHERWISE, START
 from compositional.terminal.progress import Build, Task, tasks_of
 
 BELIEVED = {("train", "slow"): 0.5, ("train", "fast"): 0.1, ("evaluate", "slow"): 2.0, ("split", "digits"): 30.0}

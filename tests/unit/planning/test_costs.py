@@ -8,10 +8,10 @@ import time
 
 import pytest
 
+from compositional.planning import costs
+from compositional.planning.costs import Costs, measured, words
 from compositional.records.places import recipe_name
 from compositional.stages.shared.job import told
-from compositional.terminal import costs
-from compositional.terminal.costs import Costs, measured, words
 
 TABLE = {("train", "a/cnn/none"): 0.1, ("train", "a/cnn/entropy"): 0.2, ("train", "b/lstm/none"): 1.0, ("split", "a"): 7.0}
 

@@ -1,16 +1,17 @@
 """How long jobs take: estimated from earlier runs in the results folder, else from a table that is part of the project.
 
-The table is written by `python -m compositional.terminal.costs results >> costs.csv`, from the records of a build. For models
+The table is written by `python -m compositional.planning.costs results >> costs.csv`, from the records of a build. For models
 whose runs take hours, it has the time of a step that `make calibrate` measures.
 """
 
 from __future__ import annotations
 
 import csv
+import heapq
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -29,6 +30,14 @@ def words(seconds: float) -> str:
     if seconds < 57:
         return f"{max(5, 5 * round(seconds / 5))} s"
     return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def until_the_last_ends(jobs: Iterable[float], workers: int) -> float:
+    """Seconds until jobs of these durations have ended. In this order, each starts on the worker that becomes free first."""
+    ends = [0.0] * workers
+    for seconds in jobs:
+        heapq.heapreplace(ends, ends[0] + seconds)
+    return max(ends)
 
 
 @cache
