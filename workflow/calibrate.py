@@ -62,7 +62,11 @@ def main() -> int:
             most = known.config["pack_size"].get(family[0], known.config["pack_size"]["default"])
             waiting[pool.submit(measured, folder, known.family_parameters(family), most, pack_sizes.room())] = key
         for done in as_completed(waiting):
-            key, rows = waiting[done], done.result()
+            key, error = waiting[done], done.exception()
+            if error is not None:
+                print(f"{'/'.join(key)}: not measured: {error}", file=sys.stderr)
+                continue
+            rows = done.result()
             print("/".join(key), *(f"{runs}: {own} ms, {megabytes} MB" for runs, own, megabytes in rows), sep="  ", flush=True)
             pack_sizes.keep(arguments.file, key, rows)
     return 0

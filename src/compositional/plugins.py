@@ -14,7 +14,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,8 +66,6 @@ def available(kind: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in paths))
 
 
-# Few: trees that are kept make every garbage collection slower. A module is read several times in a row.
-@lru_cache(maxsize=16)
 def parsed(path: Path) -> ast.Module:
     """The syntax tree of a source file.
 

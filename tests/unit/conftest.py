@@ -34,7 +34,6 @@ def package(monkeypatch, tmp_path):
 
     def clear() -> None:
         plugins.available.cache_clear()
-        plugins.parsed.cache_clear()
         plugins.is_network.cache_clear()
         plugins.contract.cache_clear()
         plugins.declarations.cache_clear()

@@ -80,6 +80,9 @@ def disagreements(module: str, found: dict[str, Any]) -> list[str]:
             problems += _wrong(node, len(given.elts)) if isinstance(given, ast.List) else _wrong(node, 2, more=True)
         if isinstance(node, ast.ClassDef) and node.name == "Network" and section == "models":
             problems += _wrong_network(node)
+            if not isinstance(found["REPRESENTATIONS"], dict):
+                said = found["REPRESENTATIONS"]
+                problems.append(f", line {node.lineno}: REPRESENTATIONS of a Network must be {{name: submodule}}, not {said!r}")
     problems += [
         f": {name} = {found[name]!r}, must be {_WORDS.get(kind, f'of the type {kind}')}"
         for name, kind in ((name, ast.unparse(own)) for name, own in types.items() if name in found)

@@ -65,7 +65,7 @@ PARAMETERS = {
         "type": "number",
         "exclusiveMinimum": 0,
         "default": 40,
-        "description": "factor on the gradient of the attention at copied symbols; GeoQuery copies one symbol in 40",
+        "description": "factor on the gradient of the attention at copied symbols; GeoQuery copies one symbol in 41",
     },
 }
 

@@ -84,6 +84,7 @@ def test_names_in_declarations_of_modules_must_exist(package, name, declared, me
             "class Network(Own):\n  def __init__(self, options): ...",
             "__init__(self, options) is called with 3 values",
         ),
+        ("models.toy", "class Network(Own): ...", "REPRESENTATIONS of a Network must be {name: submodule}, not ()"),
         ("models.toy", "class Network(Own):\n  def forward(self, x, n): ...", "forward(self, x, n) is called with 2 values"),
     ],
 )

@@ -312,6 +312,8 @@ def test_new_regularizers_and_models_of_a_figure_have_different_colors():
     both = style.distinct_colors(["smoothness", "smoothness_embeddings", "homomorphism_then"])
     assert (both["smoothness"], both["homomorphism_then"]) == (style.COLORS["smoothness"], style.COLORS["homomorphism"])
     assert style.color("smoothness_embeddings") == both["smoothness"] != both["smoothness_embeddings"]
+    alike = style.distinct_colors(["homomorphism_then", "modifier_homomorphism"])
+    assert len({*alike.values()}) == 2
     for look in (style.line_of, style.marker_of):
         assert len({look(index) for index in range(30)}) == 30
 

@@ -60,7 +60,6 @@ def package(tmp_path):
     (tmp_path / "script.py").write_text("from package.middle import f\nprint(f(1))\n")
 
     def compute() -> str:
-        module.parsed.cache_clear()
         module._read.cache_clear()
         module.behind.cache_clear()
         module.fingerprint.cache_clear()

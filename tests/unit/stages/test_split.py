@@ -182,6 +182,10 @@ BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int6
         ({"members": dict}, r"its members are dict \[.*\], must be a DatasetDict with 'train'"),
         ({"unlabelled": True}, r"its column label is None in test, must be of the feature Value"),
         ({"classes": np.int64(2)}, r"classes cannot be written to task\.json \(.*int64.*\); write int\(\.\.\.\), float"),
+        ({"image_shape": None}, r"image_shape is None, must be \[channels, height, width\]"),
+        ({"references": [0.5]}, r"references is \[0.5\], must be a dictionary of numbers"),
+        ({"references": {"accuracy": "0.5"}}, "references is {'accuracy': '0.5'}, must be a dictionary of numbers"),
+        ({"names": ["train", "validation", "test", "test 2"]}, "a member is called 'test 2'; write a letter"),
         ({"image_shape": [1, 2, 3]}, r"image_shape is \[1, 2, 3\], images of train have the shape \[1, 2, 2\]"),
         ({"component_width": 2}, "component_width is 2, must be between 1 and 1, or None"),
         ({"features": SHARES}, "an image of train has the value 0.5; images must be of whole numbers from 0 to 255"),
@@ -416,6 +420,20 @@ def test_images_whose_last_axis_has_the_channels_are_refused():
 def test_pairs_that_are_no_text_or_have_a_category_in_some_rows_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         sentence_pairs.task({"train": rows, "test": [("three", "3")]}, "test")
+
+
+@pytest.mark.parametrize(
+    ("words", "pair", "message"),
+    [
+        (["one", "two"], ["one", "two three"], "column output of train has the word 'three', which target_words does not list"),
+        (None, ["one", "two"], "column input of train has the word 'one', which source_words does not list"),
+        (["one", "two"], ["one", None], "column output of train has None, must be text"),
+    ],
+)
+def test_sentences_with_words_that_a_task_does_not_list_are_refused(words, pair, message):
+    members = DatasetDict(train=Dataset.from_dict({"input": [pair[0]], "output": [pair[1]]}))
+    with pytest.raises(ValueError, match=message):
+        task_checks.check_values("toy", members, {"input": (), "output": ()}, {"source_words": words, "target_words": words})
 
 
 def test_a_category_that_is_no_text_is_refused():

@@ -72,8 +72,7 @@ ALIKE = {
     "modifier_homomorphism_shuffled": "homomorphism_shuffled",
 }
 
-# Setting A: the redundant component is informative in training; B: it is not.
-SETTINGS = {"A": "#D55E00", "B": "#0072B2"}
+SETTINGS = {"A": "#D55E00", "B": "#0072B2"}  # A: the redundant component is informative in training; B: it is not
 
 RUN, INTERVAL = "a run", "95 % interval of the mean"  # in legends
 
@@ -90,7 +89,8 @@ def distinct_colors(names: Iterable[str]) -> dict[str, str]:
     """A color per regularizer. One without a color above gets a hue from its name, turned until it differs from all others."""
     ordered = sorted(set(names), key=lambda name: (name != "none", name))
     known = {name: ALIKE.get(name, name) for name in ordered}
-    found = {name: COLORS[own] for name, own in known.items() if own in COLORS and (own == name or own not in known)}
+    shared = {own: own if own in known else name for name, own in reversed(known.items())}  # of those with one color
+    found = {name: COLORS[own] for name, own in known.items() if own in COLORS and shared[own] == name}
     taken = [colors.to_rgb(shade) for shade in COLORS.values()]
     for name in (one for one in ordered if one not in found):
         first = zlib.crc32(name.encode()) / 2**32

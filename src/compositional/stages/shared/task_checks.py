@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
 from datasets import Array2D, Array3D, Dataset, DatasetDict
 
 from compositional import files, plugins
+from compositional.runs import NAME
 from compositional.tasks import IN_DISTRIBUTION
+
+_WORDS = {"input": "source_words", "output": "target_words"}  # columns of sentences, and the lists of all of their words
 
 
 def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
@@ -34,6 +38,13 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         )
     if empty := [name for name, member in members.items() if not len(member)]:
         raise ValueError(f"task {task!r}: no examples are left for {', '.join(empty)}: change its options")
+    if wrong := [name for name in members if not re.fullmatch(NAME, name)]:
+        raise ValueError(
+            f"task {task!r}: a member is called {wrong[0]!r}; write a letter, then letters, digits and _, all lower case"
+        )
+    references = about.get("references", {})
+    if not isinstance(references, dict) or not all(map(_is_number, references.values())):
+        raise ValueError(f"task {task!r}: references is {references!r}, must be a dictionary of numbers by what they measure")
     own = next(name for name in IN_DISTRIBUTION if name in members)
     if (said := about.get("in_distribution")) != own:
         first = ", ".join(IN_DISTRIBUTION)
@@ -87,6 +98,8 @@ def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about
             _check_image(task, name, member, about)
             continue
         values = member[column][:]
+        if column in _WORDS and (said := _WORDS[column]) in about:
+            _check_words(task, f"column {column} of {name}", values, said, about[said])
         if column == "label" and (wrong := [value for value in values if value not in range(about["classes"])]):
             raise ValueError(
                 f"task {task!r}: {name} has the label {wrong[0]!r}; labels must be whole numbers from 0 to {about['classes'] - 1}"
@@ -99,6 +112,21 @@ def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about
         flat = np.ravel(np.array(values, dtype=object))
         if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
             raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_words(task: str, where: str, sentences: list[Any], said: str, words: Any) -> None:
+    """Refuse sentences that are not text, or have words that the task does not list."""
+    if wrong := [own for own in sentences if not isinstance(own, str)]:
+        raise ValueError(f"task {task!r}: {where} has {wrong[0]!r}, must be text, words separated by spaces")
+    known = {word for word in words if isinstance(word, str)} if isinstance(words, list) else set()
+    if unknown := sorted({word for own in sentences for word in own.split()} - known):
+        raise ValueError(
+            f"task {task!r}: {where} has the word {unknown[0]!r}, which {said} does not list; `sentence_pairs.task` lists all"
+        )
 
 
 def _is_below(items: list[int], sizes: list[int]) -> bool:
@@ -139,10 +167,12 @@ def _check_image(task: str, name: str, member: Dataset, about: dict[str, Any]) -
             f"task {task!r}: images of {name} have the shape {[*feature.shape]}, must be [channels, height, width]: "
             "np.moveaxis(image, -1, 0) makes such images"
         )
+    shape = about["image_shape"]
+    if not (isinstance(shape, list | tuple) and len(shape) == 3 and all(isinstance(size, int) and size > 0 for size in shape)):
+        raise ValueError(f"task {task!r}: image_shape is {shape!r}, must be [channels, height, width]")
     if name == "train":
         _check_units(task, member, about)
-    width = feature.shape[-1]
-    stated, part = list(about["image_shape"]), about.get("component_width")
+    width, stated, part = feature.shape[-1], list(shape), about.get("component_width")
     if "canvas" not in about and stated != (found := [*feature.shape] if len(feature.shape) == 3 else [1, *feature.shape]):
         raise ValueError(f"task {task!r}: image_shape is {stated}, images of {name} have the shape {found}")
     if part is not None and not (isinstance(part, int) and 0 < part < width):
