@@ -175,7 +175,8 @@ def shared_out(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes, 
 
     def finer(share: int) -> list[list[Run]]:
         longest = max(LEAST, whole / cores / share)
-        return cut(wanted, lambda family: max(1, min(size_of(family), round(longest / (seconds[family] or longest)))))
+        fitting = {family: max(1, round(longest / own)) for family, own in seconds.items() if own}
+        return cut(wanted, lambda family: min(size_of(family), fitting.get(family, len(wanted))))
 
     best = min(map(finer, (1, 2, 3)), key=ends)
     return best if ends(best) < FINER * ends(usual) else usual

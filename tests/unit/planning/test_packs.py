@@ -83,6 +83,13 @@ def test_packs_are_smaller_if_cores_would_be_idle(shared, number, seconds, cores
     assert shared(number, seconds, cores) == expected
 
 
+def test_only_packs_of_a_known_cost_become_smaller(tmp_path, monkeypatch):
+    recipes = today(tmp_path, {"device": "cpu"})
+    monkeypatch.setattr(recipes.costs, "seconds", lambda stage, name: None if name.endswith("none") else 30.0)
+    found = packs.shared_out("evaluate", runs(range(4), [0.0], "none") | runs(range(4), [0.1]), recipes, 4)
+    assert [len(pack) for pack in found] == [1, 1, 1, 1, 4]
+
+
 @pytest.mark.parametrize(
     ("device", "gpu", "expected"), [("auto", True, [8]), ("cuda", True, [8]), ("cpu", True, [4, 4]), ("auto", False, [4, 4])]
 )
