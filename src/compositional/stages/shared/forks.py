@@ -31,7 +31,10 @@ from typing import Any
 
 SOCKET = "COMPOSITIONAL_FORKS"  # in the environment of jobs
 OF_DRAWING = ("pandas", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "fontTools.subset")
-LIBRARIES = ("torch", "datasets", "numba", "pandas", "safetensors.torch", "scipy.stats", "matplotlib.pyplot")
+LIBRARIES = (
+    *("torch", "datasets", "numba", "pandas", "safetensors.torch", "scipy.stats", "sklearn.datasets", "networkx"),
+    "matplotlib.pyplot",
+)
 # Snakemake tells each job how many threads it may use. For almost all jobs it is one; the others run in their own process.
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")} | {
     "VECLIB_MAXIMUM_THREADS": "1"
