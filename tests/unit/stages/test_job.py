@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import os
 import subprocess
@@ -33,6 +34,17 @@ def test_an_error_elsewhere_names_no_plugin(tmp_path, capsys):
     with pytest.raises(SystemExit), logged(tmp_path / "job.log"):
         raise ValueError("nothing of theirs")
     assert capsys.readouterr().err == f"ValueError: nothing of theirs\n(details in {tmp_path / 'job.log'})\n"
+
+
+def test_the_traceback_is_kept_if_nothing_can_be_written_to_the_terminal(tmp_path, monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError("No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    with pytest.raises(SystemExit), logged(tmp_path / "job.log"):
+        raise ValueError("nothing of theirs")
+    assert "nothing of theirs" in (tmp_path / "job.log").read_text()
 
 
 def test_a_job_refuses_what_was_planned_with_a_library_that_it_does_not_see(tmp_path):

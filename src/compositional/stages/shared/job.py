@@ -48,9 +48,11 @@ def logged(log: Path) -> Iterator[TextIO]:
             yield stream
         except Exception as error:
             line = "\r\033[K" if sys.stderr.isatty() else ""  # clear the line of the progress bar
-            print(f"{line}{type(error).__name__}: {error}\n{place_of(error)}(details in {log})", file=sys.stderr, flush=True)
-            with suppress(OSError), stream:  # if the disk is full, the log cannot be written, either
+            # If a disk is full, one of them may still be written.
+            with suppress(OSError), stream:
                 traceback.print_exc(file=stream)
+            with suppress(OSError):
+                print(f"{line}{type(error).__name__}: {error}\n{place_of(error)}(details in {log})", file=sys.stderr, flush=True)
             sys.exit(1)
 
 
