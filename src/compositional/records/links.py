@@ -66,7 +66,7 @@ def keep_backups_apart(persistence: ModuleType) -> None:
     keepers = [kind for kind in keepers if "restore_output" in vars(kind)]
     if not keepers:
         raise ValueError(
-            "This Snakemake has no persistence.restore_output; use a version from envs/requirements.txt or the README"
+            "This Snakemake has no persistence.restore_output; use a version from envs/requirements.txt"
         )
     for keeper in keepers:
         if not hasattr(keeper.restore_output, "__wrapped__"):  # another call in this process may have done it

@@ -31,7 +31,7 @@ def inside(workflow: Any, name: str) -> Any:
     try:
         return attrgetter(name)(workflow)
     except AttributeError:
-        sys.exit(f"This Snakemake has no workflow.{name}; use a version from envs/requirements.txt or the README")
+        sys.exit(f"This Snakemake has no workflow.{name}; use a version from envs/requirements.txt")
 
 
 def before_a_build(executor: str) -> None:
