@@ -65,9 +65,7 @@ def keep_backups_apart(persistence: ModuleType) -> None:
     keepers: list[Any] = [kind for kind in vars(persistence).values() if isinstance(kind, type)]
     keepers = [kind for kind in keepers if "restore_output" in vars(kind)]
     if not keepers:
-        raise ValueError(
-            "This Snakemake has no persistence.restore_output; use a version from envs/requirements.txt"
-        )
+        raise ValueError("This Snakemake has no persistence.restore_output; use a version from envs/requirements.txt")
     for keeper in keepers:
         if not hasattr(keeper.restore_output, "__wrapped__"):  # another call in this process may have done it
             keeper.restore_output = _parting(keeper.restore_output)
