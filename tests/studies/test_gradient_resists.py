@@ -348,9 +348,11 @@ def test_captions_contradict_the_claim_if_the_table_does():
         ],
     }
     _, caption = setting_curves.draw(pd.DataFrame(table), options)
-    assert "setting A, final train - test gap 0.0500, expected at least 0.15: DOES NOT HOLD" in caption
-    assert "setting B, final train - test gap 0.0100, expected at most 0.05: holds" in caption
-    assert "step 25: train accuracy A 0.900, B 0.900; A is ahead in 0 of 3 pairs of independent runs: DOES NOT HOLD" in caption
+    known = "(95 % interval {0} to {0})".format
+    assert f"setting A, final train - test gap 0.0500 {known('0.0500')}, expected at least 0.15: DOES NOT HOLD" in caption
+    assert f"setting B, final train - test gap 0.0100 {known('0.0100')}, expected at most 0.05: holds" in caption
+    equal = f"A is ahead in 0 of 3 pairs of independent runs, by 0.000 {known('0.000')}: DOES NOT HOLD"
+    assert f"step 25: train accuracy A 0.900, B 0.900; {equal}" in caption
     assert "step 30 was not recorded" in caption
     table = pd.DataFrame(table)
     table.loc[(table.task == "task_A") & (table.seed == 1) & (table.step == 50), "value"] = float("nan")
@@ -393,7 +395,8 @@ def test_the_caption_of_influences_has_medians_of_their_ratios():
     # Ratios in setting A: 1/2, 1/4, 1/5, then 1, 0.5, 0.7; in setting B: 0.2, then 0.6.
     assert (
         "test examples, ratio redundant / relevant at step 0, at its maximum, at step 10: A 0.250, 0.700 (step 10), 0.700; "
-        "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median: holds"
+        "B 0.200, 0.600 (step 10), 0.600. 2 of 3 seeds of A end above B's median; mean of A minus B's 0.133 (95 % interval "
+        "-0.492 to 0.758): open, the interval includes the bound"
     ) in caption
     assert "A 1 at step 0, 0.7 at step 10; times B's: 5.00 at step 0, at most 5.00 (step 0), 1.17 at step 10" in caption
     assert "diverged" not in caption
@@ -409,10 +412,11 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
     figure = FIGURES["resists_toy_seeds"]
     table = small_table(figure)
     ends = (table.split == "test") & (table.metric == "accuracy") & (table.step == table.step.max())
-    for share, verdict in ((0.9, "0 of 3 seeds: DOES NOT HOLD"), (0.1, "3 of 3 seeds: holds")):
+    for share, count in ((0.9, 0), (0.1, 3)):
         table.loc[ends, "value"] = share
         _, caption = boundaries.draw(table, figure["options"])
-        assert caption.count(f"less than half at the end in {verdict}") == 2
+        assert caption.count(f"less than half at the end in {count} of 3 seeds (95 % interval ") == 2
+        assert caption.count("): open, the interval includes the bound") == 2  # 0.025 ** (1 / 3) is less than one half
     steps = FIGURES["resists_toy_steps"]  # one seed
     _, caption = boundaries.draw(small_table(steps), steps["options"])
     assert "holds" not in caption.lower()
@@ -443,15 +447,18 @@ def test_diverged_seeds_are_not_part_of_the_distribution():
     table = small_table(figure)
     test = (table.split == "test") & (table.metric == "accuracy")
     table.loc[test, "value"] = np.where(table.task[test] == "quadrants", 0.9, 1.0)
-    _, caption = quadrant_shares.draw(table, figure["options"])
-    assert caption.count("the claim: in degree holds, in kind DOES NOT HOLD") == 2
+    several = pd.concat([table, table.assign(seed=table.seed + 3)])
+    _, caption = quadrant_shares.draw(several, figure["options"])
+    degree, kind = "(95 % interval 0.351 to 1.000): holds", "(95 % interval 0.000 to 0.459): DOES NOT HOLD"
+    assert caption.count(f"the claim in degree, B's share minus A's {degree}; in kind, A's share {kind}") == 2
     table.loc[(table.task == "quadrants") & (table.seed == 2), "value"] = np.nan
     drawn, caption = quadrant_shares.draw(table, figure["options"])
     assert list(drawn.axes[0].lines[0].get_ydata()) == [0, 0.5, 1, 1]
     assert caption.count("setting A, 2 seeds, 1 diverged: share mean 0.900") == 2
-    assert caption.count("in degree open, too few seeds to judge, in kind open, too few seeds to judge") == 2
+    few = "open, too few seeds to judge"
+    assert caption.count(f"in degree, B's share minus A's: {few}; in kind, A's share: {few}") == 2
     table.loc[table.task == "quadrants", "value"] = np.nan
     _, caption = quadrant_shares.draw(table, figure["options"])
     assert caption.count("setting A: all 3 runs diverged") == 2
     assert "nan" not in caption
-    assert "the claim:" not in caption
+    assert "the claim in degree" not in caption

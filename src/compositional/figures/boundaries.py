@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from compositional.figures.shared import page, paired, style
+from compositional.figures.shared import claims, page
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -70,7 +70,12 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "quadrant is the test set, never seen in training. A compositional solution classifies all of it as Y_1 = 1 (blue) and "
         "has the vertical axis as its boundary. Numbers are the share of this quadrant that is classified correctly. "
         f"{shown_of}, one panel per {along}. The paper's claim: training loses the test quadrant. "
-        + ("It holds if most seeds end with less than half of it." if along == "seed" else "One seed cannot judge it."),
+        + (
+            "It holds if most seeds end with less than half of it, and is open if the 95 % interval (Clopper and Pearson) of the "
+            "share of such seeds includes one half."
+            if along == "seed"
+            else "One seed cannot judge it."
+        ),
         "",
     ]
     parts = figure.subfigures(len(models), 1, squeeze=False)[:, 0]
@@ -95,9 +100,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         if along == "seed" and len(known):
             lost, gone = int((known < 0.5).sum()), len(ends) - len(known)
             counted = f"{lost} of {len(known)} seeds" + (f" ({gone} more diverged)" if gone else "")
-            lines.append(
-                f"  - less than half at the end in {counted}: {style.verdict(lost > len(known) / 2, paired.undecided(known))}"
-            )
+            low, high = share = claims.of_share(known < 0.5)
+            verdict = claims.verdict({"": (low - 0.5, high - 0.5)})
+            lines.append(f"  - less than half at the end in {counted}{claims.stated(share)}: {verdict}")
     for label, shade in enumerate(CLASSES):
         figure.axes[0].scatter([], [], marker="s", color=shade, label=f"classified as Y₁ = {label}")
     figure.axes[0].plot([], [], "--", color="0.25", linewidth=0.9, label="test quadrant")

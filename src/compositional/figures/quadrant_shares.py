@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from compositional.figures.shared import paired, style
+from compositional.figures.shared import claims, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -48,7 +48,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "of seeds that reach at most the share on the axis. A compositional solution has share 1 (dashed). Setting B is trained "
         "on all four quadrants, without redundancy, for comparison. The paper's claim, that the network trained in A does not "
         "have compositionality, is judged in degree (fewer seeds of A than of B reach 0.99) and in kind (most seeds of A get "
-        "less than half).",
+        "less than half). It is open if a 95 % interval of these shares (Clopper and Pearson; of B's minus A's, Newcombe) "
+        "includes 0 or one half.",
         "",
     ]
     for axes, (model, name) in zip(grid[0], models.items(), strict=True):
@@ -72,10 +73,13 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                 f"points of the training distribution {same.mean():.3f}"
             )
         if all(map(len, reached.values())):
-            degree = (reached["A"] >= 0.99).mean() < (reached["B"] >= 0.99).mean()
-            kind = (reached["A"] < 0.5).mean() > 0.5
-            holds = [style.verdict(one, paired.undecided(*reached.values())) for one in (degree, kind)]
-            lines.append(f"  - the claim: in degree {holds[0]}, in kind {holds[1]}")
+            degree = claims.of_difference_of_shares(reached["B"] >= 0.99, reached["A"] >= 0.99)
+            low, high = kind = claims.of_share(reached["A"] < 0.5)
+            holds = [claims.verdict({"": one}) for one in (degree, (low - 0.5, high - 0.5))]
+            lines.append(
+                f"  - the claim in degree, B's share minus A's{claims.stated(degree)}: {holds[0]}; in kind, A's share"
+                f"{claims.stated(kind)}: {holds[1]}"
+            )
         axes.axvline(1, color="0.3", linestyle="--", linewidth=1, label="compositional", zorder=3)
         axes.xaxis.set_major_locator(MultipleLocator(0.1))
         axes.set(title=name, xlabel="share of the test quadrant correct", xlim=(left, 1.005), ylim=(0, 1.02))

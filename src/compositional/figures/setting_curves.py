@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import Any
 
@@ -9,7 +10,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, paired, style, words
+from compositional.figures.shared import claims, page, style, words
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -57,14 +58,14 @@ def _curves(table: pd.DataFrame, model: str, task: str) -> dict[str, pd.DataFram
 
 
 def _judge(expectation: dict[str, Any], values: pd.Series) -> str:
-    """One line: the mean of values by seed, its expected range, and whether the expectation holds."""
-    value = values.mean()
+    """One line: the mean of values by seed with its interval, its expected range, and whether the expectation holds."""
     name = {"gap": "train - test gap"}.get(expectation["quantity"], f"{expectation['quantity']} accuracy")
     bounds = {key.replace("_", " "): expectation[key] for key in ("at_least", "at_most") if key in expectation}
-    holds = value >= expectation.get("at_least", -1) and value <= expectation.get("at_most", 1)
     expected = " and ".join(f"{key} {bound:g}" for key, bound in bounds.items())
-    verdict = style.verdict(holds, paired.undecided(values))
-    return f"setting {expectation['setting']}, final {name} {value:.4f}, expected {expected}: {verdict}"
+    least, most = expectation.get("at_least", -math.inf), expectation.get("at_most", math.inf)
+    verdict = claims.verdict({"": claims.within(values, least, most)})
+    value = f"{values.mean():.4f}{claims.stated(claims.of_mean(values), 4)}"
+    return f"setting {expectation['setting']}, final {name} {value}, expected {expected}: {verdict}"
 
 
 def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dict[str, Any]) -> str:
@@ -72,7 +73,8 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
         f"Accuracy against the training step: {options['problem']}. Setting A: the redundant component is informative in "
         "training; setting B: it is not. Both have the same test set, recombinations never seen in A. Lines are means over "
         "seeds; bands and ± are one standard deviation over seeds. Claim: A trains faster early on, but has a gap between train "
-        "and test in the end that B does not have.",
+        "and test in the end that B does not have. Verdicts are open if a 95 % interval (Student's t; Welch's for A minus B) "
+        "includes the bound.",
         "",
     ]
     for model, of in curves.items():
@@ -88,9 +90,10 @@ def _caption(curves: dict[str, dict[str, dict[str, pd.DataFrame]]], options: dic
             a, b = (values[setting].mean() for setting in ("A", "B"))
             known = int((values["A"].notna() & values["B"].notna()).sum())
             ahead = int((values["A"] > values["B"]).sum())
+            more = claims.of_difference(values["A"], values["B"])
             lines.append(
                 f"  - step {step}: train accuracy A {a:.3f}, B {b:.3f}; A is ahead in {ahead} of {known} pairs of independent "
-                f"runs: {style.verdict(a > b, paired.undecided(*values.values()))}"
+                f"runs, by {a - b:.3f}{claims.stated(more)}: {claims.verdict({'': more})}"
             )
         final = {setting: {split: curve.iloc[-1] for split, curve in splits.items()} for setting, splits in of.items()}
         for setting, splits in final.items():
