@@ -491,18 +491,26 @@ def test_the_locality_figure_states_the_fall_and_judges_it():
     )
     _, caption = locality.draw(table, options)
     assert "distance (pixels) 8: test 0.510 ± 0.008, train 0.510; published 0.500" in caption
-    assert "0.400 at lambda 0, 0.050 at lambda 1" in caption
+    assert "0.400 ± 0.000 at lambda 0, 0.050 at lambda 1" in caption
     assert caption.endswith("holds")
     assert locality.draw(table[table.seed < 2], options)[1].endswith("open, too few seeds to judge")
     lost = table.assign(value=table.value.mask((table["lambda"] == 1) & (table.seed > 0)))  # one run is left
     assert locality.draw(lost, options)[1].endswith("open, too few seeds to judge")
     spread = table.assign(value=table.value.mask((table.task == "far") & (table["lambda"] == 1) & (table.seed == 0), 0.55))
-    assert locality.draw(spread, options)[1].endswith("open, the interval of the fall, paired by seed, includes the bound")
+    assert locality.draw(spread, options)[1].endswith("open, the interval includes the bound: less, higher")
+    bounds = {"far": {0: 0.0, 1: 0.0}, "near": {0: -0.34, 1: -0.35}}  # the fall without it is 0.060 ± 0.075
+    shifted = [
+        value + bounds[task][strength] + (seed - 1) * 0.03 * (task == "near" and not strength)
+        for task, strength, seed, value in zip(table.task, table["lambda"], table.seed, table.value, strict=True)
+    ]
+    assert locality.draw(table.assign(value=shifted), options)[1].endswith("open, the interval includes the bound: fall without")
     worse = table.assign(value=table.value.mask((table["lambda"] == 1) & (table.split == "train"), 0.45))
     assert locality.draw(worse, options)[1].endswith("open, its training accuracy at the end is lower by more than 0.05")
     table.loc[(table["lambda"] == 1) & (table.task == "far"), "value"] = 0.55
     assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
-    table.loc[table["lambda"] == 1, "value"] = 0.5  # does not fall, because nothing is learned
+    nothing = table.assign(value=table.value.mask(table["lambda"] == 1, 0.5))  # does not fall, because nothing is learned
+    assert locality.draw(nothing, options)[1].endswith("open, the interval includes the bound: higher")
+    table.loc[table["lambda"] == 1, "value"] = 0.47
     assert locality.draw(table, options)[1].endswith("DOES NOT HOLD")
     lost = table.assign(value=table.value.where((table["lambda"] == 0) | (table.task == "near")))
     figure, caption = locality.draw(lost[(lost.seed == 0) | (lost.task == "far")], options)

@@ -390,16 +390,21 @@ def history_of(exponent: float, seeds=(0,)) -> pd.DataFrame:
 
 
 def test_the_growth_law_is_found_where_it_holds():
-    table = history_of(1.0, seeds=(0, 1))
+    table = history_of(1.0, seeds=(0, 1, 2))
     group = {"task": "t", "model": "m", "quantity": "component_norm", "factors": 2, "title": "exact"}
     rates = growth_law.growth(table[table.seed == 0], "component_norm", [0.003, 0.1])
     for size, rate in rates.values():
         assert growth_law.exponent(size, rate) == pytest.approx(1.0, abs=0.02)
     _, caption = growth_law.draw(table, defaults("figures.growth_law") | {"groups": [group]})
     assert "theory 1.000" in caption
-    assert caption.endswith("within 0.1")
+    assert caption.endswith("mean over runs of their medians 1.000 ± 0.000, within 0.1 of the theory: holds")
+    _, caption = growth_law.draw(table[table.seed < 2], defaults("figures.growth_law") | {"groups": [group]})
+    assert caption.endswith("within 0.1 of the theory: open, too few seeds to judge")
     _, caption = growth_law.draw(table, defaults("figures.growth_law") | {"groups": [group | {"factors": 4}]})
-    assert caption.endswith("MORE THAN 0.1 OFF")
+    assert caption.endswith("within 0.1 of the theory: DOES NOT HOLD")
+    mixed = [history_of(power, seeds=(seed,)) for seed, power in enumerate((0.92, 1.0, 1.1))]
+    _, caption = growth_law.draw(pd.concat(mixed), defaults("figures.growth_law") | {"groups": [group]})
+    assert caption.endswith("within 0.1 of the theory: open, the interval includes the bound")
 
 
 def test_the_growth_law_follows_a_component_that_overtakes_another():
