@@ -75,7 +75,7 @@ def test_the_ablation_states_the_recorded_claim_and_whether_it_holds():
         lines, "plain accuracy 0.84"
     )
     # For both terms, up to lambda 1.
-    assert sum("at most 0.030, at lambda 1: holds" in line for line in lines) == 2
+    assert sum("at most 0.030, at lambda 1 (-0.030 ± 0.000): holds" in line for line in lines) == 2
     falls = [line for line in lines if "R falls with lambda" in line]
     assert len(falls) == 2
     assert all("2.20 at 0, 2.00 at 0.5, 1.70 at 1, 0.60 at 10: holds" in line for line in falls)
@@ -91,9 +91,26 @@ def test_the_ablation_can_contradict_the_recorded_claim():
     rows = ablation({0: 0.7, 1: 0.6, 10: 0.7}, {0: 0.6, 1: 0.6, 10: 0.6}, {0: 2.0, 1: 2.1, 10: 0.6})
     lines = lines_of(arithmetic_ablation, rows, "arithmetic_ablation")
     assert "within 0.05: DOES NOT HOLD" in only(lines, "plain accuracy 0.84")
-    assert sum("at most 0.100, at lambda 1: DOES NOT HOLD" in line for line in lines) == 2
+    assert sum("at most 0.100, at lambda 1 (-0.100 ± 0.000): DOES NOT HOLD" in line for line in lines) == 2
     assert sum("2.10 at 1, 0.60 at 10: DOES NOT HOLD" in line for line in lines) == 2
     assert sum("The interval is above 0 at no lambda, below 0 at no lambda" in line for line in lines) == 2
+
+
+def test_the_recorded_claims_are_open_within_the_spread_of_the_seeds():
+    rows = ablation({0: 0.87, 1: 0.83, 10: 0.7}, {0: 0.6, 1: 0.6, 10: 0.6}, {0: 2.0, 1: 1.9, 10: 0.6})
+    spread = {("accuracy", "arithmetic"): (0.03, 0.0, -0.03), ("change", "arithmetic"): (0.3, 0.0, -0.3)}
+    rows = [
+        (
+            *row[:-1],
+            row[-1] + spread.get((row[6].split(" ")[0], row[0]), (0, 0, 0))[row[4]] * (row[3] == 1 and row[5] != "reference"),
+        )
+        for row in rows
+    ]
+    lines = lines_of(arithmetic_ablation, rows, "arithmetic_ablation")
+    assert "0.870 ± 0.025 (3 seeds), within 0.05: open, the interval includes the bound" in only(lines, "plain accuracy 0.84")
+    # 4.303 * 0.03 / sqrt 3
+    assert sum("at lambda 1 (-0.040 ± 0.075): open, the interval includes the bound: 1" in line for line in lines) == 2
+    assert sum("1.90 at 1, 0.60 at 10: open, the interval includes the bound: 0 to 1" in line for line in lines) == 2
 
 
 def bars(values):
