@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from compositional.figures.shared import ranks
 from compositional.tasks import IN_DISTRIBUTION
 
 Setting = tuple[str, float]
@@ -92,6 +93,25 @@ def choices(runs: pd.DataFrame, regularizers: Iterable[str]) -> dict[str, Choice
         setting = _within_one_point(means)
         found["within one point"] = Choice(dict.fromkeys(seeds, setting), (setting,), float(means.in_distribution[setting]))
     return found
+
+
+def rank_correlation(runs: pd.DataFrame, column: str, least: float) -> tuple[float, int]:
+    """Spearman's correlation of a validation accuracy with test accuracy (nan if one is constant or there are fewer than three
+    runs), and the number of runs: those with at least `least` in distribution. runs: as returned by `runs_of`."""
+    known = runs.dropna(subset=[column, "in_distribution", "test"])
+    known = known[known.in_distribution >= least]
+    return (ranks.correlation(known[column], known.test) if len(known) > 2 else np.nan), len(known)
+
+
+def better_ranking(runs: pd.DataFrame, least: float) -> pd.Series:
+    """The `rank_correlation` of compositional validation minus that of accuracy in distribution among the runs of each seed, by
+    seed; nan if one of the two is."""
+
+    def correlation(own: pd.DataFrame, column: str) -> float:
+        return rank_correlation(own, column, least)[0]
+
+    seeds = runs.groupby("seed")
+    return pd.Series({seed: correlation(own, COMPOSITIONAL) - correlation(own, "in_distribution") for seed, own in seeds})
 
 
 def reached(runs: pd.DataFrame, settings: dict[int, Setting]) -> pd.Series:
