@@ -102,10 +102,8 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
             lines.append(f"  - commands for nine tenths of it: {_worth(curves, plain, 0.9)}")
         elif set(_RISE) <= set(curves):
             gain = curves[_RISE[1]] - curves[_RISE[0]]
-            undecided = (
-                "" if paired.differs(gain) else "the interval includes 0" if gain.count() > 1 else "too few draws to judge"
-            )
-            holds = style.verdict(paired.helps(gain), undecided)
+            undecided = "the interval includes 0" if not paired.differs(gain) else ""
+            holds = style.verdict(paired.helps(gain), "too few draws to judge" if paired.few(gain) else undecided)
             lines.append(f"  - rises from {_RISE[0]} to {_RISE[1]} commands: {holds} ({style.summary(gain, '+', of='draw')})")
     bits = everything.groupby(_COMMANDS)[_BITS].mean()
     lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]

@@ -56,7 +56,7 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
             if own.regularizer.iloc[0] != "none" and len(plain):
                 gain = style.gains(found[_LAST], plain[plain.reading == _LAST])
                 moves = "the interval excludes 0" if paired.differs(gain) else "the interval includes 0"
-                moves = moves if gain.count() > 1 else paired.TOO_FEW
+                moves = paired.TOO_FEW if paired.few(gain) else moves
                 lines.append(f"    gain {style.summary(gain, '+')}: {moves}")
         lines += [f"  - published, {name}: {value:.3f}" for name, value in options["published"].get(task, {}).items()]
     return "\n".join(lines)

@@ -48,7 +48,7 @@ def test_the_caption_states_distances_draw_by_draw():
     low, high = (np.expm1(np.log(9) + share * np.log(33 / 9)) for share in (2 / 3, 3 / 4))
     assert f"same accuracy: {(low + high) / 2:.1f} (median of 2 draws, from {low:.1f} to {high:.1f})" in text
     assert "cnn (2 draws): 0: 0.050, 8: 0.450, 32: 0.950" in text
-    assert "rises from 8 to 32 commands: open, the interval includes 0 (+0.500 ± 1.271)" in text  # 12.706 * 0.1 / sqrt 2 * sqrt 2
+    assert "rises from 8 to 32 commands: open, too few draws to judge (+0.500 ± 1.271)" in text  # 12.706 * 0.1 / sqrt 2 * sqrt 2
     assert "Entropy of the verb, bits: 0: 1.500, 8: 1.580, 32: 1.820." in text
 
 
@@ -75,7 +75,14 @@ def test_no_distance_is_stated_for_a_method_without_a_run_at_no_commands():
 
 
 def test_a_clear_rise_holds():
-    assert "rises from 8 to 32 commands: holds" in caption(table(plain=PLAIN | {8: (0.4, 0.5), 32: (0.9, 0.99)}))
+    draws = {0: (0.0, 0.1, 0.0), 8: (0.4, 0.5, 0.4)}
+    assert "rises from 8 to 32 commands: holds" in caption(table(plain=draws | {32: (0.9, 0.99, 0.9)}))
+    unclear = caption(table(plain=draws | {32: (0.9, 0.4, 0.9)}))
+    assert "rises from 8 to 32 commands: open, the interval includes 0" in unclear
+
+
+def test_two_draws_confirm_no_rise():
+    assert "rises from 8 to 32 commands: open, too few draws" in caption(table(plain=PLAIN | {8: (0.4, 0.5), 32: (0.9, 0.99)}))
 
 
 def test_a_task_without_a_number_of_commands_is_refused():

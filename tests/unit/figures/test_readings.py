@@ -46,3 +46,4 @@ def test_a_part_of_the_test_set_is_named():
 
 def test_one_seed_has_no_interval():
     assert "gain +0.199 (1 seed): too few seeds to judge" in caption(0.2, seeds=1)
+    assert "gain +0.199 ± 0.006: too few seeds to judge" in caption(0.2, seeds=2)
