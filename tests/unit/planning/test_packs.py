@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import runpy
+import sys
 
 import pytest
 from support.configurations import STUDIES, merged, read
+from support.project import ROOT
 from support.told import write_trained
 
 from compositional.configuration.configuration import Configuration
@@ -81,6 +85,15 @@ def shared(tmp_path, monkeypatch):
 )
 def test_packs_are_smaller_if_cores_would_be_idle(shared, number, seconds, cores, expected):
     assert shared(number, seconds, cores) == expected
+
+
+def test_the_gain_of_smaller_packs_is_estimated_per_figure(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["cores.py", "16", "interaction_ablation"])
+    runpy.run_path(str(ROOT / "benchmarks" / "cores.py"), run_name="__main__")
+    said = re.fullmatch(r"interaction_ablation: (\d+) -> (\d+) packs, (\d+) -> (\d+) s, [\d.]+ times\n", capsys.readouterr().out)
+    usual, smaller, before, after = map(int, said.groups())
+    assert usual < smaller
+    assert before > 2 * after
 
 
 def test_only_packs_of_a_known_cost_become_smaller(tmp_path, monkeypatch):
