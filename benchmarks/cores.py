@@ -11,16 +11,8 @@ from pathlib import Path
 
 from compositional.notebook.training import configuration
 from compositional.planning import packs
-from compositional.planning.costs import START, until_the_last_ends
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
-from compositional.runs import Run
-
-
-def seconds(planned: list[list[Run]], recipes: Recipes, cores: int) -> float:
-    """Until all packs are trained, the longest first."""
-    own = [START + len(pack) * packs.seconds_of("train", pack[0].family, recipes) for pack in planned]
-    return until_the_last_ends(sorted(own, reverse=True), cores)
 
 
 def main() -> None:
@@ -30,7 +22,8 @@ def main() -> None:
     for name in names or recipes.figures:
         wanted = wanted_runs(recipes.configuration, [f"results/figures/{name}.pdf"])
         usual, shared = (packs.shared_out("train", wanted, recipes, number) for number in (None, cores))
-        before, after = (seconds(planned, recipes, cores) for planned in (usual, shared))
+        seconds = {family: packs.seconds_of("train", family, recipes) for family in {run.family for run in wanted}}
+        before, after = (packs.until_made(planned, seconds, cores) for planned in (usual, shared))
         if wanted:
             print(f"{name}: {len(usual)} -> {len(shared)} packs, {before:.0f} -> {after:.0f} s, {before / after:.1f} times")
 

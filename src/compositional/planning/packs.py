@@ -152,10 +152,19 @@ def cut(wanted: dict[Run, frozenset[str]], size_of: Callable[[tuple[str, str, st
     return packs
 
 
+def units_of(stage: str, family: tuple[str, str, str], recipes: Recipes) -> int:
+    """The number of units of a stage's costs that a run of a family has: training steps, or the run itself."""
+    return recipes.configuration.family_parameters(family)["settings"]["steps"] if stage == "train" else 1
+
+
 def seconds_of(stage: str, family: tuple[str, str, str], recipes: Recipes) -> float:
     """What a stage takes for one run of a family; 0 if nothing like it was ever timed."""
-    steps = recipes.configuration.family_parameters(family)["settings"]["steps"] if stage == "train" else 1
-    return (recipes.costs.seconds(stage, "/".join(family)) or 0.0) * steps
+    return (recipes.costs.seconds(stage, "/".join(family)) or 0.0) * units_of(stage, family, recipes)
+
+
+def until_made(packs: list[list[Run]], seconds: dict[tuple[str, str, str], float], cores: int) -> float:
+    """Seconds until these packs are made, the longest first. seconds: of one run, by family."""
+    return until_the_last_ends(sorted((START + seconds[pack[0].family] * len(pack) for pack in packs), reverse=True), cores)
 
 
 def shared_out(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes, cores: int | None) -> list[list[Run]]:
@@ -170,16 +179,13 @@ def shared_out(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes, 
     seconds = {family: seconds_of(stage, family, recipes) for family in {run.family for run in wanted}}
     whole = sum(seconds[run.family] for run in wanted)
 
-    def ends(packs: list[list[Run]]) -> float:
-        return until_the_last_ends(sorted((START + seconds[pack[0].family] * len(pack) for pack in packs), reverse=True), cores)
-
     def finer(share: int) -> list[list[Run]]:
         longest = max(LEAST, whole / cores / share)
         fitting = {family: max(1, round(longest / own)) for family, own in seconds.items() if own}
         return cut(wanted, lambda family: min(size_of(family), fitting.get(family, len(wanted))))
 
-    best = min(map(finer, (1, 2, 3)), key=ends)
-    return best if ends(best) < FINER * ends(usual) else usual
+    best = min(map(finer, (1, 2, 3)), key=lambda packs: until_made(packs, seconds, cores))
+    return best if until_made(best, seconds, cores) < FINER * until_made(usual, seconds, cores) else usual
 
 
 def _pack_of(record: str, recipes: Recipes) -> list[str] | None:

@@ -61,15 +61,14 @@ def _jobs(
     recipes: Recipes, figure: str, wanted: dict[Run, frozenset[str]], names: set[str], workers: int
 ) -> tuple[list[Task], int]:
     """The jobs that are left until a figure is built, and the number of its runs that exist. names: of its tasks."""
-    configuration, ready = recipes.configuration, 0
-    tasks = []
+    tasks, ready = [], 0
     for stage, record in STAGES.items():
         needed = packs.needed(stage, wanted, {figure: recipes.figures[figure]})
         missing = {run: need for run, need in needed.items() if _is_to_do(recipes, record_of_run(run, record))}
         ready += len(needed) - len(missing) if stage == "train" else 0
         for members in packs.shared_out(stage, missing, recipes, workers):
-            steps = configuration.family_parameters(members[0].family)["settings"]["steps"] if stage == "train" else 1
-            tasks.append(Task(stage, "/".join(members[0].family), steps * len(members)))
+            family = members[0].family
+            tasks.append(Task(stage, "/".join(family), packs.units_of(stage, family, recipes) * len(members)))
     tasks += [Task("split", name) for name in sorted(names) if _is_to_do(recipes, record_of("splits", name))]
     return [*tasks, Task("aggregate", ""), Task("plot", "")], ready
 
