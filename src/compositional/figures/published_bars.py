@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import bars, page, paired, style
+from compositional.figures.shared import bars, claims, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -85,10 +85,7 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
         if "than" in claim:
             values = values - _values(table, lines[claim["than"]], split, metric)
         bounds = claim.get("at_least", -np.inf), claim.get("at_most", np.inf)
-        known = values.dropna().to_numpy()
-        includes = any(abs(values.mean() - bound) < style.interval(known) for bound in bounds)
-        undecided = paired.undecided(values) or ("the interval includes the bound" if includes else "")
-        holds = style.verdict(bounds[0] <= values.mean() <= bounds[1], undecided, of=[values.mean()])
+        holds = claims.verdict({"": claims.within(values, *bounds)})
         found.append(f"  - {name.removeprefix('ours, ')}: {style.summary(values, '+' if than else '')}: {holds}")
     return [found[0], "", *found[1:], ""]
 
