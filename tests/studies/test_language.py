@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from support import raw
-from support.trained import weights_of
+from support import raw, small
+from support.trained import untrained, weights_of
 from torch import nn
 from torch.nn import functional
 
@@ -23,7 +23,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.datasets import geoquery, scan
 from compositional.evaluation import decoding, error_types, metrics, representations
 from compositional.kinds.sequence import SequenceSplit
-from compositional.language.vocabulary import Vocabulary
+from compositional.language.vocabulary import START, Vocabulary
 from compositional.layers import attention, softmax
 from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
 from compositional.layers.ragged import Chunks, Layout
@@ -36,7 +36,7 @@ from compositional.stages.download import DownloadError, fetch
 from compositional.stages.split import audit, make_split
 from compositional.tasks import cogs, iwslt
 from compositional.training.loop import train_runs
-from compositional.training.problem import Problem, buffers, initial_weights, weight_layout
+from compositional.training.problem import Problem, buffers, initial_weights
 from compositional.training.state import fresh_state
 from compositional.training.step import Tap
 
@@ -984,29 +984,46 @@ def test_a_beam_of_one_equals_greedy_decoding(problem):
 
 
 @pytest.mark.parametrize(
-    ("model", "positions", "encoded"),
-    [("transformer", "relative", 1), ("transformer", "absolute", 1), ("lstm_attention", None, 0)],
+    ("model", "options"),
+    [
+        *(("transformer", {"positions": positions}) for positions in ("relative", "absolute")),
+        ("lstm_attention_copying", {}),
+        *(
+            (model, {})
+            for model in (
+                "cgps",
+                "lstm_attention",
+                "lstm_input_feeding",
+                "meta_sequence_to_sequence",
+                "pairwise_transformer",
+                "pointer_generator",
+                "primitive_attention",
+                "syntactic_attention",
+            )
+        ),
+    ],
 )
-def test_decoding_reads_each_word_once_and_continues_as_teacher_forcing_does(problem, monkeypatch, model, positions, encoded):
-    case = problem(model)
-    if positions:
-        case = replace(case, model_parameters=case.model_parameters | {"positions": positions})
-    weights = weight_layout(case).views(torch.stack([fresh_state(case, seed, 0.0).tensors["weights"] for seed in range(2)]))
+def test_decoding_reads_each_word_once_and_continues_as_teacher_forcing_does(monkeypatch, model, options):
+    case = small.problem(model)
+    case = replace(case, model_parameters=case.model_parameters | options)
+    weights = untrained(case, range(2))
     _, batch = case.splits["train"].evaluation_batches(2, 16, 16)[0]
     with torch.no_grad():
         outputs = batch.layout.chunks(case.model.forward(case.model_parameters, weights, batch, silent_tap).log_softmax(-1))
     targets = torch.cat([chunk[..., :5] for chunk in batch.layout.chunks(batch.targets)], 1)
     calls = []
-    monkeypatch.setattr(transformer, "encode", lambda *given, encode=transformer.encode: calls.append(1) or encode(*given))
-    read = []
-    monkeypatch.setattr(transformer, "embedding", lambda *given: read.append(given[0].shape) or embedding(*given))
-    decoding_batch = replace(batch, kept={}, past={})
+    for module in {transformer, import_module(case.model.forward.__module__)}:
+        if encode := getattr(module, "encode", None):
+            monkeypatch.setattr(module, "encode", lambda *given, encode=encode: calls.append(1) or encode(*given))
+    decoding_batch, counts = replace(batch, kept={}, past={}), set()
     for step in range(5):
-        found = decoding.next_symbols(case, weights, decoding_batch, targets[..., :step])
-        torch.testing.assert_close(found, torch.cat([chunk[:, :, step] for chunk in outputs], 1))
-    assert len(calls) == encoded
-    # The input, and then one symbol of each of the 16 rows at a time.
-    assert read == [batch.inputs.shape, *[(2, 16)] * 5][: 6 * encoded]
+        written = targets[..., :step].clone()
+        written[..., : max(step - 1, 0)] = START  # only the last symbol is read
+        found = decoding.next_symbols(case, weights, decoding_batch, written)
+        torch.testing.assert_close(found, torch.cat([chunk[:, :, step] for chunk in outputs], 1), atol=1e-5, rtol=1e-5)
+        counts.add(len(calls))
+    assert len(counts) == 1
+    assert calls
 
 
 def test_every_hypothesis_of_a_beam_keeps_its_own_past(problem):

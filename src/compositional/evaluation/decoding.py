@@ -1,8 +1,9 @@
 """Decoding without access to the target, greedily or by beam search, and decoded predictions for people to read.
 
 Exact match of greedy decoding does not need this module (`kinds.sequence.Batch.correct`); beam search and scores of the complete
-text (BLEU) do. Each step is one pass over everything decoded so far: simple, and the same for every sequence model. A model can
-skip what it knows from the steps before or what is not wanted (`kinds.sequence.Batch`), as `transformer` does.
+text (BLEU) do. Each step is one pass over everything decoded so far: simple, and right for every sequence model. A model can
+skip what it knows from the steps before or what is not wanted (`kinds.sequence.Batch`), as this project's own models do, except
+for those that are a `Network`.
 """
 
 from __future__ import annotations

@@ -86,10 +86,21 @@ class Batch:
         return states if self.kept is None else torch.cat([chunk[:, :, -1] for chunk in self.layout.chunks(states)], 1)
 
     def last(self) -> Batch:
-        """The batch with only the last position of every row."""
+        """The batch itself or, if the earlier positions are in `past`, with only the last position of every row."""
+        if self.past is None:
+            return self
         previous = torch.cat([chunk[:, :, -1] for chunk in self.layout.chunks(self.previous)], 1)
         layout = Layout((1,) * previous.shape[1], self.layout.inputs, previous.device)
         return replace(self, previous=previous, layout=layout)
+
+    def resumed(self, **first: Tensor) -> list[Tensor]:
+        """A recurrent decoder's state (R, B, ...) before this pass: `first`, or what `keep` stored after the pass before."""
+        return [(self.past or {}).get(name, state) for name, state in first.items()]
+
+    def keep(self, **last: Tensor) -> None:
+        """Store a recurrent decoder's state (R, B, ...) after this pass, if the batch has a `past`."""
+        if self.past is not None:
+            self.past.update(last)
 
     def output_shape(self, about: dict) -> tuple[int, ...]:
         """Shape of one run's outputs: (N, symbols)."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from compositional import randomness
 from compositional.language.vocabulary import END
 from compositional.layers import Weights
-from compositional.layers.functional import aligned, padding_bias
+from compositional.layers.functional import aligned, padding_bias, reorder
 from compositional.layers.lstm import lstm
 from compositional.layers.ragged import Layout, Steps
 
@@ -159,6 +159,30 @@ def cell_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     into, keep, out, candidate = gates.chunk(4, 2)
     cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
     return out.sigmoid() * cell.tanh(), cell
+
+
+def decode(
+    weights: Weights, inputs: Tensor | None, hidden: Tensor, layout: Layout, past: dict[str, Tensor] | None = None
+) -> Tensor:
+    """An LSTM decoder ("decoder.{input,recurrent,bias}") whose inputs do not depend on its states.
+
+    Args:
+        inputs: (R, N, I) in step order; None: no inputs.
+        hidden: the first hidden state, (R, B, H). The first cell state is 0.
+        layout: that of the batch; with `past`, of one position per row.
+        past: holds hidden and cell state (R, B, H) of the position before and receives those of this one.
+
+    Returns:
+        Hidden states (R, N, H) in chunk order.
+    """
+    cell, weight = torch.zeros_like(hidden), stacked(weights, "decoder")
+    if past is None:
+        return reorder(lstm(inputs, hidden, cell, weight, layout.writing.sizes), layout.to_chunks, layout.to_steps)
+    hidden, cell = past.get("hidden", hidden), past.get("cell", cell)
+    read = [torch.ones_like(hidden[..., :1]), hidden]
+    hidden, cell = cell_step(torch.bmm(torch.cat(read if inputs is None else [inputs, *read], 2), weight), cell)
+    past.update(hidden=hidden, cell=cell)
+    return hidden
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, layout: Layout) -> Tensor:

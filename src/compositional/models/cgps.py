@@ -64,18 +64,17 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     Raises:
         ValueError: an input is longer than `positions`.
     """
+    batch = batch.last()
     mask, layout = batch.input_mask, batch.layout
     if (longest := mask.shape[2]) > parameters["positions"]:
         raise ValueError(f"cgps: positions: {parameters['positions']} is too few: inputs have up to {longest} with their end")
-    primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
-    function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
-    states, hidden = encode(weights, function, layout.reading, batch.input_lengths, mask)
-    states = tap("encoder_states", states, mask)
-    keys, blocked = linear(states, weights["key.weight"]), padding_bias(mask, states.dtype).unsqueeze(2)
+    primitive, hidden, states, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap))
+    blocked = padding_bias(mask, states.dtype).unsqueeze(2)
 
     carried = torch.cat([weights["decoder.input"], weights["decoder.recurrent"]], 1)
     bias = weights["decoder.bias"].unsqueeze(1)
-    cell, attended = torch.zeros_like(hidden), torch.zeros_like(hidden)
+    zeros = torch.zeros_like(hidden)
+    hidden, cell, attended = batch.resumed(hidden=hidden, cell=zeros, attended=zeros)
     found: list[Tensor] = []
     for size in layout.writing.sizes:
         if not found or size < hidden.shape[1]:
@@ -87,7 +86,18 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         context = torch.bmm(look(hidden, key, block), value).view_as(hidden)
         attended = linear(torch.cat([hidden, context], 2), weights["attended.weight"])
         found.append(attended)
+    batch.keep(hidden=hidden, cell=cell, attended=attended)
     decided = reorder(torch.cat(found, 1), layout.to_chunks, layout.to_steps)
     scores = linear(decided, weights["position.weight"], weights["position.bias"])[..., :longest]
     shares = (scores + padding_bias(mask, scores.dtype)[:, layout.positions[:, 0]]).softmax(2)
     return linear(looked_at(shares, primitive, layout), weights["output.weight"], weights["output.bias"])
+
+
+def _encoded(weights: Weights, batch: Batch, tap: Callable) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What each input word is, (R, B, S, E), the encoder's ends, (R, B, 2 H), its states, (R, B, S, 2 H), and their keys."""
+    mask = batch.input_mask
+    primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
+    function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
+    states, ends = encode(weights, function, batch.layout.reading, batch.input_lengths, mask)
+    states = tap("encoder_states", states, mask)
+    return primitive, ends, states, linear(states, weights["key.weight"])

@@ -15,16 +15,15 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear, reorder
-from compositional.layers.lstm import lstm
+from compositional.layers.functional import embedding, linear
 from compositional.layers.recurrent import (
     SMALLEST,
     at_last,
     attend,
+    decode,
     encode,
     initialize_linear,
     initialize_lstm,
-    stacked,
     symbols_alike,
 )
 from compositional.layers.tap import dropout
@@ -92,22 +91,27 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     copied from the words to which a second attention attends (See, Liu and Manning, ACL 2017, equation 9). Attention to words
     without a symbol is dropped, and the loss normalizes the rest to 1. Unlike in the paper, such attention costs nothing.
     """
-    layout, rate = batch.layout, parameters["dropout"]
-    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
-    states, _ = encode(weights, dropout(tap, words, rate), batch.layout.reading, batch.input_lengths, batch.input_mask)
-    states = tap("encoder_states", states, batch.input_mask)
+    batch, rate = batch.last(), parameters["dropout"]
+    layout = batch.layout
+    states = batch.once("encoded", lambda: _encoded(weights, batch, tap, rate))
     hidden = torch.cat([states[:, :, 0], at_last(states, batch.input_lengths)], -1)
     previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
-    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
-    queries = reorder(decoded, layout.to_chunks, layout.to_steps)
-    keys = linear(states, weights["key.weight"], weights["key.bias"])
+    queries = decode(weights, previous, hidden, layout, batch.past)
+    keys = batch.once("keys", lambda: linear(states, weights["key.weight"], weights["key.bias"]))
     context = attend(queries, keys, states, batch.input_mask, layout)
     decided = dropout(tap, torch.cat([queries, context], -1), rate)
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
     if not parameters["copying"]:
         return logits
-    keys = linear(states, weights["copied_key.weight"], weights["copied_key.bias"])
+    keys = batch.once("copied_keys", lambda: linear(states, weights["copied_key.weight"], weights["copied_key.bias"]))
     written_alike = embedding(batch.inputs, weights["alike"])
     copied = attend(queries, keys, written_alike, batch.input_mask, layout)[..., : logits.shape[-1]]
     share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
     return ((1 - share) * logits.softmax(-1) + share * copied).clamp_min(SMALLEST).log()
+
+
+def _encoded(weights: Weights, batch: Batch, tap, rate: float) -> Tensor:
+    """The encoder's states (R, B, S, H)."""
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    states, _ = encode(weights, dropout(tap, words, rate), batch.layout.reading, batch.input_lengths, batch.input_mask)
+    return tap("encoder_states", states, batch.input_mask)

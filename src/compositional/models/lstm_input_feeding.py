@@ -96,13 +96,10 @@ def buffers(parameters: dict, task: dict, seed: int) -> Weights:
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Log probabilities (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
-    mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
+    batch, rate = batch.last(), parameters["dropout"]
+    mask, layout = batch.input_mask, batch.layout
     embedding_width = weights["output_embedding"].shape[2]
-    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), mask)
-    states, ends = encode(weights, dropout(tap, words, rate), batch.layout.reading, batch.input_lengths, batch.input_mask)
-    states = tap("encoder_states", states, mask)
-    annotations = linear(states, weights["annotation.weight"], weights["annotation.bias"])
-    keys = linear(annotations, weights["key.weight"], weights["key.bias"])
+    ends, annotations, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap, rate))
     blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
 
     # Known for all steps in advance, in step order: the part of the gates that comes from previous symbols, and dropout's masks.
@@ -114,7 +111,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     kept_in, kept_out = dropout(tap, everything, rate), dropout(tap, everything, rate)
 
     hidden = ends.unflatten(2, (2, -1)).sum(2)
-    cell, decision = torch.zeros_like(hidden), torch.zeros_like(hidden)
+    zeros = torch.zeros_like(hidden)
+    hidden, cell, decision = batch.resumed(hidden=hidden, cell=zeros, decision=zeros)
     decisions: list[Tensor] = []
     looks: list[Tensor] = []
     sizes = layout.writing.sizes
@@ -133,6 +131,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         combined = linear(torch.cat([hidden, context], 2), weights["combined.weight"], weights["combined.bias"])
         decision = combined * keep_out
         decisions.append(decision)
+    batch.keep(hidden=hidden, cell=cell, decision=decision)
     looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
     decided, looked = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
@@ -145,3 +144,12 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     where = looked_at(looked, alike, layout)[..., :symbols].clamp_min(SMALLEST).log()
     where = where.detach() + parameters["copying_weight"] * (where - where.detach())  # same value, larger gradient
     return torch.where(in_input, where + both[..., symbols:], both[..., :symbols])
+
+
+def _encoded(weights: Weights, batch: Batch, tap: Callable, rate: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The encoder's ends, (R, B, 2 H), and annotations and keys of the input words, (R, B, S, H)."""
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    states, ends = encode(weights, dropout(tap, words, rate), batch.layout.reading, batch.input_lengths, batch.input_mask)
+    states = tap("encoder_states", states, batch.input_mask)
+    annotations = linear(states, weights["annotation.weight"], weights["annotation.bias"])
+    return ends, annotations, linear(annotations, weights["key.weight"], weights["key.bias"])

@@ -23,16 +23,15 @@ from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear, padding_bias, reorder
-from compositional.layers.lstm import lstm
+from compositional.layers.functional import embedding, linear, padding_bias
 from compositional.layers.recurrent import (
     at_last,
     attend,
     cell_step,
+    decode,
     encode,
     initialize_linear,
     initialize_lstm,
-    stacked,
 )
 from compositional.layers.tap import dropout
 
@@ -113,7 +112,18 @@ def _alone(weights: Weights, prefix: str, table: Tensor, words: Tensor) -> Tenso
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
-    layout, rate = batch.layout, parameters["dropout"]
+    batch, rate = batch.last(), parameters["dropout"]
+    layout = batch.layout
+    context, hidden, mask = batch.once("encoded", lambda: _encoded(weights, batch, tap, rate))
+    previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
+    queries = decode(weights, previous, hidden, layout, batch.past)
+    attended = attend(queries, context, context, mask, layout)
+    decided = linear(torch.cat([queries, attended], 2), weights["decided.weight"], weights["decided.bias"]).tanh()
+    return linear(decided, weights["output.weight"], weights["output.bias"])
+
+
+def _encoded(weights: Weights, batch: Batch, tap: Callable, rate: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The context (R, B, S, H) of the command's words, that of the last one, (R, B, H), and the words' mask (R, B, S)."""
     marks = embedding(batch.inputs, weights["marks"]) > 0
     means, command = marks[..., 0], command_of(batch, marks[..., 1])
     mask = command.input_mask
@@ -133,10 +143,4 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     )
     found = torch.bmm(scores.softmax(2), values.flatten(0, 1)).view(states.shape)
     context = linear(torch.cat([states, found], 3), weights["context.weight"], weights["context.bias"]).tanh()
-    hidden = at_last(context, command.input_lengths)
-    previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
-    decoded = lstm(previous, hidden, torch.zeros_like(hidden), stacked(weights, "decoder"), layout.writing.sizes)
-    queries = reorder(decoded, layout.to_chunks, layout.to_steps)
-    attended = attend(queries, context, context, mask, layout)
-    decided = linear(torch.cat([queries, attended], 2), weights["decided.weight"], weights["decided.bias"]).tanh()
-    return linear(decided, weights["output.weight"], weights["output.bias"])
+    return context, at_last(context, command.input_lengths), mask

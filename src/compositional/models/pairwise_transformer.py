@@ -68,6 +68,12 @@ def parted(batch: Batch, separator: Tensor, places: Tensor, pairs: int) -> tuple
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
+    encoded = batch.once("encoded", lambda: _encoded(parameters, weights, batch, tap))
+    return transformer.decode(parameters, weights, encoded, batch, tap)
+
+
+def _encoded(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Encoded:
+    """The command with every pair, one after the other, and the encoder's states as the tap returns them."""
     runs, rows, _ = batch.inputs.shape
     pairs, width = weights["pair_embedding"].shape[1:]
     tokens, filled = parted(batch, weights["separator"], weights["places"], pairs)
@@ -78,4 +84,4 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     states = encoded.states.view(runs, rows, pairs, -1, width) + weights["pair_embedding"][:, None, :, None, :]
     mask = encoded.masks[0].view(runs, rows, -1)
     shown = tap("command_states", states.flatten(2, 3), mask)
-    return transformer.decode(parameters, weights, Encoded.of(shown, mask, Chunks((rows,), (mask.shape[2],))), batch, tap)
+    return Encoded.of(shown, mask, Chunks((rows,), (mask.shape[2],)))

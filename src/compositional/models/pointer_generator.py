@@ -79,12 +79,10 @@ buffers = lstm_input_feeding.buffers
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Log probabilities (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
+    batch = batch.last()
     mask, layout = batch.input_mask, batch.layout
     embedding_width = weights["output_embedding"].shape[2]
-    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), mask)
-    states, hidden = encode(weights, words, layout.reading, batch.input_lengths, mask)
-    states = tap("encoder_states", states, mask)
-    keys = linear(states, weights["key.weight"])
+    hidden, states, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap))
     blocked = padding_bias(mask, keys.dtype)
 
     # Known for all steps in advance, in step order: the part of the gates that comes from previous symbols, and dropout's mask.
@@ -94,7 +92,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     carried = torch.cat([from_decision, weights["decoder.recurrent"]], 1)
     kept = dropout(tap, previous.new_ones(*previous.shape[:2], hidden.shape[2]), parameters["dropout"])
 
-    cell, decision = torch.zeros_like(hidden), torch.zeros_like(hidden)
+    zeros = torch.zeros_like(hidden)
+    hidden, cell, decision = batch.resumed(hidden=hidden, cell=zeros, decision=zeros)
     decisions: list[Tensor] = []
     looks: list[Tensor] = []
     sizes = layout.writing.sizes
@@ -111,9 +110,18 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         context = torch.bmm(looks[-1].flatten(0, 1).unsqueeze(1), states.flatten(0, 1)).view_as(hidden)
         decision = linear(torch.cat([context, hidden], 2), weights["combined.weight"], weights["combined.bias"]) * keep
         decisions.append(decision)
+    batch.keep(hidden=hidden, cell=cell, decision=decision)
     decided, looked = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
 
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
     share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
     copied = looked_at(looked, embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1), layout)[..., : logits.shape[2]]
     return ((1 - share) * logits.softmax(2) + share * copied).clamp_min(SMALLEST).log()
+
+
+def _encoded(weights: Weights, batch: Batch, tap: Callable) -> tuple[Tensor, Tensor, Tensor]:
+    """The encoder's ends, (R, B, 2 H), its states, (R, B, S, 2 H), and their keys."""
+    words = tap("word_embedding", embedding(batch.inputs, weights["input_embedding"]), batch.input_mask)
+    states, ends = encode(weights, words, batch.layout.reading, batch.input_lengths, batch.input_mask)
+    states = tap("encoder_states", states, batch.input_mask)
+    return ends, states, linear(states, weights["key.weight"])

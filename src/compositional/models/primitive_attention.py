@@ -11,9 +11,8 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear, reorder
-from compositional.layers.lstm import lstm
-from compositional.layers.recurrent import attend, encode, initialize_linear, initialize_lstm, stacked
+from compositional.layers.functional import embedding, linear
+from compositional.layers.recurrent import attend, decode, encode, initialize_linear, initialize_lstm
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")
@@ -59,13 +58,17 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order; teacher forcing makes no difference here."""
+    mask, batch = batch.input_mask, batch.last()
+    primitive, states, ends = batch.once("encoded", lambda: _encoded(weights, batch, tap))
+    queries = decode(weights, None, ends, batch.layout, batch.past)
+    mixed = attend(queries, states, primitive, mask, batch.layout)
+    return linear(mixed, weights["output.weight"], weights["output.bias"])
+
+
+def _encoded(weights: Weights, batch: Batch, tap) -> tuple[Tensor, Tensor, Tensor]:
+    """*What* each input word is, (R, B, S, E), the encoder's states, (R, B, S, 2 H), and its ends, (R, B, 2 H)."""
     mask = batch.input_mask
     primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
     function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
     states, ends = encode(weights, function, batch.layout.reading, batch.input_lengths, batch.input_mask)
-    states = tap("encoder_states", states, mask)
-    hidden = lstm(None, ends, ends.new_zeros(ends.shape), stacked(weights, "decoder"), batch.layout.writing.sizes)
-    layout = batch.layout
-    queries = reorder(hidden, layout.to_chunks, layout.to_steps)
-    mixed = attend(queries, states, primitive, mask, layout)
-    return linear(mixed, weights["output.weight"], weights["output.bias"])
+    return primitive, tap("encoder_states", states, mask), ends

@@ -80,21 +80,15 @@ def surroundings(states: Tensor, width: int) -> Tensor:
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Logits (R, N, symbols) in chunk order; teacher forcing makes no difference here."""
-    mask, layout, rate = batch.input_mask, batch.layout, parameters["dropout"]
-    semantics = tap("word_embedding", embedding(batch.inputs, weights["semantic_embedding"]), mask)
-    words = tap("word_embedding", embedding(batch.inputs, weights["syntactic_embedding"]), mask)
-    reading, lengths = batch.layout.reading, batch.input_lengths
-    states, _ = encode(weights, dropout(tap, words, rate), reading, lengths, mask, "surroundings")
-    context = surroundings(states, parameters["width"] // 2)
-    at_end = torch.arange(mask.shape[2], device=mask.device) == lengths.unsqueeze(2) - 1
-    context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
-    syntax, ends = encode(weights, context, reading, lengths, mask)
-    syntax = tap("encoder_states", syntax, mask)
+    batch, rate = batch.last(), parameters["dropout"]
+    mask, layout = batch.input_mask, batch.layout
+    semantics, syntax, ends = batch.once("encoded", lambda: _encoded(parameters, weights, batch, tap))
     blocked = padding_bias(mask, syntax.dtype).unsqueeze(2)
     # The input part of the decoder's gates for every word. The map is linear, so attention can be applied to its results.
-    gates_of = linear(syntax, weights["decoder.input"])
+    gates_of = batch.once("gates", lambda: linear(syntax, weights["decoder.input"]))
     query = linear(ends, weights["start.weight"], weights["start.bias"]).relu()
-    hidden = cell = torch.zeros_like(query)
+    zeros = torch.zeros_like(query)
+    query, hidden, cell = batch.resumed(query=query, hidden=zeros, cell=zeros)
     bias, recurrent = weights["decoder.bias"].unsqueeze(1), weights["decoder.recurrent"]
     looks: list[Tensor] = []
     for size in layout.writing.sizes:
@@ -108,7 +102,21 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
         attended = torch.bmm(looks[-1], gate).view(*hidden.shape[:2], -1)
         hidden, cell = cell_step(torch.baddbmm(bias, hidden, recurrent) + attended, cell)
         query = hidden
+    batch.keep(query=query, hidden=hidden, cell=cell)
     looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
     where = reorder(torch.cat(looks, 1), layout.to_chunks, layout.to_steps)
     semantics = dropout(tap, semantics, rate)
     return linear(looked_at(where, semantics, layout), weights["output.weight"], weights["output.bias"])
+
+
+def _encoded(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> tuple[Tensor, Tensor, Tensor]:
+    """Meaning (R, B, S, E) and syntax (R, B, S, 2 H) of the input words, and the encoder's ends, (R, B, 2 H)."""
+    mask, reading, lengths = batch.input_mask, batch.layout.reading, batch.input_lengths
+    semantics = tap("word_embedding", embedding(batch.inputs, weights["semantic_embedding"]), mask)
+    words = tap("word_embedding", embedding(batch.inputs, weights["syntactic_embedding"]), mask)
+    states, _ = encode(weights, dropout(tap, words, parameters["dropout"]), reading, lengths, mask, "surroundings")
+    context = surroundings(states, parameters["width"] // 2)
+    at_end = torch.arange(mask.shape[2], device=mask.device) == lengths.unsqueeze(2) - 1
+    context = torch.where(at_end.unsqueeze(3), weights["end"][:, None, None], context)
+    syntax, ends = encode(weights, context, reading, lengths, mask)
+    return semantics, tap("encoder_states", syntax, mask), ends

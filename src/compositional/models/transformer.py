@@ -157,7 +157,8 @@ def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch
     add, feed_forward = _blocks(parameters, weights, tap)
     heads, places = parameters["heads"], batch.layout.positions[:, 1]
     if batch.past is not None:
-        batch, places = batch.last(), places.max().expand(batch.inputs.shape[1])
+        places = places.max().expand(batch.inputs.shape[1])
+    batch = batch.last()
     states = embedding(batch.previous, weights["output_embedding"])
     states = _placed(parameters, states, places.to(states.dtype), tap)
     for layer in range(parameters["decoder_layers"]):

@@ -12,6 +12,7 @@ from support import small
 from support.trained import same, train, unguarded, untrained
 
 from compositional.evaluation import learning_curves
+from compositional.evaluation.decoding import next_symbols
 from compositional.training.loop import train_runs
 from compositional.training.problem import initial_weights, width_of
 from compositional.training.state import State, fresh_state
@@ -119,6 +120,22 @@ def test_a_model_passes_its_declared_representations_through_the_tap(model):
     if shown:
         changed = case.model.forward(case.model_parameters, weights, batch, lambda *seen: tap(*seen, factor=2.0))
         assert not torch.equal(outputs, changed)
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if small.configuration().declared("models", model)["KIND"] == "sequence"]
+)
+def test_symbols_decoded_one_by_one_follow_from_everything_before_them(model):
+    """A model may keep what it computed for earlier symbols, and then must predict the same as from all of them."""
+    case = small.problem(model)
+    runs = width_of(case) or 2
+    weights = untrained(case, range(runs))
+    ((_, batch), *_) = case.splits["test"].evaluation_batches(runs, 16)
+    onward, decoded = replace(batch, kept={}, past={}), batch.inputs[..., :0]
+    for _ in range(5):
+        expected = next_symbols(case, weights, batch, decoded)
+        torch.testing.assert_close(next_symbols(case, weights, onward, decoded), expected, atol=1e-4, rtol=1e-4)
+        decoded = torch.cat([decoded, expected.argmax(-1, keepdim=True)], 2)
 
 
 def test_a_plugin_without_an_entry_fails():
