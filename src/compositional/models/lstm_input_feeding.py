@@ -25,13 +25,12 @@ from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
 from compositional.layers import Weights
 from compositional.layers.functional import embedding, linear, padding_bias, reorder
+from compositional.layers.input_feeding import input_feeding
 from compositional.layers.recurrent import (
     SMALLEST,
-    cell_step,
     encode,
     initialize_linear,
     initialize_lstm,
-    look,
     looked_at,
     symbols_alike,
 )
@@ -110,30 +109,14 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     everything = previous.new_ones(*previous.shape[:2], ends.shape[2] // 2)
     kept_in, kept_out = dropout(tap, everything, rate), dropout(tap, everything, rate)
 
-    hidden = ends.unflatten(2, (2, -1)).sum(2)
-    zeros = torch.zeros_like(hidden)
-    hidden, cell, decision = batch.resumed(hidden=hidden, cell=zeros, decision=zeros)
-    decisions: list[Tensor] = []
-    looks: list[Tensor] = []
-    sizes = layout.writing.sizes
-    # Split once, and slice only when some rows have ended: the gradient of each slice is as large as the tensor it is cut from.
-    steps = zip(sizes, *(of.split(sizes, 1) for of in (gates_of_symbols, kept_in, kept_out)), strict=True)
-    for size, gate_of_symbol, keep_in, keep_out in steps:
-        if not looks or size < hidden.shape[1]:
-            hidden, cell, decision, keys, annotations, blocked = (
-                of[:, :size] for of in (hidden, cell, decision, keys, annotations, blocked)
-            )
-            key, value, block = (of.flatten(0, 1) for of in (keys, annotations, blocked))
-        gates = torch.baddbmm(gate_of_symbol, torch.cat([decision * keep_in, hidden], 2), carried)
-        hidden, cell = cell_step(gates, cell)
-        looks.append(look(hidden, key, block))
-        context = torch.bmm(looks[-1], value).view_as(hidden)
-        combined = linear(torch.cat([hidden, context], 2), weights["combined.weight"], weights["combined.bias"])
-        decision = combined * keep_out
-        decisions.append(decision)
+    zeros = torch.zeros_like(ends[..., : ends.shape[2] // 2])
+    state = batch.resumed(hidden=ends.unflatten(2, (2, -1)).sum(2), cell=zeros, decision=zeros)
+    combined = weights["combined.weight"], weights["combined.bias"]
+    decisions, looks, (hidden, cell, decision) = input_feeding(
+        gates_of_symbols, state, carried, keys, annotations, blocked, combined, (kept_in, kept_out), layout.writing
+    )
     batch.keep(hidden=hidden, cell=cell, decision=decision)
-    looks = [of.unflatten(0, (len(mask), -1)).squeeze(2) for of in looks]
-    decided, looked = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
+    decided, looked = (reorder(of, layout.to_chunks, layout.to_steps) for of in (decisions, looks))
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
 
     symbols = logits.shape[2] - 1
