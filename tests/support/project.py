@@ -21,7 +21,9 @@ RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
 # Importing Snakemake takes half of the time of a call that has nothing to do. Calls are therefore forks of a process that has
 # imported Snakemake and nothing of this project.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["snakemake.api", "snakemake.cli", "snakemake.report.html_reporter", "jsonschema"])
+FORKS.set_forkserver_preload(
+    ["snakemake.api", "snakemake.cli", "snakemake.report.html_reporter", "snakemake.storage", "jsonschema", "smart_open", "tqdm"]
+)
 
 
 def _main(words: list[str], folder: Path, environment: dict[str, str], streams: list[str]) -> None:
