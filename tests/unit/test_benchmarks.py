@@ -231,3 +231,15 @@ def test_the_comparison_of_ordinary_modules_takes_steps(model, data):
     networks.packed(problem, 1)(1)
     if problem.model.Network:
         networks.plain(problem)(1)
+
+
+def test_the_page_on_architecture_counts_the_positions_of_a_batch_of_cogs():
+    case = problems.problem_of("COGS, transformer")
+    split, rows = case.splits["train"], case.settings["batch_size"]
+    chunks = split.training_layout(rows).input_chunks(1)
+    computed = sum(rows * length for rows, length in zip(chunks.rows, chunks.lengths, strict=True))
+    padded = rows * (split.inputs.shape[1] + 1)  # with the start word
+    words = round(rows * float(split.input_lengths.double().mean()))
+    page = " ".join((Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8").split())
+    assert f"computes {computed} positions per batch, of which {words} are words and end symbols on average" in page
+    assert f"padded to the longest input, it would be {padded:,}" in page
