@@ -169,7 +169,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set_axisbelow(True)
             if title in options["logarithmic"]:
                 axes.set_yscale("log")
-        bottom.set_ylim(top.get_ylim())
+        if rows.value.notna().any():
+            bottom.set_ylim(top.get_ylim())
         top.set_title(title)
         top.set_xlabel("lambda")
         bottom.set_xlabel("accuracy, recombinations")

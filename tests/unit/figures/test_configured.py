@@ -53,10 +53,13 @@ def rows_by_task(like: Path) -> dict[str, pd.DataFrame]:
 def table_of(name: str, figure: dict, case: str) -> pd.DataFrame:
     """A table of a figure's runs. case: "all" (seeds, none diverged), "one seed", "a plain run diverged", or "all diverged"."""
     own = REFERENCE / f"{name}.csv"
-    like, asked = rows_by_task(own if own.exists() else LIKE[figure["module"]]), figure["options"].get("metric")
+    like, options = rows_by_task(own if own.exists() else LIKE[figure["module"]]), figure["options"]
     widest = max(like, key=lambda task: len(like[task]))
-    more = pd.DataFrame([{"split": "test", "metric": asked}])
-    like = {task: pd.concat([own, more]) if asked and asked not in set(own.metric) else own for task, own in like.items()}
+    asked = [("test", metric) for metric in [options.get("metric")] if metric]
+    asked += [("probe", metric) for metrics in options.get("measures", {}).values() for metric in metrics]
+    for task, rows in like.items():
+        more = pd.DataFrame([pair for pair in asked if pair[1] not in set(rows.metric)], columns=["split", "metric"])
+        like[task] = pd.concat([rows, more]) if len(more) else rows
     named = [(run.task, run.model, run.regularizer, run.strength, run.seed) for run in figure_runs(figure)]
     runs = pd.DataFrame([run for run in named if case != "one seed" or not run[-1]], columns=list(RUN))
     runs["like"] = runs.task.where(runs.task.isin(like), widest)
