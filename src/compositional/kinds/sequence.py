@@ -90,7 +90,7 @@ class Batch:
         if self.past is None:
             return self
         previous = torch.cat([chunk[:, :, -1] for chunk in self.layout.chunks(self.previous)], 1)
-        layout = Layout((1,) * previous.shape[1], self.layout.inputs, previous.device)
+        layout = self.once("layout", lambda: Layout((1,) * previous.shape[1], self.layout.inputs, previous.device))
         return replace(self, previous=previous, layout=layout)
 
     def resumed(self, **first: Tensor) -> list[Tensor]:

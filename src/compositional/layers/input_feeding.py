@@ -143,8 +143,6 @@ def input_feeding(
     Returns:
         Decisions (R, N, H), attention weights (R, N, S), and the state after the last step, which has no gradient.
     """
-    doubled = torch.cat([torch.ones_like(gates[0, 0, : 3 * keys.shape[3]]), gates.new_full(keys.shape[3:], 2.0)])
-    decisions, looks, *last = _InputFeeding.apply(
-        gates * doubled, *state, carried * doubled, keys, values, blocked, *combined, *kept, steps
-    )
+    gates, carried = lstm.for_step(gates), lstm.for_step(carried)
+    decisions, looks, *last = _InputFeeding.apply(gates, *state, carried, keys, values, blocked, *combined, *kept, steps)
     return decisions, looks, tuple(last)

@@ -11,6 +11,12 @@ from compositional.layers import lstm_compiled
 from compositional.layers.functional import aligned
 
 
+def for_step(values: Tensor) -> Tensor:
+    """Gates before their nonlinearity, or weights to them, (R, n, 4 H), as `step` needs them: the candidate is doubled."""
+    others, candidate = values.tensor_split([values.shape[2] // 4 * 3], 2)
+    return torch.cat([others, 2 * candidate], 2)
+
+
 def step(
     gates: Tensor, cell: Tensor, outputs: Tensor, rows: Tensor, start: int, size: int, following: int
 ) -> tuple[Tensor, Tensor]:
@@ -135,5 +141,4 @@ def lstm(inputs: Tensor | None, hidden: Tensor, cell: Tensor, weight: Tensor, si
     Returns:
         The hidden state after every step, (R, N, H).
     """
-    others, candidate = weight.tensor_split([3 * hidden.shape[2]], 2)
-    return _LSTM.apply(inputs, hidden, cell, torch.cat([others, 2 * candidate], 2), tuple(sizes))
+    return _LSTM.apply(inputs, hidden, cell, for_step(weight), tuple(sizes))

@@ -104,7 +104,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     if not parameters["copying"]:
         return logits
     keys = batch.once("copied_keys", lambda: linear(states, weights["copied_key.weight"], weights["copied_key.bias"]))
-    written_alike = embedding(batch.inputs, weights["alike"])
+    written_alike = batch.once("alike", lambda: embedding(batch.inputs, weights["alike"]))
     copied = attend(queries, keys, written_alike, batch.input_mask, layout)[..., : logits.shape[-1]]
     share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
     return ((1 - share) * logits.softmax(-1) + share * copied).clamp_min(SMALLEST).log()

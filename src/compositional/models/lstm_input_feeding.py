@@ -120,7 +120,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
 
     symbols = logits.shape[2] - 1
-    alike = embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1)
+    alike = batch.once("alike", lambda: embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1))
     in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)

@@ -115,7 +115,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
 
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
     share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
-    copied = looked_at(looked, embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1), layout)[..., : logits.shape[2]]
+    alike = batch.once("alike", lambda: embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1))
+    copied = looked_at(looked, alike, layout)[..., : logits.shape[2]]
     return ((1 - share) * logits.softmax(2) + share * copied).clamp_min(SMALLEST).log()
 
 
