@@ -113,6 +113,15 @@ def combinations() -> Iterator[tuple[str, str]]:
                 yield model, regularizer
 
 
+def of_each_kind() -> list[tuple[str, str]]:
+    """Every regularizer with the first model of each kind of task that can compute many runs at once."""
+    chosen = {}
+    for model, regularizer in combinations():
+        if computes_many_runs(model):
+            chosen.setdefault((regularizer, str(configuration().declared("models", model)["KIND"])), model)
+    return [(model, regularizer) for (regularizer, _), model in chosen.items()]
+
+
 def _each(text: str) -> list[str]:
     """Expand braces in a text, the innermost first: "a{b,c}" gives "ab" and "ac"."""
     if not (braces := re.search(r"\{([^{}]*)\}", text)):

@@ -54,16 +54,6 @@ def test_the_penalty_is_one_number_per_run_with_a_gradient_only_for_that_runs_we
     assert gradient[1:].abs().sum() == 0
 
 
-def of_each_kind() -> list[tuple[str, str]]:
-    """Every regularizer with the first model of each kind of task that can compute many runs at once."""
-    chosen = {}
-    for model, regularizer in COMBINATIONS:
-        if not small.computes_many_runs(model):
-            continue
-        chosen.setdefault((regularizer, str(small.configuration().declared("models", model)["KIND"])), model)
-    return [(model, regularizer) for (regularizer, _), model in chosen.items()]
-
-
-@pytest.mark.parametrize(("model", "regularizer"), of_each_kind())
+@pytest.mark.parametrize(("model", "regularizer"), small.of_each_kind())
 def test_a_step_stays_on_the_device_and_computes_the_same(model, regularizer, assert_stays):
     assert_stays(small.problem(model, regularizer))
