@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from filelock import FileLock
 from hypothesis import settings as hypothesis_settings
 from support import small
-from support.trained import problem_of
+from support.trained import problem_of, train_plain
 
 from compositional.datasets import digits, scan
 from compositional.kinds.image import ImageSplit
@@ -27,6 +28,9 @@ torch.set_num_threads(1)
 # With an empty configuration Slurm's commands fail immediately. Without a configuration, if Slurm is installed but not running
 # (after its tests), its plugin would delay every start of Snakemake by nine seconds.
 os.environ["SLURM_CONF"] = os.devnull
+# Otherwise every call of Snakemake and every job would compile this project again, here and in copies.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Examples have no deadline and are not stored, so that no test fails because the machine is busy.
 hypothesis_settings.register_profile("untimed", deadline=None, database=None)
 hypothesis_settings.load_profile("untimed")
@@ -95,6 +99,23 @@ def digit_splits():
     }
 
 
+def about(splits: dict) -> dict:
+    """What the tasks of these splits state about them."""
+    if isinstance(splits["train"], SequenceSplit):
+        return {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
+    return {"image_shape": (1, 8, 16), "classes": 10}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_here(request):
+    """Let numba compile here what runs of tiny.yaml need: copies of the project take it over, and would each compile it."""
+    if any(item.get_closest_marker("workflow") for item in request.session.items):
+        settings = {"batch_size": 8, "steps": 1, "record_every": 1, "curve_examples": 8}
+        for model, name in (("cnn", "digit_splits"), ("primitive_attention", "scan_splits")):
+            splits = request.getfixturevalue(name)
+            train_plain(problem_of(model, about(splits), splits, settings))
+
+
 @pytest.fixture
 def problem(scan_splits, episode_splits, digit_splits):
     """Factory of problems: problem("primitive_attention", "entropy", steps=20, ...); splits are SCAN's or digits by default."""
@@ -105,12 +126,9 @@ def problem(scan_splits, episode_splits, digit_splits):
         kind = declarations(f"models.{model}")["KIND"]
         sentences = episode_splits if model == "meta_sequence_to_sequence" else scan_splits
         splits = splits or {"sequence": sentences}.get(kind, digit_splits)
-        about = {"image_shape": (1, 8, 16), "classes": 10}
         base = {"batch_size": 64, "steps": 8, "record_every": 4, "curve_examples": 64}
-        if isinstance(splits["train"], SequenceSplit):
-            about = {"source_words": splits["train"].source.words, "target_words": splits["train"].target.words}
         own = small.configuration().parameters("models", model)
-        return problem_of(model, about, splits, base | settings, own, regularizer, options)
+        return problem_of(model, about(splits), splits, base | settings, own, regularizer, options)
 
     return make
 

@@ -74,8 +74,12 @@ class Project:
         names = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        # numba's cache is copied, too. Copies keep their times, by which numba recognizes them, so nothing is compiled again.
-        compiled = [path.relative_to(ROOT) for path in ROOT.glob("src/compositional/**/__pycache__/*.nb[ci]")]
+        # What Python and numba compiled is copied, too. Sources keep their times, by which it is recognized, so nothing is
+        # compiled again.
+        kept = [
+            path for path in ROOT.glob("src/compositional/**/__pycache__/*") if path.suffix in (".pyc", ".json", ".nbi", ".nbc")
+        ]
+        compiled = [path.relative_to(ROOT) for path in kept]
         for name in (*names.stdout.splitlines(), *compiled):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
