@@ -1,6 +1,7 @@
 # Shared by all rules: everything that needs Snakemake itself. compositional.planning decides what is made from what, and what is
 # out of date.
 
+import atexit
 import gc
 import logging
 import os
@@ -12,6 +13,8 @@ from pathlib import Path
 # Objects that are created while parsing files and finding jobs stay in memory. Frequent garbage collection takes a seventh of the
 # time of a dry run. It is made rare but not turned off, because this may be the process of another program.
 gc.set_threshold(1_000_000)
+# Nor does Python have to look for garbage when it ends, which takes another seventh.
+atexit.register(gc.freeze)
 # Not workflow.basedir: if this is a module of another workflow, that is the folder of the other workflow.
 ROOT = Path(str(workflow.current_basedir)).parent
 if set(str(ROOT)) & set("{}"):

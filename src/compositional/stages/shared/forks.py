@@ -32,8 +32,8 @@ from typing import Any
 SOCKET = "COMPOSITIONAL_FORKS"  # in the environment of jobs
 OF_DRAWING = ("pandas", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "fontTools.subset")
 LIBRARIES = (
-    *("torch", "datasets", "numba", "pandas", "safetensors.torch", "scipy.stats", "sklearn.datasets", "networkx"),
-    "matplotlib.pyplot",
+    *("torch", "datasets", "numba", "safetensors.torch", "scipy.stats", "sklearn.datasets", "networkx"),
+    *OF_DRAWING,
 )
 # Snakemake tells each job how many threads it may use. For almost all jobs it is one; the others run in their own process.
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")} | {
@@ -168,6 +168,11 @@ def _prepare(libraries: Iterable[str]) -> None:
     for name in libraries:
         with suppress(ImportError):  # jobs that need it say so
             importlib.import_module(name)
+    if "numba" in sys.modules:
+        # Otherwise each job would do this when it first calls a compiled function, which takes longer than importing numba.
+        cpu = importlib.import_module("numba.core.registry").cpu_target
+        cpu.typing_context.refresh()
+        cpu.target_context.refresh()
     gc.collect()
     gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
 
@@ -273,6 +278,7 @@ def main() -> None:
         if code is None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = _run(sys.argv[1:])
+            gc.freeze()  # otherwise Python looks for garbage in all libraries before it ends
         elif code < 0:
             os.kill(os.getpid(), -code)
         sys.exit(code)
