@@ -14,7 +14,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,16 +66,21 @@ def available(kind: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in paths))
 
 
+@lru_cache(maxsize=4)  # trees take much memory, and time at the end
+def _tree(source: bytes, path: Path) -> ast.Module:
+    try:
+        return ast.parse(source, filename=str(path))
+    except SyntaxError as error:
+        raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from error
+
+
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a source file.
+    """The syntax tree of a source file, which must not be changed: the next call may return the same one.
 
     Raises:
         ValueError: the file is not valid Python, or does not match its encoding.
     """
-    try:
-        return ast.parse(path.read_bytes(), filename=str(path))
-    except SyntaxError as error:
-        raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from error
+    return _tree(path.read_bytes(), path)
 
 
 @cache

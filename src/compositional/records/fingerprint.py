@@ -12,13 +12,15 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from compositional.files import write_json
 from compositional.plugins import PACKAGE, module_path, parsed
 from compositional.records.provenance import installed
 
@@ -28,6 +30,7 @@ FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
 _PLUG_INS = {"datasets", "figures", "kinds", "models", "regularizers", "tables", "tasks"}
 _BY_NAME = {"import_module", "__import__", "spec_from_file_location", "SourceFileLoader", "run_path", "run_module", "exec"}
 _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Dict
+_SELF = Path(__file__).read_bytes()
 _FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
@@ -90,28 +93,45 @@ def _refuse_imports_by_name(nodes: list[ast.AST], path: Path, root: Path) -> Non
             )
 
 
-def _files(names: set[str], root: Path) -> set[Path]:
-    """Project files among these imports, and the __init__ files of their packages."""
-    found: set[Path] = set()
-    for name in names:
-        parts = name.split(".")
-        if parts[0] != root.name:
-            continue
-        for depth in range(1, len(parts) + 1):
-            path = root.parent.joinpath(*parts[:depth])
-            found.update(candidate for candidate in (path.with_suffix(".py"), path / "__init__.py") if candidate.is_file())
-    return found
+@cache
+def _modules(name: str, root: Path) -> tuple[Path, ...]:
+    """The project file of an import, if there is one, and the __init__ files of its packages."""
+    above = name.rpartition(".")[0]
+    path = root.parent.joinpath(*name.split("."))
+    files = [one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()]
+    return (*(_modules(above, root) if above else ()), *files)
+
+
+def _facts(path: Path, root: Path) -> dict[str, Any]:
+    """Digest of a file's code, and full names of its `imports`.
+
+    Every call of Snakemake and every job asks for those of a hundred files. They are kept with Python's bytecode, where it may be
+    written, and are valid for exactly these bytes of the file and of this module.
+    """
+    source, place = path.read_bytes(), str(path.relative_to(root.parent) if root in path.parents else path.name)
+    valid_for = hashlib.sha256(b"\0".join([sys.version.encode(), _SELF, place.encode(), source])).hexdigest()
+    kept = Path(cache_from_source(path)).with_suffix(".json")
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(kept.read_bytes())
+        if known["valid_for"] == valid_for:
+            return known
+    nodes: list[ast.AST] = []
+    digest = hashlib.sha256(_dump(parsed(path), nodes).encode()).hexdigest()
+    _refuse_imports_by_name(nodes, path, root)
+    facts = {"valid_for": valid_for, "digest": digest, "imports": sorted(_imports(nodes, path, root))}
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):
+            write_json(kept, facts)
+    return facts
 
 
 @cache
 def _read(path: Path, root: Path) -> tuple[str, frozenset[Path], frozenset[str]]:
     """Digest of a file's code, and the project files and libraries that it imports."""
-    nodes: list[ast.AST] = []
-    digest = hashlib.sha256(_dump(parsed(path), nodes).encode()).hexdigest()
-    _refuse_imports_by_name(nodes, path, root)
-    names = _imports(nodes, path, root)
-    libraries = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {root.name}
-    return digest, frozenset(_files(names, root)), frozenset(libraries)
+    facts = _facts(path, root)
+    own = [name for name in facts["imports"] if name.partition(".")[0] == root.name]
+    libraries = {name.partition(".")[0] for name in facts["imports"]} - sys.stdlib_module_names - {root.name}
+    return facts["digest"], frozenset(chain.from_iterable(_modules(name, root) for name in own)), frozenset(libraries)
 
 
 @cache

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from importlib import metadata
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec
+from pathlib import Path
 
 import pytest
 from support.configurations import PAPER, STUDIES, read
@@ -88,6 +89,29 @@ def test_a_fingerprint_changes_if_and_only_if_imported_code_changes(package, fil
     path = root / file
     path.write_text(path.read_text().replace(old, new, 1) if old else new)
     assert (compute() != before) == changes
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_what_is_known_of_a_file_is_kept_where_bytecode_is(package, monkeypatch, writes):
+    _, root, compute = package
+    monkeypatch.setattr(module.sys, "dont_write_bytecode", not writes)
+    first = compute()
+    kept = Path(cache_from_source(root / "deep.py")).with_suffix(".json")
+    assert kept.is_file() == writes
+    if writes:
+        monkeypatch.setattr(module, "parsed", None)
+        assert compute() == first
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"valid_for": "0", "digest": "0", "imports": []}'])
+def test_what_is_kept_of_other_code_is_not_used(package, monkeypatch, content):
+    _, root, compute = package
+    monkeypatch.setattr(module.sys, "dont_write_bytecode", False)
+    first = compute()
+    Path(cache_from_source(root / "deep.py")).with_suffix(".json").write_text(content)
+    assert compute() == first
+    (root / "deep.py").write_text("def g(x):\n    return x + 2\n")
+    assert compute() != first
 
 
 @pytest.mark.parametrize("line", ["from . import deep", "from .deep import g", "from ..package import deep"])
