@@ -137,10 +137,9 @@ def shares_gradient(shares: Tensor, grad: Tensor, by_distance: Tensor | None, ca
 
 
 @compiled
-def _losses(logits, targets, largest, totals, margins):
-    """logits (N, V), targets (N,) -> the largest logits (N,), the sums (N,) of the exponentials of the distances from them, and
-    the targets' distances (N,)."""
-    symbols = logits.shape[1]
+def _losses(logits, symbols, targets, largest, totals, margins):
+    """The first `symbols` of logits (N, M), targets (N,) -> the largest logits (N,), the sums (N,) of the exponentials of the
+    distances from them, and the targets' distances (N,)."""
     ones, raised = np.ones(symbols, np.float32), np.empty(symbols, np.float32)
     for row in range(logits.shape[0]):
         own, most = logits[row], _largest(logits[row], symbols)
@@ -150,13 +149,22 @@ def _losses(logits, targets, largest, totals, margins):
 
 
 @compiled
-def _losses_gradient(logits, targets, largest, scales, grad, grad_logits):
-    """grad_logits (N, V): exponentials of the distances times scales (N,), less grad (N,) at the target."""
+def _losses_gradient(logits, symbols, targets, largest, scales, grad, grad_logits):
+    """The first `symbols` of grad_logits (N, M): exponentials of distances times scales (N,), less grad (N,) at the target."""
     for row in range(logits.shape[0]):
         own, changed, most, scale = logits[row], grad_logits[row], largest[row], scales[row]
-        for symbol in range(logits.shape[1]):
+        for symbol in range(symbols):
             changed[symbol] = _exp(own[symbol] - most) * scale
         changed[targets[row]] -= grad[row]
+
+
+def _with_gaps(rows: Tensor) -> Tensor:
+    """(N, V), and what is between its rows in memory: contiguous (N, M)."""
+    length = rows.stride(0)
+    ends = rows.storage_offset() + len(rows) * length
+    if rows.stride(1) != 1 or length < rows.shape[1] or 4 * ends > rows.untyped_storage().nbytes():
+        return rows.contiguous()
+    return rows.as_strided((len(rows), length), (length, 1))
 
 
 class _CrossEntropy(autograd.Function):
@@ -164,9 +172,10 @@ class _CrossEntropy(autograd.Function):
 
     @staticmethod
     def forward(ctx, logits, targets):
-        logits, targets = logits.contiguous(), targets.contiguous()
+        ctx.symbols = logits.shape[1]
+        logits, targets = _with_gaps(logits.detach()), targets.contiguous()
         largest, totals, margins = logits.new_empty(3, len(logits))
-        _losses(*(part.numpy() for part in (logits, targets, largest, totals, margins)))
+        _losses(logits.numpy(), ctx.symbols, *(part.numpy() for part in (targets, largest, totals, margins)))
         ctx.save_for_backward(logits, targets, largest, totals)
         return totals.log() - margins
 
@@ -175,9 +184,9 @@ class _CrossEntropy(autograd.Function):
     def backward(ctx, grad):
         logits, targets, largest, totals = ctx.saved_tensors
         grad_logits = logits.new_empty(logits.shape)
-        parts = (logits.detach(), targets, largest, grad / totals, grad.contiguous(), grad_logits)
-        _losses_gradient(*(part.numpy() for part in parts))
-        return grad_logits, None
+        parts = (targets, largest, grad / totals, grad.contiguous(), grad_logits)
+        _losses_gradient(logits.numpy(), ctx.symbols, *(part.numpy() for part in parts))
+        return grad_logits[:, : ctx.symbols], None
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights, attention
 from compositional.layers.attention import normalize, project
-from compositional.layers.functional import embedding, linear
+from compositional.layers.functional import embedding, spaced_linear
 from compositional.layers.ragged import Chunks
 from compositional.layers.tap import dropout
 
@@ -172,4 +172,4 @@ def decode(parameters: dict, weights: Weights, encoded: attention.Encoded, batch
         change = attention.attend_across(weights, name, states, encoded, batch.layout, heads, batch.once)
         states = add(name, states, change)
         states = feed_forward(f"decoder.{layer}.feedforward", states)
-    return linear(batch.wanted(states), weights["output_embedding"].transpose(1, 2), weights["output.bias"])
+    return spaced_linear(batch.wanted(states), weights["output_embedding"].mT, weights["output.bias"])

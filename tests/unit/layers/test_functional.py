@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from compositional.layers import compiled, lstm_compiled
+from compositional.layers import compiled, lstm_compiled, softmax
 from compositional.layers import lstm as lstm_module
-from compositional.layers.functional import conv2d, embedding, linear, reorder
+from compositional.layers.functional import conv2d, embedding, linear, reorder, spaced_linear
 from compositional.layers.lstm import lstm
 from compositional.layers.pooling import max_pool
 
@@ -117,6 +117,44 @@ def test_batched_products_equal_single_ones_bit_for_bit(rows):
     together = torch.bmm(left, right)
     for run in range(7):
         assert torch.equal(together[run], torch.bmm(left[run : run + 1].clone(), right[run : run + 1].clone())[0])
+
+
+@pytest.mark.parametrize(("rows", "symbols"), [(1, 19), (203, 169), (500, 686), (64, 704)])
+def test_a_product_with_spaced_rows_has_the_bits_of_an_ordinary_one(rows, symbols):
+    source = torch.Generator().manual_seed(0)
+    values, table, bias, grad = (
+        torch.randn(3, *shape, generator=source, requires_grad=True)
+        for shape in ((rows, 64), (symbols, 64), (symbols,), (rows, symbols))
+    )
+    results = []
+    for function in (linear, spaced_linear):
+        outputs = function(values, table.mT, bias)
+        results.append([outputs, *torch.autograd.grad(outputs, (values, table, bias), grad, create_graph=True)])
+    assert all(map(torch.equal, *results))
+    assert results[1][0].stride(1) % 16 == 0
+    # Gradients of gradients, which some terms need.
+    again = [torch.autograd.grad(own[1].square().sum(), (table, grad)) for own in results]
+    assert all(map(torch.equal, *again))
+
+
+@pytest.mark.parametrize("place", ["gaps", "no room after the last row", "between other columns", "transposed"])
+def test_cross_entropy_does_not_depend_on_how_logits_are_in_memory(place):
+    source, symbols = torch.Generator().manual_seed(0), 70
+    logits, targets = torch.randn(9, symbols, generator=source), torch.randint(symbols, (9,), generator=source)
+    wide = torch.full((9, symbols + 10), float("nan"))
+    spaced = {
+        "gaps": wide[:, :symbols],
+        "no room after the last row": wide.flatten()[: 8 * wide.shape[1] + symbols]
+        .clone()
+        .as_strided(logits.shape, wide.stride()),
+        "between other columns": wide[:, 5:-5],
+        "transposed": torch.empty(symbols, 9).mT,
+    }[place].copy_(logits)
+    losses = [softmax.cross_entropy(own.requires_grad_(), targets) for own in (logits, spaced)]
+    gradients = [torch.autograd.grad(own.sum(), one)[0] for own, one in zip(losses, (logits, spaced), strict=True)]
+    assert torch.equal(*losses)
+    assert torch.equal(*gradients)
+    assert torch.allclose(losses[0], nn.functional.cross_entropy(logits, targets, reduction="none"), atol=1e-6)
 
 
 def test_reorder_and_its_gradient_are_inverse_gathers():
