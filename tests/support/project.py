@@ -18,6 +18,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FIGURE = "results/figures/ablation.pdf"
 RUN = "results/runs/digits_concat/cnn/entropy/lambda=0.1/seed=0"
+COMPILED = {".pyc", ".json", ".nbi", ".nbc"}  # what Python, fingerprints and numba keep in __pycache__; not their temporary files
 # Importing Snakemake takes half of the time of a call that has nothing to do. Calls are therefore forks of a process that has
 # imported Snakemake and nothing of this project.
 FORKS = multiprocessing.get_context("forkserver")
@@ -76,10 +77,8 @@ class Project:
         )
         # What Python and numba compiled is copied, too. Sources keep their times, by which it is recognized, so nothing is
         # compiled again.
-        kept = [
-            path for path in ROOT.glob("src/compositional/**/__pycache__/*") if path.suffix in (".pyc", ".json", ".nbi", ".nbc")
-        ]
-        compiled = [path.relative_to(ROOT) for path in kept]
+        found = ROOT.glob("src/compositional/**/__pycache__/*")
+        compiled = [path.relative_to(ROOT) for path in found if path.suffix in COMPILED]
         for name in (*names.stdout.splitlines(), *compiled):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
