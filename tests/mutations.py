@@ -108,7 +108,7 @@ MUTATIONS = {
         f"{STORE}test_a_finished_run_has_no_checkpoint",
     ),
     "a finished entry is replaced": (
-        *("stages/train.py", "if (entry := kept.load(name_of(identity))) and", "if (entry := None) and"),
+        *("stages/train.py", "if (entry := self.store.load(name_of(identity))) and", "if (entry := None) and"),
         KILLED,
     ),
     "an altered checkpoint counts as whole": (

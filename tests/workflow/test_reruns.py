@@ -249,8 +249,8 @@ def test_nothing_is_written_through_a_link(built):
     before, names = built.numbers(), other_names(built)
     bytes_before = [path.read_bytes() for path in names]
     built.configure(learning_rate=0.004)
-    source, old = "src/compositional/stages/train.py", "        write(run, state, facts)\n\n    def take"
-    edit(built, source, old, f"        write(run, state, facts)\n        assert run.seed == 0\n{old.partition(chr(10))[2]}")
+    source, old = "src/compositional/stages/train.py", "        self._write(run, state, facts)\n\n    def _folder"
+    edit(built, source, old, f"        self._write(run, state, facts)\n        assert run.seed == 0\n{old.partition(chr(10))[2]}")
     assert "AssertionError" in built.told(*built.targets, succeeds=False)
     assert whole_entries(built) == 6
     edit(built, source, "        assert run.seed == 0\n", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -52,8 +53,8 @@ def _weights(layout: WeightLayout, tensors: dict[str, Tensor]) -> Tensor | None:
     return layout.flatten(tensors) if layout.shapes.items() <= shapes.items() else None
 
 
-def _write(folder: Path, problem: Problem, state: State, record: dict[str, Any], recipe: dict[str, Any]) -> None:
-    """Write the files of a trained run except its weights, the record last."""
+def _write_record(folder: Path, problem: Problem, state: State, record: dict[str, Any], recipe: dict[str, Any]) -> None:
+    """Write a trained run's curves and then its record; its weights were written before."""
     files.write_csv(folder / "history.csv", HISTORY_HEADER, state.history)
     described = {
         "status": "done" if state.diverged_at is None else "diverged",
@@ -90,6 +91,60 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
+class _Job:
+    """A job's runs: what identifies each of them, the store that keeps them, and the folders of their files."""
+
+    def __init__(self, content: dict[str, Any], results: Path, problem: Problem, store: Store, log: TextIO) -> None:
+        self.content, self.results, self.problem, self.store, self.log = content, results, problem, store, log
+        self.layout = weight_layout(problem)
+        self.recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
+        found = {"data": problem.about["content_sha256"], "device": problem.device}
+        self.identities = {
+            run: planned | found | _buffers_digest(problem, run.seed) for run, planned in _planned(content, self.recipes).items()
+        }
+
+    def name(self, run: Run) -> str:
+        """The name of a run in the store."""
+        return name_of(self.identities[run])
+
+    def take(self, run: Run, devices: list[str]) -> bool:
+        """Whether a run was finished before, on one of these devices; if so, its files are now in its folder."""
+        for device in devices:
+            identity = self.identities[run] | {"device": device}
+            if (entry := self.store.load(name_of(identity))) and (weights := _weights(self.layout, entry[1])) is not None:
+                self.identities[run] = identity
+                self._write(run, State.restored(entry[0]["state"], {"weights": weights}), entry[0]["facts"])
+                return True
+            if found := _read(self._folder(run), self.layout, identity):
+                self.identities[run] = identity
+                self.keep(run, *found)
+                return True
+        return False
+
+    def keep(self, run: Run, state: State, facts: dict[str, Any]) -> None:
+        """Put a finished run into the store and its folder, without the optimizer's moments."""
+        about = {"state": state.described(), "facts": facts, "identity": self.identities[run]}
+        if refused := self.store.add(self.name(run), about, _tensors(self.problem, self.layout, state)):
+            print(f"{run.path} is in {self.store.folders[-1]}, not in the shared store: {refused}", file=self.log)
+        self._write(run, state, facts)
+
+    def _folder(self, run: Run) -> Path:
+        return self.results / "runs" / run.path
+
+    def _write(self, run: Run, state: State, facts: dict[str, Any]) -> None:
+        """Write a run's files to its folder."""
+        about = {"run": run.path, "pack": [*self.content["runs"]], "inputs": data_of(self.problem)}
+        tensors = _tensors(self.problem, self.layout, state)
+        self.store.write_tensors(self.name(run), tensors, self._folder(run) / "weights.safetensors")
+        _write_record(self._folder(run), self.problem, state, self.identities[run] | about | facts, self.recipes[run])
+
+
+def _planned(content: dict[str, Any], runs: Iterable[Run]) -> dict[Run, dict[str, Any]]:
+    """What identifies the runs of a pack before there is any data."""
+    shared = {key: content["common"][key] for key in ("family", "code")}
+    return {run: shared | {"lambda": run.strength, "seed": run.seed} for run in runs}
+
+
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"), restore: bool = True) -> None:
     """Train the runs of a pack's recipe file together and write each one's files to its own folder.
 
@@ -99,78 +154,46 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     restore: if the store seems to have all runs, claim no GPU. If a run turns out to be missing or damaged, a second try trains
         it.
     """
-    told, shared = content["job"], {key: content["common"][key] for key in ("family", "code")}
+    told = content["job"]
     folders = stores(told["store"], results)
-    recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
-    planned = {run: shared | {"lambda": run.strength, "seed": run.seed} for run in recipes}
+    planned = _planned(content, map(Run.parse, content["runs"]))
     restore = restore and stored(folders, planned.values(), told["device"])
     problem = load_problem(content | {"job": told | {"device": "cpu"}} if restore else content, results, log)
     # With `auto`, finished runs of either device are accepted if all are of the same one: no table may mix devices.
     wish = told["device"] if restore else problem.device
-    devices = ["cpu", "cuda"] if wish == "auto" else [wish]
-    identities = {
-        run: of_run | {"data": problem.about["content_sha256"], "device": problem.device} | _buffers_digest(problem, run.seed)
-        for run, of_run in planned.items()
-    }
-    kept, layout = Store(*folders), weight_layout(problem)
-    places = {run: results / "runs" / run.path for run in recipes}
-
-    def write(run: Run, state: State, facts: dict[str, Any]) -> None:
-        about = {"run": run.path, "pack": [*content["runs"]], "inputs": data_of(problem)}
-        tensors = _tensors(problem, layout, state)
-        kept.write_tensors(name_of(identities[run]), tensors, places[run] / "weights.safetensors")
-        _write(places[run], problem, state, identities[run] | about | facts, recipes[run])
-
-    def keep(run: Run, state: State, facts: dict[str, Any]) -> None:
-        """Put a run into the store and its folder, without the optimizer's moments."""
-        about = {"state": state.described(), "facts": facts, "identity": identities[run]}
-        if refused := kept.add(name_of(identities[run]), about, _tensors(problem, layout, state)):
-            print(f"{run.path} is in {kept.folders[-1]}, not in the shared store: {refused}", file=log)
-        write(run, state, facts)
-
-    def take(run: Run) -> bool:
-        """Whether the run existed; if so, its files are now in its folder."""
-        for device in devices:
-            identity = identities[run] | {"device": device}
-            if (entry := kept.load(name_of(identity))) and (weights := _weights(layout, entry[1])) is not None:
-                identities[run] = identity
-                write(run, State.restored(entry[0]["state"], {"weights": weights}), entry[0]["facts"])
-                return True
-            if found := _read(places[run], layout, identity):
-                identities[run] = identity
-                keep(run, *found)
-                return True
-        return False
-
-    missing = [run for run in recipes if not take(run)]
+    job = _Job(content, results, problem, Store(*folders), log)
+    missing = [run for run in job.recipes if not job.take(run, ["cpu", "cuda"] if wish == "auto" else [wish])]
     if missing and restore:
         return perform(content, log, results, restore=False)
+    _train(job, missing)
 
-    states = {run: begun(problem, run, kept.load_checkpoint(name_of(identities[run]))) for run in missing}
-    names = {id(state): run for run, state in states.items()}
+
+def _train(job: _Job, missing: list[Run]) -> None:
+    """Train the runs of a pack that do not exist, from their last checkpoints."""
+    problem, store, log = job.problem, job.store, job.log
+    states = {run: begun(problem, run, store.load_checkpoint(job.name(run))) for run in missing}
+    runs = {id(state): run for run, state in states.items()}
     ended = partial(has_ended, settings=problem.settings)
-    restored = len(recipes) - len(missing)
-    name, steps = Path(log.name).stem, problem.settings["steps"]
-    progress = Progress(log, results / "progress", f"train_{name}", steps, list(states.values()), restored, ended)
+    name, steps, restored = Path(log.name).stem, problem.settings["steps"], len(job.recipes) - len(missing)
+    progress = Progress(log, job.results / "progress", f"train_{name}", steps, [*states.values()], restored, ended)
     unsaved: set[State] = set()
     saved = time.monotonic()
 
     def on_record(members: list[State]) -> None:
         nonlocal saved
-        progress.report({names[id(state)].path: state for state in members})
+        progress.report({runs[id(state)].path: state for state in members})
         unsaved.update(members)
         for state in members:
             if ended(state):
-                run = names[id(state)]
                 facts = provenance.circumstances(state.seconds) | {"device_name": device_name(problem.device)}
-                keep(run, state, facts)
+                job.keep(runs[id(state)], state, facts)
                 unsaved.remove(state)
-        if time.monotonic() - saved >= content["job"]["checkpoint_seconds"]:
+        if time.monotonic() - saved >= job.content["job"]["checkpoint_seconds"]:
             # Save all unsaved runs, not only the members: in a pack wider than the device computes, groups take turns.
             for state in unsaved:
-                kept.save_checkpoint(name_of(identities[names[id(state)]]), state.described(), state.tensors)
+                store.save_checkpoint(job.name(runs[id(state)]), state.described(), state.tensors)
             unsaved.clear()
             saved = time.monotonic()
 
-    with memory.explained(problem, next(iter(recipes)).seed):
-        train_runs(problem, list(states.values()), learning_curves.measure, on_record)
+    with memory.explained(problem, next(iter(job.recipes)).seed):
+        train_runs(problem, [*states.values()], learning_curves.measure, on_record)
