@@ -56,7 +56,9 @@ install:
 	@if [ -L $(VENV) ]; then echo "$(VENV) is a link, and installing would clear the folder that it points to. Remove the link, or update that environment and copy envs/requirements.txt to $(VENV)/.complete"; exit 1; fi
 	$(NEW_ENOUGH)
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement $(LOCK)
+	@# On all cores; pip would use one. Some packages contain files that Python cannot compile.
+	$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	cp envs/requirements.txt $(VENV)/.complete
 
