@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from compositional.layers import lstm, lstm_compiled
+from compositional.layers import lstm
 from compositional.layers.functional import aligned
 from compositional.layers.ragged import Steps
 
@@ -33,7 +33,7 @@ class _InputFeeding(torch.autograd.Function):
     ):
         runs, _, width = hidden.shape
         sizes, size_before = steps.sizes, hidden.shape[1]
-        advance = lstm_compiled.step if hidden.device.type == "cpu" else lstm.step
+        advance, _ = lstm.passes(hidden)
         places = aligned(sum(sizes))
         read, seen = hidden.new_empty(2, runs, places, 2 * width)  # [decision, hidden] before and [hidden, context] in a step
         gates = hidden.new_empty(runs, places, 4 * width)
@@ -71,7 +71,7 @@ class _InputFeeding(torch.autograd.Function):
             raise RuntimeError("input_feeding: the gradient can be taken once, it is written where the gates were")
         carried, keys, values, combined, keep_in, keep_out = ctx.saved_tensors
         (read, seen, gates, looks, cells, squashed), ctx.kept = ctx.kept, None
-        back = lstm_compiled.step_gradient if keys.device.type == "cpu" else lstm.step_gradient
+        back = lstm.passes(keys)[1]
         runs, rows, words, width = keys.shape
         sizes, start, size_after = ctx.steps.sizes, sum(ctx.steps.sizes), 0
         to_read, to_seen = (weight.transpose(1, 2).contiguous() for weight in (carried, combined))

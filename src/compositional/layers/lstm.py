@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -71,6 +71,13 @@ def step_gradient(
     gates[:, now] *= grads
 
 
+def passes(values: Tensor) -> tuple[Callable, Callable]:
+    """`step` and `step_gradient` for tensors like `values`: compiled for float32 on the CPU."""
+    if values.device.type == "cpu" and values.dtype == torch.float32:
+        return lstm_compiled.step, lstm_compiled.step_gradient
+    return step, step_gradient
+
+
 class _LSTM(torch.autograd.Function):
     """Forward and backward passes of `lstm`.
 
@@ -80,7 +87,7 @@ class _LSTM(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, inputs, hidden, cell, weight, sizes):
-        advance = lstm_compiled.step if hidden.device.type == "cpu" else step
+        advance, _ = passes(hidden)
         runs, width = hidden.shape[0], hidden.shape[2]
         before = weight.shape[1] - width  # where the hidden state starts in a row
         rows = hidden.new_empty(runs, aligned(sum(sizes)), weight.shape[1])
@@ -108,7 +115,7 @@ class _LSTM(torch.autograd.Function):
         if ctx.steps is None:
             raise RuntimeError("lstm: the gradient can be taken once, it is written where the gates were")
         (rows, gates, cells, squashed), ctx.steps = ctx.steps, None
-        back = lstm_compiled.step_gradient if rows.device.type == "cpu" else step_gradient
+        _, back = passes(rows)
         width, start = cells[0].shape[2], sum(ctx.sizes)
         before = weight.shape[1] - width
         # Made contiguous for the hidden state, which needs a product per step; not for the inputs, which need only one: with few

@@ -1,46 +1,84 @@
 """Steps of an LSTM on the CPU with compiled elementwise operations: one pass over the memory instead of one per operation.
 
-The compiled code consists of multiplications and additions only, without reordering or fusing them. The bits of an element
-therefore depend neither on its position nor on the processor. PyTorch computes the products and the logistic function.
+The compiled code adds, multiplies and divides in a fixed order, and fuses a product with a sum only where it says so. The bits of
+an element therefore depend neither on its position nor on the processor. PyTorch computes the products.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from numba import njit
+from numba.extending import intrinsic
 from torch import Tensor
 
 from compositional.layers.compiled import compiled
 
 ONE, TWO = np.float32(1), np.float32(2)
+# exp(x) = 2^k exp(r), where k is the integer closest to x / log 2: adding 1.5 * 2^23 rounds, and leaves k in the number's last
+# bits. log 2 is split into two numbers. The series for exp(r) and the order of the operations are those of SLEEF's `expf`
+# (Shibata and Petrogalli 2020), so that the bits are those of PyTorch's logistic function.
+_LEAST, _MOST = np.float32(-86), np.float32(89)  # 1 + exp(-86) is 1, and exp(89) is infinite
+_PER_LOG_2, _ROUND = np.float32(1 / math.log(2)), np.float32(1.5 * 2**23)
+_LOG_2, _REST = np.float32(0.693145751953125), np.float32(1.428606765330187e-6)
+_T6, _T5, _T4, _T3, _T2, _T1 = (
+    np.float32(term) for term in (1.98527618e-4, 1.39304355e-3, 8.33336078e-3, 4.16664854e-2, 1.66666672e-1, 0.5)
+)
+# What to subtract from the bits of that number, and how far to shift them, to get the bits of 2^(k - 1).
+_BIAS, _FRACTION = np.int32(_ROUND.view(np.int32) - 126), np.int32(23)
+
+
+def _fusing(context, left, right, more):
+    return left(left, right, more), lambda context, builder, signature, numbers: builder.fma(*numbers)
+
+
+_fused: Callable = intrinsic(_fusing)  # left * right + more, rounded once, of three float32
+
+
+@njit(error_model="numpy")
+def _logistic(value):
+    """1 / (1 + exp(-value)) of a float32."""
+    bounded = _LEAST if -value < _LEAST else -value
+    bounded = _MOST if bounded > _MOST else bounded
+    rounded = bounded * _PER_LOG_2 + _ROUND
+    power = rounded - _ROUND
+    rest = _fused(power, -_REST, _fused(power, -_LOG_2, bounded))
+    series = _fused(_T6, rest, _T5)
+    series = _fused(series, rest, _T4)
+    series = _fused(series, rest, _T3)
+    series = _fused(series, rest, _T2)
+    series = _fused(series, rest, _T1)
+    raised = _fused(rest * rest, series, rest) + ONE
+    # Half of 2^k, because 2^128 is not a float32.
+    half = np.int32((np.float32(rounded).view(np.int32) - _BIAS) << _FRACTION).view(np.float32)
+    return ONE / (ONE + (raised + raised) * half)
 
 
 @cache
 def _compiled(width: int):
-    """Three passes for LSTMs of `width` units. Only with a constant width can the compiler prove that nothing overlaps, and
+    """Two passes for LSTMs of `width` units. Only with a constant width can the compiler prove that nothing overlaps, and
     compute many units at once."""
 
-    def cells(gates, cell, new_cell, doubled, start):
+    def advance(gates, cell, new_cell, squashed, hidden, rows, start, following):
+        before = rows.shape[2] - width
         for run in range(new_cell.shape[0]):
             for row in range(new_cell.shape[1]):
+                for gate in range(4 * width):
+                    gates[run, start + row, gate] = _logistic(gates[run, start + row, gate])
                 for unit in range(width):
                     candidate = TWO * gates[run, start + row, 3 * width + unit] - ONE
                     into, keep = gates[run, start + row, unit], gates[run, start + row, width + unit]
+                    out = gates[run, start + row, 2 * width + unit]
                     value = keep * cell[run, row, unit] + into * candidate
                     new_cell[run, row, unit] = value
-                    doubled[run, row, unit] = TWO * value
-
-    def outputs(gates, squashed, hidden, rows, start, following):
-        size, before = squashed.shape[1], rows.shape[2] - width
-        for run in range(squashed.shape[0]):
-            for row in range(size):
-                for unit in range(width):
-                    out = gates[run, start + row, 2 * width + unit]
+                    squashed[run, row, unit] = _logistic(TWO * value)
                     hidden[run, start + row, unit] = out * (TWO * squashed[run, row, unit] - ONE)
                 if row < following:
                     for unit in range(width):
-                        rows[run, start + size + row, before + unit] = hidden[run, start + row, unit]
+                        rows[run, start + new_cell.shape[1] + row, before + unit] = hidden[run, start + row, unit]
 
     def gradients(gates, cell, squashed, grad_outputs, grad_later, grad_cell, start):
         grad_hidden = np.empty(width, grad_outputs.dtype)
@@ -62,19 +100,17 @@ def _compiled(width: int):
                     gates[run, start + row, 3 * width + unit] = grad * into * TWO * (candidate * (ONE - candidate))
                     grad_cell[run, row, unit] = grad * keep
 
-    return tuple(compiled(function, f"_{width}") for function in (cells, outputs, gradients))
+    return tuple(compiled(function, f"_{width}") for function in (advance, gradients))
 
 
 def step(
     gates: Tensor, cell: Tensor, outputs: Tensor, rows: Tensor, start: int, size: int, following: int
 ) -> tuple[Tensor, Tensor]:
     """As `lstm.step`."""
-    cells, finish, _ = _compiled(cell.shape[2])
-    gates[:, start : start + size].sigmoid_()
+    advance, _ = _compiled(cell.shape[2])
     new_cell, squashed = cell.new_empty(2, gates.shape[0], size, cell.shape[2])
-    cells(gates.numpy(), cell.numpy(), new_cell.numpy(), squashed.numpy(), start)
-    squashed.sigmoid_()
-    finish(gates.numpy(), squashed.numpy(), outputs.numpy(), rows.numpy(), start, following)
+    tensors = (gates, cell, new_cell, squashed, outputs, rows)
+    advance(*(tensor.numpy() for tensor in tensors), start, following)
     return new_cell, squashed
 
 
@@ -82,6 +118,6 @@ def step_gradient(
     gates: Tensor, cell: Tensor, squashed: Tensor, grad_outputs: Tensor, grad_later: Tensor, grad_cell: Tensor, start: int
 ) -> None:
     """As `lstm.step_gradient`."""
-    *_, gradients = _compiled(cell.shape[2])
+    _, gradients = _compiled(cell.shape[2])
     tensors = (gates, cell, squashed, grad_outputs, grad_later, grad_cell)
     gradients(*(tensor.numpy() for tensor in tensors), start)
