@@ -127,7 +127,7 @@ def load(folder: Path, device: str) -> dict[str, CombinationSplit]:
     """Read a split symbolic task (columns items, target and set) from its folder."""
     from datasets import DatasetDict
 
-    about = json.loads((folder / "task.json").read_text())
+    about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     members = DatasetDict.load_from_disk(str(folder)).with_format("numpy")
     return {
         name: CombinationSplit(

@@ -115,7 +115,7 @@ def load(folder: Path, device: str) -> dict[str, CompositeSplit]:
     """Read a split image task from its folder."""
     from datasets import DatasetDict
 
-    about = json.loads((folder / "task.json").read_text())
+    about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     members = DatasetDict.load_from_disk(str(folder))
     pixels = b"".join(members.pop("images")["pixels"][:])
     pool = torch.from_numpy(np.frombuffer(pixels, np.uint8).reshape(-1, *about["component_shape"]).copy()).to(device)

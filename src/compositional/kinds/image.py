@@ -144,7 +144,7 @@ def load(folder: Path, device: str) -> dict[str, ImageSplit]:
     from datasets import DatasetDict
 
     members = DatasetDict.load_from_disk(str(folder)).with_format("numpy")
-    about = json.loads((folder / "task.json").read_text())
+    about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     width = about["component_width"]
     splits = {name: ImageSplit(member["image"][:], member["label"][:], width, device, about) for name, member in members.items()}
     for name, member in members.items() if "components" in about else ():

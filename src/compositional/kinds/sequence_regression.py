@@ -160,7 +160,7 @@ def load(folder: Path, device: str) -> dict[str, SequenceRegressionSplit]:
     """Read a split task from its folder."""
     from datasets import DatasetDict
 
-    about = json.loads((folder / "task.json").read_text())
+    about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     splits = {}
     for name, member in DatasetDict.load_from_disk(str(folder)).items():
         optional = {

@@ -153,7 +153,7 @@ def load(folder: Path, device: str) -> dict[str, TensorSplit]:
     from datasets import DatasetDict
 
     members = DatasetDict.load_from_disk(str(folder)).with_format("numpy")
-    shape = json.loads((folder / "task.json").read_text())["shape"]
+    shape = json.loads((folder / "task.json").read_text(encoding="utf-8"))["shape"]
     splits = {}
     for name, member in members.items():
         how = {"entries": member["entry"][:]} if "entry" in member.column_names else {"probes": member["probe"][:]}

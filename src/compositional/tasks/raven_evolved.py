@@ -97,7 +97,7 @@ def build(raw: Path, parameters: dict, splits: Sequence[Path], metrics: Sequence
         metrics: metrics.csv of all runs of the previous generation.
     """
     members = DatasetDict.load_from_disk(str(splits[0]))
-    puzzles = json.loads((splits[0] / "task.json").read_text())
+    puzzles = json.loads((splits[0] / "task.json").read_text(encoding="utf-8"))
     search = population.Search(
         population=parameters["population"],
         programs=parameters["programs"],
@@ -110,7 +110,7 @@ def build(raw: Path, parameters: dict, splits: Sequence[Path], metrics: Sequence
     )
     library, kept = Library(parameters["library"]), []
     if parameters["generation"] > 1:
-        before = json.loads((splits[1] / "task.json").read_text())
+        before = json.loads((splits[1] / "task.json").read_text(encoding="utf-8"))
         library = Library(dict(before["library"]))
         everyone = list(population.restore(library, before["population"]))
         kept = [everyone[seed] for seed in rank(metrics)[: max(1, round(parameters["kept"] * len(metrics)))]]

@@ -17,7 +17,7 @@ def load(folder: Path, device: str, split: Callable[..., SplitT]) -> dict[str, S
     from datasets import DatasetDict
 
     members = DatasetDict.load_from_disk(str(folder))
-    about = json.loads((folder / "task.json").read_text())
+    about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     source, target = Vocabulary(tuple(about["source_words"])), Vocabulary(tuple(about["target_words"]))
     return {
         name: split(
