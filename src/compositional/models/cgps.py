@@ -18,11 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import aligned, embedding, linear, padding_bias, reorder
-from compositional.layers.recurrent import cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
+from compositional.layers.functional import aligned, linear, padding_bias, reorder
+from compositional.layers.recurrent import cell_step, initialize_linear, initialize_lstm, look, looked_at
 from compositional.models import primitive_attention
 
 KIND = "sequence"
@@ -38,15 +37,8 @@ PARAMETERS = primitive_attention.PARAMETERS | {
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run. Embeddings are uniform in [-1, 1), the scale to which the noise of `entropy` relates."""
-    words, actions = len(task["source_words"]), len(task["target_words"])
-    primitive, function, width = (parameters[key] for key in ("primitive_width", "function_width", "encoder_width"))
-    weights = {
-        "primitive_embedding": randomness.uniform_tensor(source, (words, primitive), -1, 1),
-        "function_embedding": randomness.uniform_tensor(source, (words, function), -1, 1),
-    }
-    for direction in ("forward", "backward"):
-        weights |= initialize_lstm(source, function, width, f"encoder.{direction}")
+    """Weights of one run."""
+    weights, width = primitive_attention.initialize_encoder(parameters, task, source), parameters["encoder_width"]
     # The decoder has two inputs of the same width: the attended states and its own state.
     weights |= initialize_lstm(source, 2 * width, 2 * width, "decoder")
     for name in ("encoder.forward", "encoder.backward", "decoder"):
@@ -55,7 +47,7 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     weights["key.weight"] = initialize_linear(source, 2 * width, 2 * width, "key")["key.weight"]
     weights["attended.weight"] = initialize_linear(source, 4 * width, 2 * width, "attended")["attended.weight"]
     weights |= initialize_linear(source, 2 * width, aligned(parameters["positions"]), "position")
-    return weights | initialize_linear(source, primitive, actions, "output")
+    return weights | initialize_linear(source, parameters["primitive_width"], len(task["target_words"]), "output")
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
@@ -68,7 +60,8 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     mask, layout = batch.input_mask, batch.layout
     if (longest := mask.shape[2]) > parameters["positions"]:
         raise ValueError(f"cgps: positions: {parameters['positions']} is too few: inputs have up to {longest} with their end")
-    primitive, hidden, states, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap))
+    primitive, states, hidden = batch.once("encoded", lambda: primitive_attention.encode_both(weights, batch, tap))
+    keys = batch.once("keys", lambda: linear(states, weights["key.weight"]))
     blocked = padding_bias(mask, states.dtype).unsqueeze(2)
 
     carried = torch.cat([weights["decoder.input"], weights["decoder.recurrent"]], 1)
@@ -91,13 +84,3 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     scores = linear(decided, weights["position.weight"], weights["position.bias"])[..., :longest]
     shares = (scores + padding_bias(mask, scores.dtype)[:, layout.positions[:, 0]]).softmax(2)
     return linear(looked_at(shares, primitive, layout), weights["output.weight"], weights["output.bias"])
-
-
-def _encoded(weights: Weights, batch: Batch, tap: Callable) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What each input word is, (R, B, S, E), the encoder's ends, (R, B, 2 H), its states, (R, B, S, 2 H), and their keys."""
-    mask = batch.input_mask
-    primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
-    function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
-    states, ends = encode(weights, function, batch.layout.reading, batch.input_lengths, mask)
-    states = tap("encoder_states", states, mask)
-    return primitive, ends, states, linear(states, weights["key.weight"])

@@ -42,33 +42,38 @@ PARAMETERS = {
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
-    """Weights of one run. Embeddings are uniform in [-1, 1), the scale to which the noise of `entropy` relates."""
-    words, actions = len(task["source_words"]), len(task["target_words"])
-    primitive, function, width = (parameters[key] for key in ("primitive_width", "function_width", "encoder_width"))
+    """Weights of one run."""
+    weights = initialize_encoder(parameters, task, source)
+    decoder = initialize_lstm(source, 1, 2 * parameters["encoder_width"], "decoder")
+    weights |= {"decoder.recurrent": decoder["decoder.recurrent"], "decoder.bias": decoder["decoder.bias"]}
+    return weights | initialize_linear(source, parameters["primitive_width"], len(task["target_words"]), "output")
+
+
+def initialize_encoder(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
+    """What `encode_both` reads. Embeddings are uniform in [-1, 1), the scale to which the noise of `entropy` relates."""
+    words, function = len(task["source_words"]), parameters["function_width"]
     weights = {
-        "primitive_embedding": randomness.uniform_tensor(source, (words, primitive), -1, 1),
+        "primitive_embedding": randomness.uniform_tensor(source, (words, parameters["primitive_width"]), -1, 1),
         "function_embedding": randomness.uniform_tensor(source, (words, function), -1, 1),
     }
     for direction in ("forward", "backward"):
-        weights |= initialize_lstm(source, function, width, f"encoder.{direction}")
-    decoder = initialize_lstm(source, 1, 2 * width, "decoder")
-    weights |= {"decoder.recurrent": decoder["decoder.recurrent"], "decoder.bias": decoder["decoder.bias"]}
-    return weights | initialize_linear(source, primitive, actions, "output")
+        weights |= initialize_lstm(source, function, parameters["encoder_width"], f"encoder.{direction}")
+    return weights
 
 
 def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
     """Logits (R, N, actions) in chunk order; teacher forcing makes no difference here."""
     mask, batch = batch.input_mask, batch.last()
-    primitive, states, ends = batch.once("encoded", lambda: _encoded(weights, batch, tap))
+    primitive, states, ends = batch.once("encoded", lambda: encode_both(weights, batch, tap))
     queries = decode(weights, None, ends, batch.layout, batch.past)
     mixed = attend(queries, states, primitive, mask, batch.layout)
     return linear(mixed, weights["output.weight"], weights["output.bias"])
 
 
-def _encoded(weights: Weights, batch: Batch, tap) -> tuple[Tensor, Tensor, Tensor]:
+def encode_both(weights: Weights, batch: Batch, tap) -> tuple[Tensor, Tensor, Tensor]:
     """*What* each input word is, (R, B, S, E), the encoder's states, (R, B, S, 2 H), and its ends, (R, B, 2 H)."""
     mask = batch.input_mask
     primitive = tap("word_embedding", embedding(batch.inputs, weights["primitive_embedding"]), mask)
     function = tap("word_embedding", embedding(batch.inputs, weights["function_embedding"]), mask)
-    states, ends = encode(weights, function, batch.layout.reading, batch.input_lengths, batch.input_mask)
+    states, ends = encode(weights, function, batch.layout.reading, batch.input_lengths, mask)
     return primitive, tap("encoder_states", states, mask), ends
