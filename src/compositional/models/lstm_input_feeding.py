@@ -93,19 +93,28 @@ def buffers(parameters: dict, task: dict, seed: int) -> Weights:
     return {"alike": alike}
 
 
+def alike_of(weights: Weights, batch: Batch) -> Tensor:
+    """Which symbol is spelled like each input word, (R, B, S, symbols), padded as by `symbols_alike`; zeros at padding."""
+    return batch.once("alike", lambda: embedding(batch.inputs, weights["alike"]) * batch.input_mask.unsqueeze(-1))
+
+
+def gates_of(weights: Weights, previous: Tensor) -> tuple[Tensor, Tensor]:
+    """What previous symbols (R, N, E) and the bias add to the decoder's gates, (R, N, 4 H), and weights (R, 2 H, 4 H) of what
+    is known only step by step: the last decision and the hidden state."""
+    from_symbols, from_decision = weights["decoder.input"].tensor_split([previous.shape[2]], 1)
+    return linear(previous, from_symbols, weights["decoder.bias"]), torch.cat([from_decision, weights["decoder.recurrent"]], 1)
+
+
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Log probabilities (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
     batch, rate = batch.last(), parameters["dropout"]
-    mask, layout = batch.input_mask, batch.layout
-    embedding_width = weights["output_embedding"].shape[2]
+    layout = batch.layout
     ends, annotations, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap, rate))
-    blocked = padding_bias(mask, keys.dtype).unsqueeze(2)
+    blocked = padding_bias(batch.input_mask, keys.dtype).unsqueeze(2)
 
     # Known for all steps in advance, in step order: the part of the gates that comes from previous symbols, and dropout's masks.
     previous = dropout(tap, embedding(batch.previous[:, layout.to_steps], weights["output_embedding"]), rate)
-    from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding_width], 1)
-    gates_of_symbols = linear(previous, from_symbols, weights["decoder.bias"])
-    carried = torch.cat([from_decision, weights["decoder.recurrent"]], 1)
+    gates_of_symbols, carried = gates_of(weights, previous)
     everything = previous.new_ones(*previous.shape[:2], ends.shape[2] // 2)
     kept_in, kept_out = dropout(tap, everything, rate), dropout(tap, everything, rate)
 
@@ -120,7 +129,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
 
     symbols = logits.shape[2] - 1
-    alike = batch.once("alike", lambda: embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1))
+    alike = alike_of(weights, batch)
     in_input = (alike.amax(2) > 0)[:, layout.positions[:, 0], :symbols]
     writing, copying = logits.tensor_split([symbols], 2)
     both = torch.cat([writing.masked_fill(in_input, float("-inf")), copying], 2).log_softmax(2)

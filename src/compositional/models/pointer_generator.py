@@ -80,16 +80,13 @@ buffers = lstm_input_feeding.buffers
 def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> Tensor:
     """Log probabilities (R, N, symbols) in chunk order, under teacher forcing with `batch.previous`."""
     batch = batch.last()
-    mask, layout = batch.input_mask, batch.layout
-    embedding_width = weights["output_embedding"].shape[2]
+    layout = batch.layout
     hidden, states, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap))
-    blocked = padding_bias(mask, keys.dtype)
+    blocked = padding_bias(batch.input_mask, keys.dtype)
 
     # Known for all steps in advance, in step order: the part of the gates that comes from previous symbols, and dropout's mask.
     previous = embedding(batch.previous[:, layout.to_steps], weights["output_embedding"])
-    from_symbols, from_decision = weights["decoder.input"].tensor_split([embedding_width], 1)
-    gates_of_symbols = linear(previous, from_symbols, weights["decoder.bias"])
-    carried = torch.cat([from_decision, weights["decoder.recurrent"]], 1)
+    gates_of_symbols, carried = lstm_input_feeding.gates_of(weights, previous)
     kept = dropout(tap, previous.new_ones(*previous.shape[:2], hidden.shape[2]), parameters["dropout"])
 
     zeros = torch.zeros_like(hidden)
@@ -115,8 +112,7 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
 
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
     share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()
-    alike = batch.once("alike", lambda: embedding(batch.inputs, weights["alike"]) * mask.unsqueeze(-1))
-    copied = looked_at(looked, alike, layout)[..., : logits.shape[2]]
+    copied = looked_at(looked, lstm_input_feeding.alike_of(weights, batch), layout)[..., : logits.shape[2]]
     return ((1 - share) * logits.softmax(2) + share * copied).clamp_min(SMALLEST).log()
 
 
