@@ -32,16 +32,7 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
             raise ValueError(
                 f"task {task!r}: {key} cannot be written to task.json ({error}); write int(...), float(...) or .tolist()"
             ) from error
-    if not isinstance(members, DatasetDict) or "train" not in members:
-        raise ValueError(
-            f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
-        )
-    if empty := [name for name, member in members.items() if not len(member)]:
-        raise ValueError(f"task {task!r}: no examples are left for {', '.join(empty)}: change its options")
-    if wrong := [name for name in members if not re.fullmatch(NAME, name)]:
-        raise ValueError(
-            f"task {task!r}: a member is called {wrong[0]!r}; write a letter, then letters, digits and _, all lower case"
-        )
+    _check_members(task, members)
     references = about.get("references", {})
     if not isinstance(references, dict) or not all(map(_is_number, references.values())):
         raise ValueError(f"task {task!r}: references is {references!r}, must be a dictionary of numbers by what they measure")
@@ -49,30 +40,8 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
     if (said := about.get("in_distribution")) != own:
         first = ", ".join(IN_DISTRIBUTION)
         raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
-
-    def fits(rule: Any) -> bool:
-        return (
-            isinstance(rule, dict)
-            and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
-            and all(isinstance(rule[key], list) and rule[key] for key in ("columns", "members"))
-            and bool(isinstance(why := rule.get("by_design", "-"), str) and why.strip())
-            and all(name in list(members) for name in rule["members"])
-            and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
-        )
-
-    rules = about.get("disjoint")
-    if not isinstance(rules, list) or not all(map(fits, rules)):
-        raise ValueError(
-            f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
-            f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
-        )
     declared = plugins.declarations(f"kinds.{kind}")
-    seen = declared["INPUTS"] or members["train"].column_names
-    if "test" in members and not any("test" in rule["members"] and set(rule["columns"]) <= set(seen) for rule in rules):
-        raise ValueError(
-            f"task {task!r}: disjoint is {rules!r} and does not compare 'test' by what a model sees. State columns among "
-            f"{', '.join(seen)} in which no test example may equal a training example, with 'by_design': <why> if they may"
-        )
+    _check_disjoint(task, members, about.get("disjoint"), declared)
     if missing := [key for key in declared["SAID"] if key not in about]:
         needed = ", ".join(declared["SAID"])
         raise ValueError(f"task {task!r}: its task.json has no {', '.join(missing)}; tasks of kind {kind!r} need {needed}")
@@ -83,6 +52,46 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
             of = f"of the feature {' or '.join(allowed)}" if allowed else "there"
             raise ValueError(f"task {task!r}: its column {column} is {feature!r} in {name}, must be {of}")
     check_values(task, members, declared["COLUMNS"], about)
+
+
+def _check_members(task: str, members: Any) -> None:
+    """Refuse members that are no DatasetDict, empty or not well named, or a task without a training set."""
+    if not isinstance(members, DatasetDict) or "train" not in members:
+        raise ValueError(
+            f"task {task!r}: its members are {type(members).__name__} {[*members]}, must be a DatasetDict with 'train'"
+        )
+    if empty := [name for name, member in members.items() if not len(member)]:
+        raise ValueError(f"task {task!r}: no examples are left for {', '.join(empty)}: change its options")
+    if wrong := [name for name in members if not re.fullmatch(NAME, name)]:
+        raise ValueError(
+            f"task {task!r}: a member is called {wrong[0]!r}; write a letter, then letters, digits and _, all lower case"
+        )
+
+
+def _check_disjoint(task: str, members: DatasetDict, rules: Any, declared: dict[str, Any]) -> None:
+    """Refuse rules of an audit that name no existing columns and members, or do not compare the test set by what a model sees."""
+    if not isinstance(rules, list) or not all(_is_rule(rule, members) for rule in rules):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r}, must be a list of {{'columns': some of {members['train'].column_names}, "
+            f"'members': some of {list(members)}}}, each with 'by_design': <why> if its items may overlap"
+        )
+    seen = declared["INPUTS"] or members["train"].column_names
+    if "test" in members and not any("test" in rule["members"] and set(rule["columns"]) <= set(seen) for rule in rules):
+        raise ValueError(
+            f"task {task!r}: disjoint is {rules!r} and does not compare 'test' by what a model sees. State columns among "
+            f"{', '.join(seen)} in which no test example may equal a training example, with 'by_design': <why> if they may"
+        )
+
+
+def _is_rule(rule: Any, members: DatasetDict) -> bool:
+    return (
+        isinstance(rule, dict)
+        and {"columns", "members"} <= rule.keys() <= {"columns", "members", "by_design"}
+        and all(isinstance(rule[key], list) and rule[key] for key in ("columns", "members"))
+        and bool(isinstance(why := rule.get("by_design", "-"), str) and why.strip())
+        and all(name in list(members) for name in rule["members"])
+        and all(column in members[name].column_names for name in ("train", *rule["members"]) for column in rule["columns"])
+    )
 
 
 def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
