@@ -62,6 +62,54 @@ def _shades(regularizer: str, strengths: list[float]) -> dict[float, Any]:
     return {0.0: style.color("none")} | {strength: 1 - share * (1 - full) for strength, share in zip(used, shares, strict=True)}
 
 
+def _by_place(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Means and standard deviations over seeds (NaN if there is only one), by place."""
+    groups = own.groupby("place").value
+    return groups.mean(), groups.std(ddof=0).where(groups.count() > 1)
+
+
+def _described(own: pd.DataFrame, learned: pd.DataFrame, published: dict[float, float], axis: str) -> list[str]:
+    """The caption's lines about the runs of one lambda: their accuracies on the test and on the training set, by place."""
+    lines = []
+    means, spread = _by_place(own)
+    for place, mean in means.items():
+        values = own[own.place == place].value
+        if values.isna().all():
+            lines.append(f"  - {axis} {place:g}: {style.mean(values)}")
+            continue
+        fitted = learned[learned.place == place].value.mean()
+        around = f" ± {spread[place]:.3f}" if values.count() > 1 else " (1 seed)"
+        compared = f"; published {published[place]:.3f}" if place in published else ""
+        lines.append(f"  - {axis} {place:g}: test {mean:.3f}{around}, train {fitted:.3f}{compared}")
+    return lines
+
+
+def _compared(test: pd.DataFrame, train: pd.DataFrame, strength: float, axis: str) -> str:
+    """The caption's line about the fall of accuracy at a lambda, compared with that at 0."""
+    least, most = min(test.place), max(test.place)
+    means = test.groupby(["lambda", "place"]).value.mean()
+    # NaN if one of the ends is missing, for example because all its runs diverged.
+    plain, fall = (means.get((at, least), math.nan) - means.get((at, most), math.nan) for at in (0.0, strength))
+    if math.isnan(plain + fall):
+        return f"* fall from the smallest to the largest {axis}, lambda 0 and {strength:g}: unknown"
+    by_seed = test.pivot(index="seed", columns=["lambda", "place"], values="value")
+    without, with_it = (by_seed[at, least] - by_seed[at, most] for at in (0.0, strength))
+    less = without - with_it
+    # A network that learns nothing also has no fall.
+    higher = by_seed[strength, most] - by_seed[0.0, most]
+    plain_fit, fit = (train[(train["lambda"] == at) & (train.place == most)].value.mean() for at in (0.0, strength))
+    if fit < plain_fit - _LEARNED and not paired.few(less):
+        verdict = style.verdict(False, f"its training accuracy at the end is lower by more than {_LEARNED:g}")
+    else:
+        parts = {"fall without": without - 0.05, "less": less - _LESS * without, "higher": higher}
+        verdict = claims.verdict({name: claims.of_mean(part) for name, part in parts.items()})
+    return (
+        f"* fall from the smallest to the largest {axis}: {style.summary(without)} at lambda 0, "
+        f"{fall:.3f} at lambda {strength:g}; at least 0.05 without, clearly ({100 * _LESS:.0f} %) less with the regularizer "
+        f"(by {style.summary(less)}), and higher at the end (by {style.summary(higher)}): {verdict}"
+    )
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table: test accuracy solid, training accuracy dotted."""
     test, train = (accuracies(table, options, split) for split in ("test", "train"))
@@ -74,56 +122,24 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "",
     ]
     published = {float(key): values for key, values in options["published"].items()}
-    falls, ends, fits = {}, {}, {}
+    task_at = test.groupby("place").task.first()
     strengths = sorted(set(test["lambda"]))
     shades = _shades(options["regularizer"], strengths)
     for strength in strengths:
         shade = shades[strength]
         own, learned = test[test["lambda"] == strength], train[train["lambda"] == strength]
-        groups = own.groupby("place").value
-        means, spread = groups.mean(), groups.std(ddof=0).where(groups.count() > 1)
+        means, spread = _by_place(own)
+        given = published.get(strength, {})
+        known = {place: given[task_at[place]] for place in means.dropna().index if task_at[place] in given}
         axes.errorbar(
             means.index, means, spread, color=shade, marker="o", markersize=4, capsize=2, label=f"lambda = {strength:g}"
         )
         axes.plot(learned.groupby("place").value.mean(), ":", color=shade, linewidth=1)
-        # NaN if one of the ends is missing, for example because all its runs diverged.
-        ends[strength] = means.get(max(test.place), math.nan)
-        fits[strength] = learned[learned.place == max(test.place)].value.mean()
-        falls[strength] = means.get(min(test.place), math.nan) - ends[strength]
+        for place, value in known.items():
+            axes.plot(place, value, "o", markersize=8, markerfacecolor="none", color=shade)
         lines.append(f"* lambda {strength:g}, {own.seed.nunique()} seeds, {int(own.value.isna().sum())} diverged")
-        for place, mean in means.items():
-            values = own[own.place == place].value
-            if values.isna().all():
-                lines.append(f"  - {options['axis']} {place:g}: {style.mean(values)}")
-                continue
-            fitted = learned[learned.place == place].value.mean()
-            task = own[own.place == place].task.iloc[0]
-            known = published.get(strength, {}).get(task)
-            around = f" ± {spread[place]:.3f}" if values.count() > 1 else " (1 seed)"
-            beside = "" if known is None else f"; published {known:.3f}"
-            if known is not None:
-                axes.plot(place, known, "o", markersize=8, markerfacecolor="none", color=shade)
-            lines.append(f"  - {options['axis']} {place:g}: test {mean:.3f}{around}, train {fitted:.3f}{beside}")
-    plain, others = falls.get(0.0, math.nan), {strength: fall for strength, fall in falls.items() if strength > 0}
-    for strength, fall in others.items():
-        if math.isnan(plain + fall):
-            lines.append(f"* fall from the smallest to the largest {options['axis']}, lambda 0 and {strength:g}: unknown")
-            continue
-        by_seed = test.pivot(index="seed", columns=["lambda", "place"], values="value")
-        by_lambda = {at: by_seed[at, min(test.place)] - by_seed[at, max(test.place)] for at in (0.0, strength)}
-        less = by_lambda[0.0] - by_lambda[strength]
-        # A network that learns nothing also has no fall.
-        higher = by_seed[strength, max(test.place)] - by_seed[0.0, max(test.place)]
-        if fits[strength] < fits[0.0] - _LEARNED and not paired.few(less):
-            verdict = style.verdict(False, f"its training accuracy at the end is lower by more than {_LEARNED:g}")
-        else:
-            parts = {"fall without": by_lambda[0.0] - 0.05, "less": less - _LESS * by_lambda[0.0], "higher": higher}
-            verdict = claims.verdict({name: claims.of_mean(part) for name, part in parts.items()})
-        lines.append(
-            f"* fall from the smallest to the largest {options['axis']}: {style.summary(by_lambda[0.0])} at lambda 0, "
-            f"{fall:.3f} at lambda {strength:g}; at least 0.05 without, clearly ({100 * _LESS:.0f} %) less with the regularizer "
-            f"(by {style.summary(less)}), and higher at the end (by {style.summary(higher)}): {verdict}"
-        )
+        lines += _described(own, learned, known, options["axis"])
+    lines += [_compared(test, train, strength, options["axis"]) for strength in strengths if strength > 0]
     axes.plot([], [], ":", color="0.4", linewidth=1, label="training set")
     if published:
         axes.plot([], [], "o", markersize=8, markerfacecolor="none", color="0.4", label="published")
