@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 BEGAN = time.perf_counter()
@@ -102,6 +103,31 @@ def pack_of(problem: str, runs: int, device: str, batch_size: int | None = None)
     return Pack(case, [fresh_state(case, seed, 0.1) for seed in range(runs)], None)
 
 
+def seconds_of(call: Callable[[], object], device: str) -> float:
+    """How long `call` takes, with everything that it starts on the device."""
+    import torch
+
+    began = time.perf_counter()
+    call()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def peak_of(device: str) -> float:
+    """Operations per second in a product of large matrices."""
+    import torch
+
+    left = torch.randn(8, 1024, 1024, device=device)
+
+    def multiply(count: int) -> None:
+        for _ in range(count):
+            torch.bmm(left, left)
+
+    seconds_of(lambda: multiply(3), device)  # a warm-up
+    return 5 * 8 * 2 * 1024**3 / seconds_of(lambda: multiply(5), device)
+
+
 def work(way: str, problem: str, runs: int, steps: int, threads: int, device: str, batch_size: int | None) -> dict:
     """Time `steps` steps in this process after a warm-up. The seconds per step are for all its runs together."""
     import torch
@@ -129,14 +155,8 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
             pack.advance(pack.states[0].step + count)
 
     startup = time.perf_counter() - BEGAN
-    advance(max(steps // 4, 5))
-    if device == "cuda":
-        torch.cuda.synchronize()
-    began = time.perf_counter()
-    advance(steps)
-    if device == "cuda":
-        torch.cuda.synchronize()
-    seconds = (time.perf_counter() - began) / steps
+    seconds_of(lambda: advance(max(steps // 4, 5)), device)
+    seconds = seconds_of(lambda: advance(steps), device) / steps
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = {"startup": startup, "step": seconds, "memory": memory, "products": 0.0}
     if device == "cuda":
@@ -152,18 +172,7 @@ def work(way: str, problem: str, runs: int, steps: int, threads: int, device: st
 
         with FlopCounterMode(display=False) as counter:
             pack._step()  # on CUDA this does not use the graph, in which no operations are visible
-        result["flops"] = counter.get_total_flops()
-        left = torch.randn(8, 1024, 1024, device=device)
-        for _ in range(3):
-            torch.bmm(left, left)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(5):
-            torch.bmm(left, left)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        result["peak"] = 5 * 8 * 2 * 1024**3 / (time.perf_counter() - began)
+        result["flops"], result["peak"] = counter.get_total_flops(), peak_of(device)
     return result
 
 
