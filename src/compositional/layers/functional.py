@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from compositional import randomness
+from compositional.layers import Weights
 
 
 def aligned(size: int) -> int:
     """`size` rounded up to a multiple of 16. With that many float32 numbers per run, each run's numbers start at a multiple of
     64 bytes. Otherwise the last bits of a product can depend on a run's position among the others."""
     return 16 * math.ceil(size / 16)
+
+
+def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, prefix: str, bias: bool = True) -> Weights:
+    """One run's weights for `linear`, uniform in +-1/sqrt(inputs): PyTorch's default initialization."""
+    bound = 1 / math.sqrt(inputs)
+    shapes = {f"{prefix}.weight": (inputs, outputs)} | ({f"{prefix}.bias": (outputs,)} if bias else {})
+    return {name: randomness.uniform_tensor(source, shape, -bound, bound) for name, shape in shapes.items()}
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

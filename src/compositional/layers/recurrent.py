@@ -28,15 +28,6 @@ def initialize_lstm(source: np.random.Generator, inputs: int, width: int, prefix
     }
 
 
-def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, prefix: str) -> Weights:
-    """Uniform in +-1/sqrt(inputs)."""
-    bound = 1 / math.sqrt(inputs)
-    return {
-        f"{prefix}.weight": randomness.uniform_tensor(source, (inputs, outputs), -bound, bound),
-        f"{prefix}.bias": randomness.uniform_tensor(source, (outputs,), -bound, bound),
-    }
-
-
 def symbols_alike(task: dict) -> Tensor:
     """The symbol that is spelled like each input word, for copying: one-hot (words, symbols); a row of zeros if there is none.
 

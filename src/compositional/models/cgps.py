@@ -20,8 +20,8 @@ from torch import Tensor
 
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import aligned, linear, padding_bias, reorder
-from compositional.layers.recurrent import cell_step, initialize_linear, initialize_lstm, look, looked_at
+from compositional.layers.functional import aligned, initialize_linear, linear, padding_bias, reorder
+from compositional.layers.recurrent import cell_step, initialize_lstm, look, looked_at
 from compositional.models import primitive_attention
 
 KIND = "sequence"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from compositional.kinds.puzzle import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import gather
+from compositional.layers.functional import gather, initialize_linear
 from compositional.layers.tap import dropout
 from compositional.models import pixel_shuffle_transformer
 
@@ -46,10 +46,10 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     """Weights of one run; they do not depend on its graph."""
     width = parameters["features"]
     weights = pixel_shuffle_transformer.initialize_encoder(parameters, task, source)
-    weights |= pixel_shuffle_transformer.affine(source, "features", parameters["width"], width)
+    weights |= initialize_linear(source, parameters["width"], width, "features")
     for index in range(parameters["layers"]):
-        weights |= pixel_shuffle_transformer.affine(source, f"message{index}", width, width)
-    return weights | pixel_shuffle_transformer.affine(source, "output", width, task["classes"] - 1)
+        weights |= initialize_linear(source, width, width, f"message{index}")
+    return weights | initialize_linear(source, width, task["classes"] - 1, "output")
 
 
 def individual(task: dict, seed: int) -> dict:

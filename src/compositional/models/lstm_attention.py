@@ -15,14 +15,13 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear
+from compositional.layers.functional import embedding, initialize_linear, linear
 from compositional.layers.recurrent import (
     SMALLEST,
     at_last,
     attend,
     decode,
     encode,
-    initialize_linear,
     initialize_lstm,
     symbols_alike,
 )

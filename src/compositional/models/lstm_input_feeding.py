@@ -24,12 +24,11 @@ from torch import Tensor
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear, padding_bias, reorder
+from compositional.layers.functional import embedding, initialize_linear, linear, padding_bias, reorder
 from compositional.layers.input_feeding import input_feeding
 from compositional.layers.recurrent import (
     SMALLEST,
     encode,
-    initialize_linear,
     initialize_lstm,
     looked_at,
     symbols_alike,

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from compositional.kinds.sequence_regression import Batch
-from compositional.layers.functional import embedding, linear, padding_bias
+from compositional.layers import Weights
+from compositional.layers.functional import embedding, initialize_linear, linear, padding_bias
 from compositional.layers.lstm import lstm
-from compositional.layers.recurrent import Weights, at_last, initialize_linear, initialize_lstm, stacked
+from compositional.layers.recurrent import at_last, initialize_lstm, stacked
 from compositional.layers.tap import dropout
 
 KIND = "sequence_regression"

@@ -23,14 +23,13 @@ from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import PAD
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear, padding_bias
+from compositional.layers.functional import embedding, initialize_linear, linear, padding_bias
 from compositional.layers.recurrent import (
     at_last,
     attend,
     cell_step,
     decode,
     encode,
-    initialize_linear,
     initialize_lstm,
 )
 from compositional.layers.tap import dropout

@@ -18,7 +18,7 @@ from torch.nn import functional
 from compositional import randomness
 from compositional.kinds.puzzle import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import conv2d, linear
+from compositional.layers.functional import conv2d, initialize_linear, linear
 
 KIND = "puzzle"
 REPRESENTATIONS = ("features",)
@@ -43,12 +43,6 @@ def uniform(source: np.random.Generator, shape: tuple[int, ...], inputs: int) ->
     """PyTorch's default initialization of layers with this number of inputs: uniform in +-1/sqrt(inputs)."""
     bound = 1 / math.sqrt(inputs)
     return randomness.uniform_tensor(source, shape, -bound, bound)
-
-
-def affine(source: np.random.Generator, name: str, inputs: int, outputs: int, bias: bool = True) -> Weights:
-    """Weights of a linear layer."""
-    weights = {f"{name}.weight": uniform(source, (inputs, outputs), inputs)}
-    return weights | ({f"{name}.bias": uniform(source, (outputs,), inputs)} if bias else {})
 
 
 def _norm(name: str, shape: tuple[int, ...]) -> Weights:
@@ -78,27 +72,28 @@ def initialize_encoder(parameters: dict, task: dict, source: np.random.Generator
     """Weights of one run up to the mean over patches, for images of task["image_shape"]."""
     width, side = parameters["width"], grid(parameters, task)
     inner = parameters["heads"] * parameters["head_width"]
-    weights = affine(source, "patch", task["image_shape"][0] * parameters["patch"] ** 2, width)
+    weights = initialize_linear(source, task["image_shape"][0] * parameters["patch"] ** 2, width, "patch")
     for index in range(parameters["residual_blocks"]):
         name = f"block{index}"
         weights[f"{name}.convolution.weight"] = uniform(source, (width, width, 3, 3), 9 * width)
         weights |= _norm(f"{name}.norm", (width, side, side))
-        weights |= affine(source, f"{name}.first", width, width, bias=False)
-        weights |= affine(source, f"{name}.second", width, width, bias=False)
+        weights |= initialize_linear(source, width, width, f"{name}.first", bias=False)
+        weights |= initialize_linear(source, width, width, f"{name}.second", bias=False)
     for index in range(parameters["depth"]):
         name = f"layer{index}"
         weights |= _norm(f"{name}.attention_norm", (width,))
-        weights |= affine(source, f"{name}.attention_in", width, 3 * inner, bias=False)
-        weights |= affine(source, f"{name}.attention_out", inner, width, bias=False)
+        weights |= initialize_linear(source, width, 3 * inner, f"{name}.attention_in", bias=False)
+        weights |= initialize_linear(source, inner, width, f"{name}.attention_out", bias=False)
         weights |= _norm(f"{name}.norm", (width,))
-        weights |= affine(source, f"{name}.first", width, parameters["hidden_width"])
-        weights |= affine(source, f"{name}.second", parameters["hidden_width"], width)
+        weights |= initialize_linear(source, width, parameters["hidden_width"], f"{name}.first")
+        weights |= initialize_linear(source, parameters["hidden_width"], width, f"{name}.second")
     return weights
 
 
 def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Weights:
     """Weights of one run, for images of task["image_shape"]."""
-    return initialize_encoder(parameters, task, source) | affine(source, "output", parameters["width"], task["classes"] - 1)
+    weights = initialize_encoder(parameters, task, source)
+    return weights | initialize_linear(source, parameters["width"], task["classes"] - 1, "output")
 
 
 def layer(hidden: Tensor, weights: Weights, name: str) -> Tensor:

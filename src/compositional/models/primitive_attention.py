@@ -11,8 +11,8 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear
-from compositional.layers.recurrent import attend, decode, encode, initialize_linear, initialize_lstm
+from compositional.layers.functional import embedding, initialize_linear, linear
+from compositional.layers.recurrent import attend, decode, encode, initialize_lstm
 
 KIND = "sequence"
 REPRESENTATIONS = ("word_embedding", "encoder_states")

@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import embedding, linear, padding_bias, reorder
-from compositional.layers.recurrent import cell_step, encode, initialize_linear, initialize_lstm, look, looked_at
+from compositional.layers.functional import embedding, initialize_linear, linear, padding_bias, reorder
+from compositional.layers.recurrent import cell_step, encode, initialize_lstm, look, looked_at
 from compositional.layers.tap import dropout
 
 KIND = "sequence"

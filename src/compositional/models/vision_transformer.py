@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositional import randomness
 from compositional.kinds.composite import Batch
 from compositional.layers import Weights, attention, noise_compiled
-from compositional.layers.functional import linear
+from compositional.layers.functional import initialize_linear, linear
 from compositional.randomness import uniform_noise
 
 KIND = "composite"
@@ -52,27 +51,19 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     if height % patch or width % patch:
         raise ValueError(f"vision_transformer: patch: {patch} must divide the height and width of images, {height} x {width}")
     inner, inputs = parameters["heads"] * parameters["head_width"], channels * patch**2
-    weights: Weights = {}
-
-    def initialize_layer(name: str, inputs: int, outputs: int, bias: bool = True) -> None:
-        bound = 1 / math.sqrt(inputs)
-        weights[f"{name}.weight"] = randomness.uniform_tensor(source, (inputs, outputs), -bound, bound)
-        if bias:
-            weights[f"{name}.bias"] = randomness.uniform_tensor(source, (outputs,), -bound, bound)
-
-    initialize_layer("embedding", inputs, size)
+    weights = initialize_linear(source, inputs, size, "embedding")
     tokens = 1 + (height // patch) * (width // patch)
     weights["position"] = torch.from_numpy(source.standard_normal((tokens, size), dtype=np.float32))
     weights["class_token"] = torch.from_numpy(source.standard_normal((1, size), dtype=np.float32))
     for block in range(parameters["depth"]):
         weights |= attention.initialize_normalization(size, f"block{block}.attention.norm")
-        initialize_layer(f"block{block}.attention.queries_keys_values", size, 3 * inner, bias=False)
-        initialize_layer(f"block{block}.attention.output", inner, size)
+        weights |= initialize_linear(source, size, 3 * inner, f"block{block}.attention.queries_keys_values", bias=False)
+        weights |= initialize_linear(source, inner, size, f"block{block}.attention.output")
         weights |= attention.initialize_normalization(size, f"block{block}.network.norm")
-        initialize_layer(f"block{block}.network.hidden", size, parameters["hidden_width"])
-        initialize_layer(f"block{block}.network.output", parameters["hidden_width"], size)
+        weights |= initialize_linear(source, size, parameters["hidden_width"], f"block{block}.network.hidden")
+        weights |= initialize_linear(source, parameters["hidden_width"], size, f"block{block}.network.output")
     weights |= attention.initialize_normalization(size, "norm")
-    initialize_layer("output", size, task["classes"])
+    weights |= initialize_linear(source, size, task["classes"], "output")
     return weights
 
 

@@ -32,7 +32,7 @@ class Problem:
     model_parameters: dict[str, Any]
     regularizer: Regularizer | None
     regularizer_parameters: dict[str, Any]
-    settings: dict[str, Any]  # as in PARAMETERS
+    settings: dict[str, Any]  # as declared in training.settings
     device: str
 
     def __post_init__(self) -> None:
