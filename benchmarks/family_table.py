@@ -71,15 +71,23 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         for number, row in enumerate(packed):
             height = place + 0.22 * (1 - number)
             left.plot([row["least"], row["greatest"]], [height, height], color="0.6", linewidth=1)
-            left.plot(row["ratio"], height, "o", color=f"C{number}", markersize=4)
-            left.annotate(f" {row['runs']}", (row["greatest"], height), fontsize=6, va="center")
+            left.plot(row["ratio"], height, "o", color="0.2", markersize=4)  # the colors are those of the parts at the right
+            beyond = max(row["ratio"], row["greatest"]), height
+            left.annotate(row["runs"], beyond, (4, 0), textcoords="offset points", fontsize=6, va="center")
         begin = 0.0
         for number, name in enumerate(PARTS):
             share = packed[-1][name]
-            right.barh(place, share, left=begin, color=f"C{number}", height=0.7, label=name if place == 0 else None)
+            right.barh(
+                place,
+                share,
+                left=begin,
+                color=f"C{number}",
+                height=0.7,
+                label=name.replace("python", "Python") if place == 0 else None,
+            )
             begin += share
     left.axvline(1, color="0.3", linewidth=0.8)
-    left.set(xscale="log", xlabel="times as fast as plain PyTorch; at a dot: runs in its pack")
+    left.set(xscale="log", xlabel="times as fast as plain PyTorch\n(line: range over rounds; number: runs in the pack)")
     left.set(yticks=range(len(families)), yticklabels=families, ylim=(-0.7, len(families) - 0.3))
     ticks = (0.5, 1, 2, 5, 10, 20, 50, 100, 500)
     left.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
