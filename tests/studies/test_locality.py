@@ -16,6 +16,7 @@ from torch.nn import functional
 from compositional import plugins, randomness
 from compositional.datasets import pathfinder as generator
 from compositional.figures import contact_sheet, locality
+from compositional.figures.shared import style
 from compositional.kinds.image import Batch, ImageSplit, load
 from compositional.layers import batch_norm_statistics
 from compositional.layers.functional import conv2d
@@ -519,7 +520,12 @@ def test_the_locality_figure_states_the_fall_and_judges_it():
     assert caption.endswith("lambda 0 and 1: unknown")
     assert "nan" not in caption
     assert figure.axes[0].get_xlabel() == "distance (pixels)"
-    assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"training set", "chance", "lambda = 1"}
+    named = {
+        text.get_text(): handle
+        for text, handle in zip(figure.legends[0].get_texts(), figure.legends[0].legend_handles, strict=True)
+    }
+    assert named.keys() >= {"training set", "chance", "lambda = 1"}
+    assert len(named[style.DEVIATION].get_segments()[0]) > 1  # it shows a bar
     low, _ = locality.draw(table.assign(value=0.1), options)
     assert [one.axes[0].get_ylim()[0] < limit for one, limit in ((low, 0.1), (figure, 0.4))] == [True, False]
 

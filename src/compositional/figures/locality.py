@@ -143,10 +143,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     axes.plot([], [], ":", color="0.4", linewidth=1, label="training set")
     if published:
         axes.plot([], [], "o", markersize=8, markerfacecolor="none", color="0.4", label="published")
-    axes.errorbar([np.nan], [np.nan], [0], color="0.4", linestyle="", capsize=2, label="standard deviation over seeds")
     axes.axhline(_CHANCE, color="0.6", linewidth=0.8, linestyle="--", label="chance")
     axes.set(xlabel=options["axis"], ylabel="accuracy", ylim=(min(0.4, axes.get_ylim()[0]), 1.02), xticks=sorted(set(test.place)))
     axes.set_title(options["problem"])
     axes.grid(axis="y", color="0.92")
-    page.legend(figure, [axes], options)
+    page.legend(figure, [axes], options, style.DEVIATION)
     return figure, "\n".join(lines)

@@ -74,7 +74,7 @@ ALIKE = {
 
 SETTINGS = {"A": "#D55E00", "B": "#0072B2"}  # A: the redundant component is informative in training; B: it is not
 
-RUN, INTERVAL = "a run", "95 % interval of the mean"  # in legends
+RUN, INTERVAL, DEVIATION = "a run", "95 % interval of the mean", "standard deviation over seeds"  # in legends
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # the box of a text that covers lines
 
@@ -284,7 +284,7 @@ def _drawn(handle: Any) -> bool:
 def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[Any], list[str]]:
     """Handles and names of a legend for several panels, each name once: what has the same name looks the same in all panels.
 
-    marks: additional entries: RUN, INTERVAL (if any is drawn; not those of published values), or handles with their own labels.
+    marks: more entries: RUN; INTERVAL or DEVIATION, if a bar is drawn that is not of a published value; or labelled handles.
     """
     panels, found = list(panels), dict[str, Any]()
     labelled: list[tuple[Any, str]] = [pair for axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
@@ -294,7 +294,7 @@ def legend_entries(panels: Iterable[Axes], *marks: str | Artist) -> tuple[list[A
     drawn: list[Any] = [bar for axes in panels for bar in axes.containers if _drawn(bar)]
     bars = [bar for bar in drawn if not str(bar.get_label()).startswith("published")]
     across = not any(bar.has_yerr for bar in bars)
-    wanted = (_mark(one, across) if isinstance(one, str) else one for one in marks if one != INTERVAL or bars)
+    wanted = (_mark(one, across) if isinstance(one, str) else one for one in marks if one not in (INTERVAL, DEVIATION) or bars)
     found |= {str(mark.get_label()): mark for mark in wanted}
-    names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL)))  # marks that every line has come last
+    names = sorted(found, key=lambda name: name.startswith((RUN, INTERVAL, DEVIATION)))  # marks that every line has come last
     return [found[name] for name in names], names
