@@ -14,7 +14,8 @@ from support.project import ROOT, Project
 
 EXAMPLES = ROOT / "docs" / "examples"
 MODULES = sorted(path.relative_to(EXAMPLES) for path in EXAMPLES.glob("*/*.py"))
-FIGURE = "results/figures/my_figure"
+PLUG_INS = [path for path in MODULES if path.parent.name != "evaluation"]
+FIGURE, LENGTHS = "results/figures/my_figure", "results/figures/my_lengths"
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,11 @@ def project(tmp_path_factory):
             written = "".join(f"  {name}: {entry}" for name, entry in flow.items())
             text = text.replace(f"\n{section}:\n", f"\n{section}:\n{written}", 1)
         settings.write_text(text, encoding="utf-8")
+        stage = project.folder / "src" / "compositional" / "stages" / "evaluate.py"
+        (added,) = re.findall(r"^MORE = .*\n", (ROOT / "docs" / "extending.md").read_text(encoding="utf-8"), re.MULTILINE)
+        code, count = re.subn(r"^MORE = .*\n", added, stage.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert count == 1
+        stage.write_text(code.replace(" metrics, readings,", " metrics, my_length, readings,"), encoding="utf-8")
         yield project
 
 
@@ -56,8 +62,8 @@ def test_every_example_passes_the_tests_of_make_check(project):
     done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     passed = int(re.search(r"(\d+) passed", done.stdout)[1])
-    assert passed >= len(MODULES)
-    for path in MODULES:
+    assert passed >= len(PLUG_INS)
+    for path in PLUG_INS:
         assert path.stem in done.stdout
 
 
@@ -68,6 +74,12 @@ def test_the_study_made_of_the_examples_can_be_built(project):
         task["training"] |= {"steps": 4, "record_every": 2, "curve_examples": 32}
     (grid,) = study["studies"]["mine"]["figures"]["my_figure"]["grids"]
     grid["seeds"] = 1
-    project.snakemake(f"{FIGURE}.pdf", overlay=project.overlay(study))
+    study["studies"]["mine"]["figures"]["my_lengths"] = {
+        "module": "my_figure",
+        "options": {"metric": "right length"},
+        "grids": [grid],
+    }
+    project.snakemake(f"{FIGURE}.pdf", f"{LENGTHS}.pdf", overlay=project.overlay(study))
     caption = (project.folder / f"{FIGURE}.rst").read_text(encoding="utf-8")
     assert re.search(r"Best of my_colors: [\d.]+ at lambda .*; my_opposite: ", caption)
+    assert "right length on the test set" in (project.folder / f"{LENGTHS}.rst").read_text(encoding="utf-8")

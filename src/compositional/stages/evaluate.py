@@ -21,6 +21,8 @@ from compositional.training.problem import Problem, initial_weights, width_of
 METRICS_HEADER = ("split", "metric", "value")
 PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")
 PREDICTIONS = 200  # decoded test examples kept per run
+# Metrics with a module of their own: (problem, weights (R, ...)) -> {(split, metric): value} for each run, empty for other tasks.
+MORE = (decoding.scores, semantic_match.scores)
 
 
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
@@ -97,17 +99,15 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
     results = metrics.measure(problem, weights)
     for result, more in zip(results, _analyze(problem, weights, folders), strict=False):
         result |= more
-    decoded = None
-    scores: list[dict[tuple[str, str], float]] = [{} for _ in results]
-    if isinstance(problem.splits["train"], SequenceSplit):
-        decoded = decoding.predictions(problem, weights, "test", PREDICTIONS)
-        both = decoding.scores(problem, weights), semantic_match.scores(problem, weights)
-        scores = [one | other for one, other in zip(*both, strict=True)]
+    for scores in MORE:
+        for result, more in zip(results, scores(problem, weights), strict=True):
+            result |= more
+    is_text = isinstance(problem.splits["train"], SequenceSplit)
+    decoded = decoding.predictions(problem, weights, "test", PREDICTIONS) if is_text else None
     for index, folder in enumerate(folders):
         diverged = lost[index]
         rows: list[tuple[str, str, Any]] = [("train", "diverged", int(diverged))]
-        found = results[index] | scores[index]
-        rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in found.items()]
+        rows += [(name, metric, "nan" if diverged else value) for (name, metric), value in results[index].items()]
         if problem.about.get("decoding", {}).get("brackets"):
             whole, recorded = len(problem.splits["test"]), problem.settings["curve_examples"]
             name, value = readings.best_recorded(folder / "history.csv", whole, recorded)
