@@ -13,6 +13,9 @@ import jsonschema
 # The sections whose entries are modules with options, and what one entry is called.
 SECTIONS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
+LARGEST = 2**63  # whole numbers are smaller than this, because tensors and files of results hold 64 bits
+LONGEST = 200  # characters of a value in a message
+
 SYNONYMS = {"gpu": "cuda"}  # words that are close in meaning but not in spelling
 
 
@@ -29,8 +32,21 @@ def options_for(value: Any, allowed: Sequence[Any]) -> str:
     return f"{guess} Allowed: {', '.join(names) or 'none'}."
 
 
+def _short(value: Any) -> str:
+    """A value as it is shown in a message: the middle of a long one is left out."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 50]} ... {text[-40:]}"
+
+
+def _said(error: jsonschema.ValidationError) -> str:
+    """The schema's own message about a value, which repeats the value as a whole."""
+    return error.message.replace(repr(error.instance), _short(error.instance))
+
+
 def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
     """What to do about a value that has none of the wanted types of JSON schema."""
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        return "; it is too large"
     if value is None:
         return "; it is empty: write a value, or leave the key out"
     if wanted == "array" and isinstance(value, int | float | str | dict) and not isinstance(value, bool):
@@ -63,19 +79,21 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
         unknown = [name for name in error.instance if name not in known]
         owners = error.schema.get("properties", {})
         return "\n".join(f"{key}: unknown key {name!r}{_belongs(name, owners) or options_for(name, known)}" for name in unknown)
+    if error.validator == "required":  # the value is everything else, such as the whole configuration
+        return f"{key}: {error.message}: add it"
     if error.validator == "enum":
         allowed = error.validator_value
-        return f"{key}: {error.instance!r} is not allowed{options_for(error.instance, allowed)}"
+        return f"{key}: {_short(error.instance)} is not allowed{options_for(error.instance, allowed)}"
     if error.instance is None and (error.validator, error.validator_value) == ("type", "object"):
         needed = ", ".join(f"{name}: ..." for name in error.schema.get("required", ()))
         return f"{key}: is empty: write {{{needed}}}"
     if error.validator == "uniqueItems":
         repeated = next(one for place, one in enumerate(error.instance) if one in error.instance[:place])
-        return f"{key}: {repeated!r} is repeated in {error.instance!r}; write it once"
+        return f"{key}: {_short(repeated)} is repeated in {_short(error.instance)}; write it once"
     if error.validator in ("anyOf", "oneOf"):
         # If one of the types is right, the others are not what was meant.
         meant = [part for part in error.context if part.validator not in ("type", "const") or part.relative_path] or error.context
-        return f"{key}: " + ", and ".join(part.message for part in meant)
+        return f"{key}: " + ", and ".join(map(_said, meant))
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
@@ -83,4 +101,4 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
         hint = f"; write {float(power[0]):.0f}" if float(power[0]).is_integer() else ""
     if error.validator == "type" and not hint:
         hint = _hint_about_type(error.instance, error.validator_value)
-    return f"{key}: {error.message} (value: {error.instance!r}){hint}"
+    return f"{key}: {_said(error)} (value: {_short(error.instance)}){hint}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 
-from compositional.configuration.messages import SECTIONS, ConfigurationError, explain, options_for
+from compositional.configuration.messages import LARGEST, SECTIONS, ConfigurationError, explain, options_for
 from compositional.configuration.signatures import disagreements
 from compositional.plugins import available, declarations, module_path
 from compositional.records.provenance import RUN_RECORDS
@@ -23,14 +23,14 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
         yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-# JSON schema counts 400.0 as an integer, and .nan and values beyond the range of floats as numbers. They are refused here because
-# these values count steps and name folders.
+# JSON schema counts 400.0 and whole numbers of any size as integers, and .nan and values beyond the range of floats as numbers.
+# They are refused here because these values count steps and name folders. A maximum does not refuse what is not a number.
 _Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
     {"pattern": _pattern},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
         {
-            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST,
             "number": lambda _, value: (
                 isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
             ),

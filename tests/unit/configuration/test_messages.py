@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from support.configurations import refusal
+import yaml
+from hypothesis import example, given, settings
+from hypothesis.strategies import sampled_from
+from support.configurations import ROOT, change, merged, read, refusal
 
+from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.configuration.messages import options_for
 
 GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
@@ -38,6 +42,10 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, "regularizers"], {"entropy": ["0.1"]}, ["regularizers.entropy.0", "'0.1'", "remove its quotes"]),
         ([*GRID, "regularizers"], ["entropy"], ["regularizers", "['entropy']", "write a value for each name, {name: value}"]),
         ([*GRID, "regularizers"], {"entropy": [10**400]}, ["regularizers.entropy.0", "is not of type 'number'"]),
+        (["tasks", "scan_jump", "training", "steps"], 10**30, ["steps: 1000000", "is not of type 'integer'", "it is too large"]),
+        ([*GRID, "seeds"], 10**400, ["grids.0.seeds: 1000000", "it is too large"]),
+        ([*GRID, "seeds"], [2**63], ["seeds.0: 9223372036854775808 is not of type 'integer'", "it is too large"]),
+        (["pack_size"], {"cpu": {"default": 1}}, ["- pack_size: 'cuda' is a required property: add it\n"]),
         (["tasks", 5], {}, ["tasks", "'5'"]),
         (["sources"], ["mirror", "ftp"], ["sources.1: 'ftp'", "mirror, hub, url"]),
         (["tasks"], None, ["tasks: is empty: write {}"]),
@@ -90,3 +98,36 @@ def test_a_figure_of_two_studies_is_named_with_both():
 def test_a_message_ends_with_the_nearest_match_and_all_allowed_values():
     assert options_for("entrpy", ["entropy", "smoothness"]) == "; did you mean 'entropy'? Allowed: entropy, smoothness."
     assert options_for("x", []) == ". Allowed: none."
+
+
+def test_a_long_value_is_shown_by_its_ends():
+    wrong = [f"entry {number}" for number in range(1000)]
+    (line,) = (one for one in refusal(["tasks"], wrong).splitlines() if "- tasks" in one)
+    assert len(line) < 600
+    assert "['entry 0', 'entry 1'" in line
+    assert "'entry 999'] is not of type 'object'" in line
+
+
+def _places(value, path=()):
+    """The path of everything in a configuration."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, own in inside for place in [(*path, key), *_places(own, (*path, key))]]
+
+
+SMALL = merged(read("config.yaml"), yaml.safe_load((ROOT / "tests/support/tiny.yaml").read_text(encoding="utf-8")))
+WRONG = (
+    *("", " ", "nonsense", "a/b", "\n", None, True, -1, 0, 1.5, 10**30, 10**400, 5e-324, float("nan"), float("inf")),
+    *([], {}, [None], [[]], [{}], [1, 1], ["a", "a"], {"a": 1}, {1: {}}, {"a": None}),
+)
+
+
+@given(path=sampled_from(_places(SMALL)), value=sampled_from(WRONG))
+@example(path=(*GRID, "seeds"), value=10**400)
+@settings(max_examples=150, derandomize=True)
+def test_any_value_at_any_place_is_accepted_or_refused_in_words(path, value):
+    try:
+        Configuration(change(merged(SMALL), list(path), value))
+    except ConfigurationError as error:
+        lines = str(error).splitlines()
+        assert len(lines) > 1
+        assert all(line.startswith("  - ") and len(line) < 3000 for line in lines[1:])
