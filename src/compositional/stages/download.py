@@ -16,6 +16,7 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -145,10 +146,24 @@ def _first(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
+def _first_digest(path: Path) -> str:
+    """The checksum of the first fetch. Without it, nothing is known about the file, which must therefore stay where it is."""
+    said = _first(path).read_text(encoding="utf-8", errors="replace").partition(" ")[0]
+    if not re.fullmatch("[0-9a-f]{64}", said):
+        raise LookupError(
+            f"{_first(path)} begins with {said[:64]!r}, must begin with the checksum of {path.name}: it is damaged. "
+            "Restore it, or delete it to accept the file as it is"
+        )
+    return said
+
+
 def _check(payload: bytes, entry: dict, path: Path) -> None:
     """Raise ValueError unless a file matches the sha256 or git blob digest of its entry.
 
     Without a published digest, the file must be the one that was fetched first.
+
+    Raises:
+        LookupError: the checksum of the first fetch is damaged.
     """
     digest = hashlib.sha256(payload).hexdigest()
     if "git_blob" in entry:
@@ -157,7 +172,7 @@ def _check(payload: bytes, entry: dict, path: Path) -> None:
     elif entry["sha256"]:
         kind, known = "sha256", entry["sha256"]
     elif _first(path).exists():
-        kind, known = f"by {_first(path)}, sha256", _first(path).read_text(encoding="utf-8").partition(" ")[0]
+        kind, known = f"by {_first(path)}, sha256", _first_digest(path)
     else:
         return
     if digest != known:
@@ -169,6 +184,7 @@ def verify(dataset: str, path: Path) -> None:
 
     Raises:
         ValueError: it is not the published file, or not the one fetched first. It is removed, so the next call fetches it again.
+        LookupError: the checksum of the first fetch is damaged.
     """
     try:
         _check(path.read_bytes(), _described(dataset).FILES[path.name], path)

@@ -328,3 +328,20 @@ def test_a_file_without_published_checksum_must_equal_the_first_download(tmp_pat
     first.unlink()  # deleting the checksum accepts the new file
     fetch(tmp_path, ["mirror"], mirror)
     download.verify("mnist", path)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"abc  file", b"\xff\x00"], ids=["empty", "cut", "noise"])
+def test_a_file_is_kept_if_the_checksum_of_its_first_download_is_damaged(tmp_path, entry, damaged):
+    entry["sha256"] = None
+    mirror = put_in_mirror(tmp_path, gzip.compress(PAYLOAD))
+    fetch(tmp_path, ["mirror"], mirror)
+    path, first = tmp_path / "raw" / NAME, tmp_path / "raw" / f"{NAME}.sha256"
+    first.write_bytes(damaged)
+    message = f"{first} begins with .*, must begin with the checksum of {NAME}: it is damaged. Restore it, or delete it"
+    with pytest.raises(LookupError, match=message):
+        download.verify("mnist", path)
+    assert path.read_bytes() == PAYLOAD
+    with pytest.raises(download.DownloadError, match=message):
+        fetch(tmp_path, ["mirror"], mirror)
+    first.unlink()
+    download.verify("mnist", path)
