@@ -364,6 +364,19 @@ def paths(tmp_path_factory):
         return pathfinder.build(tmp_path_factory.mktemp("raw"), defaults("tasks.pathfinder") | OPTIONS, processes=2)
 
 
+@pytest.mark.parametrize("left", [0, 1000], ids=["empty", "cut"])
+def test_a_file_of_images_that_was_cut_short_is_made_again(tmp_path, left):
+    path = pathfinder._make_chunk(tmp_path, GEOMETRY, 56, 2, 0)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:left])
+    assert pathfinder._make_chunk(tmp_path, GEOMETRY, 56, 2, 0) == path
+    with np.load(path) as chunk:
+        assert len(chunk["images"]) == len(chunk["labels"]) == len(chunk["traced"]) == 2
+    made = path.stat().st_mtime_ns
+    pathfinder._make_chunk(tmp_path, GEOMETRY, 56, 2, 0)
+    assert path.stat().st_mtime_ns == made  # a whole file is used
+
+
 def test_a_killed_generation_of_images_resumes_and_ends_with_the_same_images(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(pathfinder, "CHUNK", 50)
     members, about = paths

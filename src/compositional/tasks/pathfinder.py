@@ -7,6 +7,7 @@ A solver that does not know how images were made (tasks.shared.pathfinder_solver
 
 from __future__ import annotations
 
+import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -68,9 +69,9 @@ def _geometry(parameters: dict) -> pathfinder.Geometry:
 
 
 def _make_chunk(folder: Path, geometry: pathfinder.Geometry, stored_side: int, size: int, start: int) -> Path:
-    """The file of `size` images from number `start` on, which is made unless it exists."""
+    """The file of `size` images from number `start` on, which is made unless it exists. One that was cut short is made again."""
     path = folder / f"{start:07d}.npz"
-    if path.exists():
+    if zipfile.is_zipfile(path):  # the directory of a zip file is at its end
         return path
     images, labels, traced = [], [], []
     for number in range(start, start + size):
