@@ -15,6 +15,8 @@ _CAUSES = {
     "axis 0, which is the run's; reduce over axes 1 and up, as in values.sum((1, 2))",
     "rounds": "Only the last bits differ. Usual cause: a product with a width that is no multiple of 16 "
     "(layers.functional.padded_linear), or one sum over the numbers of several runs",
+    "odd": "Only the last bits differ: the product of an odd number of examples may be rounded differently next to other runs. "
+    "Change the task's options so that it has an even number of training examples",
     "changes": "Usual cause: something that is kept from one pass to the next (a counter, a running average), or random numbers "
     "that are not the run's own (step.normal, tap.noise; in a Network torch's, not NumPy's)",
     "shape": "Usual cause: a reduction over too many or too few axes, or a forgotten run axis, the first one",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 import re
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import count
 
@@ -399,6 +399,23 @@ def test_wrong_metrics_of_a_kind_are_refused(problem, monkeypatch, metrics_of, c
     batch = type(case.splits["train"].batch(torch.zeros(1, 2, dtype=torch.int64)))
     monkeypatch.setattr(batch, "metrics", metrics_of)
     assert complaint in refusal(case)
+
+
+@pytest.mark.parametrize(("examples", "cause"), [(5, "an even number of training examples"), (6, "no multiple of 16")])
+def test_an_odd_number_of_training_examples_is_not_blamed_on_the_model(problem, examples, cause):
+    def rounds(parameters, weights, batch, tap):
+        """Other last bits next to other runs in evaluation, as some processors compute them for an odd number of examples."""
+        result = cnn.forward(parameters, weights, batch, tap)
+        return result if torch.is_grad_enabled() or len(result) == 1 else result * (1 + 2e-7)
+
+    case = with_forward(problem, rounds, cnn)
+    few = copy(case.splits["train"])
+    for name, values in vars(few).items():
+        if isinstance(values, torch.Tensor) and len(values) == len(few):
+            setattr(few, name, values[:examples])
+    message = refusal(replace(case, splits=case.splits | {"train": few}))
+    assert ("in a batch of all 5 training examples" in message) == (examples == 5)
+    assert cause in message
 
 
 def test_a_diverged_run_or_an_infinite_lambda_is_not_blamed_on_a_plugin(problem):
