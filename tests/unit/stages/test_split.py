@@ -189,6 +189,7 @@ BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int6
         ({"image_shape": [1, 2, 3]}, r"image_shape is \[1, 2, 3\], images of train have the shape \[1, 2, 2\]"),
         ({"component_width": 2}, "component_width is 2, must be between 1 and 1, or None"),
         ({"features": SHARES}, "an image of train has the value 0.5; images must be of whole numbers from 0 to 255"),
+        ({"virtual_words": "foo bar"}, r"virtual_words is 'foo bar', must be a list of words without spaces"),
         ({"about": None}, "must return its members and a dict for task.json, the latter is None"),
         ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
     ],
@@ -225,6 +226,14 @@ def test_virtual_words_are_in_both_vocabularies_and_in_no_sentence(tmp_path):
     assert len(about["source_words"]) == 3 + 13 + 6  # including <pad>, <start> and <end>
     sentences = DatasetDict.load_from_disk(str(tmp_path / "scan"))["train"]["input"]
     assert not words & {word for sentence in sentences for word in sentence.split()}
+
+
+@pytest.mark.parametrize("words", ["foo bar", ["foo bar"], ["foo", 5], [""], None])
+def test_virtual_words_that_are_no_list_of_words_are_refused(words):
+    members = {"train": [("one", "1")], "test": [("two", "2")]}
+    built = sentence_pairs.task(members, "train", virtual_words=words)
+    with pytest.raises(ValueError, match=f"^task 'toy': virtual_words is {re.escape(repr(words))}, must be a list of words"):
+        task_checks.check("toy", "sequence", *built)
 
 
 def test_a_split_describes_its_items_and_no_raw_file_of_another_task(tmp_path):
@@ -368,6 +377,16 @@ def test_numbers_that_no_kind_can_read_are_refused(point, label, said):
     members = DatasetDict(test=Dataset.from_dict({"point": [point], "label": [label]}))
     with pytest.raises(ValueError, match=f"task 'toy': {said}"):
         task_checks.check_values("toy", members, {"point": (), "label": ("Value",)}, {"classes": 2})
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "wrong"),
+    [("target", ["1.5"], "'1.5'"), ("value", [1.0, None], "None"), ("point", [["a"]], "'a'"), ("point", [[1], [2, 3]], r"\[1\]")],
+)
+def test_text_and_gaps_among_numbers_are_refused(column, values, wrong):
+    members = DatasetDict(train=Dataset.from_dict({column: values}))
+    with pytest.raises(ValueError, match=f"^task 'toy': column {column} of train has {wrong}, must be numbers, as many in every"):
+        task_checks.check_values("toy", members, {column: ()}, {})
 
 
 @pytest.mark.parametrize("items", [[0, 3], [-1, 0], [0, 1, 1], [0.5, 1.0]])

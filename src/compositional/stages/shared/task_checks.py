@@ -15,6 +15,7 @@ from compositional.runs import NAME
 from compositional.tasks import IN_DISTRIBUTION
 
 _WORDS = {"input": "source_words", "output": "target_words"}  # columns of sentences, and the lists of all of their words
+_NUMBERS = ("point", "target", "value")  # columns of numbers
 
 
 def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
@@ -33,6 +34,11 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
                 f"task {task!r}: {key} cannot be written to task.json ({error}); write int(...), float(...) or .tolist()"
             ) from error
     _check_members(task, members)
+    virtual = about.get("virtual_words", [])
+    if not isinstance(virtual, list) or not all(isinstance(word, str) and word.split() == [word] for word in virtual):
+        raise ValueError(
+            f"task {task!r}: virtual_words is {virtual!r}, must be a list of words without spaces, such as ['virtual0', 'virtual1']"
+        )
     references = about.get("references", {})
     if not isinstance(references, dict) or not all(map(_is_number, references.values())):
         raise ValueError(f"task {task!r}: references is {references!r}, must be a dictionary of numbers by what they measure")
@@ -95,7 +101,10 @@ def _is_rule(rule: Any, members: DatasetDict) -> bool:
 
 
 def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
-    """Refuse numbers that are not finite, and labels that are none of the task's classes, in the columns that a kind reads."""
+    """Refuse text among numbers, numbers that are not finite, and labels that are none of the task's classes.
+
+    Only the columns that the task's kind reads are checked.
+    """
     if "target" in about and about["target"] not in ("number", "sign"):
         raise ValueError(f"task {task!r}: target is {about['target']!r}, must be 'number' or 'sign'")
     if "label" in columns and not (isinstance(about["classes"], int) and about["classes"] > 0):
@@ -119,6 +128,8 @@ def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about
                 f"{about['sizes']!r}"
             )
         flat = np.ravel(np.array(values, dtype=object))
+        if column in _NUMBERS and (wrong := [value for value in flat if not isinstance(value, int | float)]):
+            raise ValueError(f"task {task!r}: column {column} of {name} has {wrong[0]!r}, must be numbers, as many in every row")
         if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
             raise ValueError(f"task {task!r}: column {column} of {name} has numbers that are not finite")
 

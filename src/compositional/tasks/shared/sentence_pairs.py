@@ -48,9 +48,12 @@ def task(
     if empty := [name for name, rows in members.items() if not rows]:
         raise ValueError(f"no pairs are left for {', '.join(empty)}: change the task's options")
     found = {name: Dataset.from_dict(dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))) for name, rows in members.items()}
+    said = about.get("virtual_words", [])
+    # Anything else is refused when the task is checked.
+    virtual = [word for word in said if isinstance(word, str)] if isinstance(said, list) else []
     for side, column in (("source_words", "input"), ("target_words", "output")):
         sentences = [sentence for member in found.values() for sentence in member[column][:]]
-        about[side] = list(Vocabulary.of(sentences + about.get("virtual_words", [])).words)
+        about[side] = list(Vocabulary.of(sentences + virtual).words)
     return DatasetDict(found), {
         "in_distribution": in_distribution,
         "disjoint": [{"columns": ["input"], "members": ["test"]}],
