@@ -186,7 +186,7 @@ class Display(logging.Handler):
                 bar.n, bar.ncols = share, _columns()
                 bar.set_description_str(f"{line}; {self.title}")
             else:
-                self.say(line)
+                self.say(f"{time.strftime('[%H:%M:%S]')} {line}")
 
     def end(self) -> None:
         """Stop showing progress."""

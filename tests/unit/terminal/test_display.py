@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from compositional.planning.costs import Costs
+from compositional.terminal import display
 from compositional.terminal.display import HANDLER, Display
 
 JOB = {"rule_name": "plot", "rule_msg": "Drawing a", "wildcards": {"figure": "a"}, "output": ["a.pdf"], "log": []}
@@ -95,6 +97,16 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     assert lines[0] == "1 of 2 jobs failed, 1 succeeded."
     assert "  alone: snakemake a.pdf" in lines
     assert not call.display.bar
+
+
+def test_progress_in_a_log_file_has_the_time(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(display, "FILE_SECONDS", 0.01)
+    call = Call()
+    call.tell("table", event="run_info", stats={"plot": 1, "total": 1})
+    call.display.begin([], Costs(tmp_path), 1)
+    time.sleep(0.2)
+    call.display.end()
+    assert re.match(r"\[\d\d:\d\d:\d\d\] 0 % done \(0 of 1 jobs\), about ", capsys.readouterr().err)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
