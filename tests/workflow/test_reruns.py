@@ -531,7 +531,7 @@ def test_adding_and_removing_runs_keeps_the_others(built):
     assert all(now[name] == value for name, value in before.items() if name.startswith("results/runs"))
     built.configure()
     assert built.exactly(SMALL) == ({"aggregate": 1, "plot": 1}, set())
-    assert "made again: table small: made from 0 more results and 2 fewer" in built.said
+    assert "made again: table small: 1 run removed" in built.said
 
 
 def test_measured_pack_sizes_change_new_packs_and_train_nothing_again(built):

@@ -15,7 +15,7 @@ SECTIONS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
 LARGEST = 2**63  # whole numbers are smaller than this, because tensors and files of results hold 64 bits
 LONGEST = 200  # characters of a value in a message
-
+_MANY, _NEAREST = 25, 5  # more allowed names than this are not listed if one is near, but only the nearest
 SYNONYMS = {"gpu": "cuda"}  # words that are close in meaning but not in spelling
 
 
@@ -24,11 +24,13 @@ class ConfigurationError(ValueError):
 
 
 def options_for(value: Any, allowed: Sequence[Any]) -> str:
-    """The end of a message about a wrong value: the nearest match, and everything that is allowed."""
+    """The end of a message about a wrong value: the nearest match, and what is allowed; of many names only the nearest."""
     names = [str(option) for option in allowed]
     meant = SYNONYMS.get(str(value), str(value))
-    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(meant, names, n=_NEAREST, cutoff=0.5)
     guess = f"; did you mean {close[0]!r}?" if close else "."
+    if close and len(names) > _MANY:
+        return f"{guess} Allowed: {', '.join(close)} and {len(names) - len(close)} others."
     return f"{guess} Allowed: {', '.join(names) or 'none'}."
 
 

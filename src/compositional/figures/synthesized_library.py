@@ -20,6 +20,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     found = tables.networks(table)
     found = found[found.generation > 0]
+    if found.empty:
+        raise ValueError("all networks diverged, so there is no program to draw")
     rows = []
     for (loop, generation), own in found.groupby(["loop", "generation"]):
         known = tables.library(table, own.task.iloc[0])

@@ -24,6 +24,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     found = tables.networks(table)
     found = found[found.generation == found.generation.max()]
+    if found.empty:
+        raise ValueError("all networks diverged, so there is no program to draw")
     loops, each = sorted(set(found.loop)), options["each"]
     figure, grid = plt.subplots(
         len(loops), 2 * each, figsize=(1.75 * 2 * each, 2.2 * len(loops)), squeeze=False, layout="constrained"

@@ -98,7 +98,7 @@ def _caption(found: pd.DataFrame, known: dict[str, float], kept: float) -> str:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; one panel for the baseline and one per generation."""
     found, known = tables.networks(table), tables.references(table)
-    generations = sorted(set(found.generation))
+    generations = sorted(set(found.generation)) or [0]  # all runs may have diverged
     mean = found[found.generation == 0].validation.mean()
     figure, grid = plt.subplots(
         1, len(generations), figsize=(2.6 * len(generations) + 1.6, 3.2), sharey=True, squeeze=False, layout="constrained"

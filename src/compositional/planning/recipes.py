@@ -59,8 +59,12 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
             values = (json.dumps(found[keys])[:_SHOWN] if keys in found else "not set" for found in (before, now))
             name = ".".join(keys[1:] if keys[0] == "options" else keys[-1:])
             words.append(f"{name} {' -> '.join(values)}")
-    more, less = (len(one.get("of", {}).keys() - other.get("of", {}).keys()) for one, other in ((new, old), (old, new)))
-    words += [f"made from {more} more results and {less} fewer"] if more or less else []
+    for one, other, done in ((new, old, "added"), (old, new, "removed")):
+        records = one.get("of", {}).keys() - other.get("of", {}).keys()
+        if records:
+            of_runs = all(name.startswith("runs/") for name in records)  # a run has several records
+            count = len({name.rpartition("/")[0] for name in records} if of_runs else records)
+            words.append(f"{count} {'run' if of_runs else 'input'}{'s' * (count > 1)} {done}")
     return ", ".join(dict.fromkeys(words))
 
 

@@ -98,6 +98,9 @@ def test_a_figure_of_two_studies_is_named_with_both():
 def test_a_message_ends_with_the_nearest_match_and_all_allowed_values():
     assert options_for("entrpy", ["entropy", "smoothness"]) == "; did you mean 'entropy'? Allowed: entropy, smoothness."
     assert options_for("x", []) == ". Allowed: none."
+    many = ["entropy", "entropy_norm", *(f"a_{number}" for number in range(30))]
+    assert options_for("entrpy", many) == "; did you mean 'entropy'? Allowed: entropy, entropy_norm and 30 others."
+    assert options_for("z", many).endswith(", a_28, a_29.")
 
 
 def test_a_long_value_is_shown_by_its_ends():

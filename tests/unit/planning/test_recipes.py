@@ -183,13 +183,15 @@ def test_differences_are_named():
     new["settings"] |= {"steps": 8, "decay": 0.5}
     new["code"] = {"fingerprint": "b", "libraries": {"torch": "2"}}
     assert difference(old, new) == 'steps 4 -> 8, its code, torch "1" -> "2", decay not set -> 0.5'
-    assert difference(old | {"of": {"x": "1", "y": "2"}}, old) == "made from 0 more results and 1 fewer"
+    assert difference(old | {"of": {"x": "1", "y": "2"}}, old) == "1 input removed"
+    runs = {f"runs/t/m/r/lambda=1/seed={seed}/{name}.json": "1" for seed in (0, 1) for name in ("run", "evaluation")}
+    assert difference(old, old | {"of": old["of"] | runs}) == "2 runs added"
 
 
 def test_differences_of_options_are_named_with_the_option_that_they_are_in():
     old = {"options": {"style": {}, "labels": {"a": "A"}}, "order": [["style", None], ["labels", ["a"]]], "of": {}}
     new = {"options": {"style": {"width": 5}, "labels": {}}, "order": [["style", ["width"]], ["labels", None]], "of": {"x": "1"}}
-    assert difference(old, new) == 'labels.a "A" -> not set, style.width not set -> 5, made from 1 more results and 0 fewer'
+    assert difference(old, new) == 'labels.a "A" -> not set, style.width not set -> 5, 1 input added'
     assert difference(old, old | {"order": old["order"][::-1], "of": {}}) == "the order of its options"
 
 

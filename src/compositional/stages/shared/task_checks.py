@@ -37,7 +37,7 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
     virtual = about.get("virtual_words", [])
     if not isinstance(virtual, list) or not all(isinstance(word, str) and word.split() == [word] for word in virtual):
         raise ValueError(
-            f"task {task!r}: virtual_words is {virtual!r}, must be a list of words without spaces, such as ['virtual0', 'virtual1']"
+            f"task {task!r}: virtual_words is {virtual!r}, must be a list of words without spaces, such as ['virtual0']"
         )
     references = about.get("references", {})
     if not isinstance(references, dict) or not all(map(_is_number, references.values())):
