@@ -14,7 +14,7 @@ import jsonschema
 SECTIONS = {"tasks": "task", "models": "model", "regularizers": "regularizer"}
 
 LARGEST = 2**63  # whole numbers are smaller than this, because tensors and files of results hold 64 bits
-LONGEST = 200  # characters of a value in a message
+_LONGEST = 200  # characters of a value in a message
 _MANY, _NEAREST = 25, 5  # more allowed names than this are not listed if one is near, but only the nearest
 SYNONYMS = {"gpu": "cuda"}  # words that are close in meaning but not in spelling
 
@@ -37,7 +37,7 @@ def options_for(value: Any, allowed: Sequence[Any]) -> str:
 def _short(value: Any) -> str:
     """A value as it is shown in a message: the middle of a long one is left out."""
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 50]} ... {text[-40:]}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 50]} ... {text[-40:]}"
 
 
 def _said(error: jsonschema.ValidationError) -> str:

@@ -45,8 +45,8 @@ from compositional.training.problem import Problem, initial_weights, prepare, we
 from compositional.training.state import State
 from compositional.training.watching import Value, check, watch_model, watch_regularizer
 
-# Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
 _IN_EVALUATION = "output in evaluation"  # the name of a Value
+# Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
 _MOVE = 0.03
 _NO_FILES = (
     "a model or a regularizer may read no file, because results would not be made again if it changed; let a task write what the "
