@@ -28,7 +28,7 @@ from compositional.layers import attention, softmax
 from compositional.layers.functional import SMALL_VOCABULARY, divergence, embedding
 from compositional.layers.ragged import Chunks, Layout
 from compositional.layers.tap import dropout, silent_tap
-from compositional.models import Model, meta_sequence_to_sequence, transformer
+from compositional.models import Model, meta_sequence_to_sequence, primitive_attention, transformer
 from compositional.plugins import declarations, defaults
 from compositional.records.surroundings import MIRROR
 from compositional.regularizers import Representation, Step, consistency
@@ -1012,7 +1012,7 @@ def test_decoding_reads_each_word_once_and_continues_as_teacher_forcing_does(mon
         outputs = batch.layout.chunks(case.model.forward(case.model_parameters, weights, batch, silent_tap).log_softmax(-1))
     targets = torch.cat([chunk[..., :5] for chunk in batch.layout.chunks(batch.targets)], 1)
     calls = []
-    for module in {transformer, import_module(case.model.forward.__module__)}:
+    for module in {transformer, primitive_attention, import_module(case.model.forward.__module__)}:
         if encode := getattr(module, "encode", None):
             monkeypatch.setattr(module, "encode", lambda *given, encode=encode: calls.append(1) or encode(*given))
     decoding_batch, counts = replace(batch, kept={}, past={}), set()
