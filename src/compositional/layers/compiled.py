@@ -10,7 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import numba
+import torch
 from numba import njit
+from torch import Tensor
 
 # NUMBA_DISABLE_JIT is meant for debugging a user's own functions. The functions here must be compiled to give the same bits.
 numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
@@ -39,3 +41,8 @@ def compiled(function: Callable, variant: str = "") -> Callable:
 
     dispatcher.compile = compile_alone  # type: ignore[method-assign]
     return dispatcher
+
+
+def is_compiled(values: Tensor) -> bool:
+    """Whether tensors like `values` take the functions that are compiled for float32 on the CPU."""
+    return values.device.type == "cpu" and values.dtype == torch.float32

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from compositional.layers import lstm_compiled
+from compositional.layers.compiled import is_compiled
 from compositional.layers.functional import aligned
 
 
@@ -73,7 +74,7 @@ def step_gradient(
 
 def passes(values: Tensor) -> tuple[Callable, Callable]:
     """`step` and `step_gradient` for tensors like `values`: compiled for float32 on the CPU."""
-    if values.device.type == "cpu" and values.dtype == torch.float32:
+    if is_compiled(values):
         return lstm_compiled.step, lstm_compiled.step_gradient
     return step, step_gradient
 

@@ -9,16 +9,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositional.layers import softmax_compiled
+from compositional.layers.compiled import is_compiled
 from compositional.layers.functional import padding_bias
-
-
-def _is_compiled(values: Tensor) -> bool:
-    return values.device.type == "cpu" and values.dtype == torch.float32
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """Cross entropy of logits (N, V) at targets (N,): (N,)."""
-    if _is_compiled(logits):
+    if is_compiled(logits):
         return softmax_compiled.cross_entropy(logits, targets)
     return functional.cross_entropy(logits, targets, reduction="none")
 
@@ -44,7 +41,7 @@ def shares(scores: Tensor, by_distance: Tensor | None, allowed: Tensor | None, c
         allowed: (R, B, S) of bool, the positions that count; None: all.
         causal: whether only positions up to the query count.
     """
-    if _is_compiled(scores):
+    if is_compiled(scores):
         return softmax_compiled.shares(scores, by_distance, allowed, causal)
     length, keys = scores.shape[3:]
     if by_distance is not None:
@@ -59,7 +56,7 @@ def shares(scores: Tensor, by_distance: Tensor | None, allowed: Tensor | None, c
 def shares_gradient(shares: Tensor, grad: Tensor, by_distance: Tensor | None, causal: bool) -> Tensor:
     """Gradient of the scores. It overwrites `grad` (R, B, heads, L, S), that of the shares, and writes that of the scores by
     distance to by_distance."""
-    if _is_compiled(grad):
+    if is_compiled(grad):
         return softmax_compiled.shares_gradient(shares, grad, by_distance, causal)
     grad = torch._softmax_backward_data(grad, shares, -1, shares.dtype)
     if by_distance is not None:
