@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -94,14 +93,21 @@ def _number(text: str) -> int | float:
 class _Job:
     """A job's runs: what identifies each of them, the store that keeps them, and the folders of their files."""
 
-    def __init__(self, content: dict[str, Any], results: Path, problem: Problem, store: Store, log: TextIO) -> None:
-        self.content, self.results, self.problem, self.store, self.log = content, results, problem, store, log
+    def __init__(
+        self,
+        content: dict[str, Any],
+        planned: dict[Run, dict[str, Any]],
+        problem: Problem,
+        store: Store,
+        results: Path,
+        log: TextIO,
+    ) -> None:
+        """planned: what identifies each run before there is any data."""
+        self.content, self.problem, self.store, self.results, self.log = content, problem, store, results, log
         self.layout = weight_layout(problem)
-        self.recipes = {Run.parse(recipe["run"]): recipe for recipe in recipes_of(content)}
+        self.recipes = dict(zip(planned, recipes_of(content), strict=True))
         found = {"data": problem.about["content_sha256"], "device": problem.device}
-        self.identities = {
-            run: planned | found | _buffers_digest(problem, run.seed) for run, planned in _planned(content, self.recipes).items()
-        }
+        self.identities = {run: of_run | found | _buffers_digest(problem, run.seed) for run, of_run in planned.items()}
 
     def name(self, run: Run) -> str:
         """The name of a run in the store."""
@@ -139,12 +145,6 @@ class _Job:
         _write_record(self._folder(run), self.problem, state, self.identities[run] | about | facts, self.recipes[run])
 
 
-def _planned(content: dict[str, Any], runs: Iterable[Run]) -> dict[Run, dict[str, Any]]:
-    """What identifies the runs of a pack before there is any data."""
-    shared = {key: content["common"][key] for key in ("family", "code")}
-    return {run: shared | {"lambda": run.strength, "seed": run.seed} for run in runs}
-
-
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"), restore: bool = True) -> None:
     """Train the runs of a pack's recipe file together and write each one's files to its own folder.
 
@@ -154,14 +154,14 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     restore: if the store seems to have all runs, claim no GPU. If a run turns out to be missing or damaged, a second try trains
         it.
     """
-    told = content["job"]
+    told, shared = content["job"], {key: content["common"][key] for key in ("family", "code")}
     folders = stores(told["store"], results)
-    planned = _planned(content, map(Run.parse, content["runs"]))
+    planned = {run: shared | {"lambda": run.strength, "seed": run.seed} for run in map(Run.parse, content["runs"])}
     restore = restore and stored(folders, planned.values(), told["device"])
     problem = load_problem(content | {"job": told | {"device": "cpu"}} if restore else content, results, log)
     # With `auto`, finished runs of either device are accepted if all are of the same one: no table may mix devices.
     wish = told["device"] if restore else problem.device
-    job = _Job(content, results, problem, Store(*folders), log)
+    job = _Job(content, planned, problem, Store(*folders), results, log)
     missing = [run for run in job.recipes if not job.take(run, ["cpu", "cuda"] if wish == "auto" else [wish])]
     if missing and restore:
         return perform(content, log, results, restore=False)
