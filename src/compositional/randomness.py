@@ -26,19 +26,6 @@ def generator(key: int, step: int = 0) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key, counter=step << 128))
 
 
-def normal(keys: list[int], step: int, size: int, out: Tensor) -> Tensor:
-    """Fill `out` (R, size) with standard normal numbers, row r from the stream keys[r] at `step`."""
-    import torch
-
-    # Use the device's own generator: on CUDA nothing is copied from the host, and on the CPU it is several times as fast as
-    # NumPy's. On the CPU it reads only the seed's lower 32 bits: among a million draws, some hundred pairs are equal.
-    source = torch.Generator(out.device)
-    for row, key in zip(out, keys, strict=True):
-        source.manual_seed(derive(key, step) & (2**63 - 1))
-        row.normal_(generator=source)
-    return out
-
-
 def uniform_tensor(source: np.random.Generator, shape: tuple[int, ...], low: float, high: float) -> Tensor:
     """A float32 tensor of the given shape, uniform in [low, high)."""
     import torch

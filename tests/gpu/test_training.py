@@ -11,9 +11,9 @@ from gpu import problems
 from gpu.problems import EACH, PACKED, TRAINED
 from support.trained import same, train
 
-from compositional import randomness
 from compositional.evaluation import activations, decoding, learning_curves, metrics
 from compositional.plugins import defaults, is_network
+from compositional.training import noise
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
 from compositional.training.problem import buffers, prepare, weight_layout, width_of
@@ -43,8 +43,14 @@ def test_steps_equal_the_cpus(device, monkeypatch, model, regularizer):
     Adam is not used, because it would turn pure rounding errors, such as the gradient of a key's bias, into full steps. Every
     device has its own random numbers, so here both get the CPU's; a Network draws its own, so it has no dropout here.
     """
-    normal = randomness.normal
-    monkeypatch.setattr(randomness, "normal", lambda keys, step, size, out: out.copy_(normal(keys, step, size, out.cpu())))
+    fill = noise.fill
+
+    def filled(numbers, seed):
+        here = numbers.cpu()
+        fill(here, seed)
+        numbers.copy_(here)
+
+    monkeypatch.setattr(noise, "fill", filled)
     network = is_network(f"models.{model}") and "dropout" in defaults(f"models.{model}")
     settings = {"steps": 1, "record_every": 1, "optimizer": "sgd", "learning_rate": 0.1}
     cases = [

@@ -11,8 +11,9 @@ from support import elsewhere
 from support.configurations import STUDIES, read
 from support.trained import unguarded
 
-from compositional import plugins, randomness
+from compositional import plugins
 from compositional.configuration.schema import declared_by
+from compositional.training import noise
 from compositional.training.loop import train_runs
 from compositional.training.pack import Pack
 from compositional.training.problem import WIDTH
@@ -61,17 +62,16 @@ def device(monkeypatch):
     Packs have two runs, and steps may copy nothing between the device and the host. The device has no random numbers of its own,
     so noise comes from the host's generator.
     """
-    draw = randomness.normal
+    fill = noise.fill
 
-    def normal(keys, step, size, out):
-        draw(keys, step, size, out.here if out.device.type == elsewhere.DEVICE else out)
-        return out
+    def filled(numbers, seed):
+        fill(numbers.here if numbers.device.type == elsewhere.DEVICE else numbers, seed)
 
     def step(pack):
         with elsewhere.sealed():
             pack._step()
 
-    monkeypatch.setattr(randomness, "normal", normal)
+    monkeypatch.setattr(noise, "fill", filled)
     monkeypatch.setattr(Pack, "_run_step", step)
     monkeypatch.setitem(WIDTH, elsewhere.DEVICE, 2)
 

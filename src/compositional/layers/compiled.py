@@ -12,6 +12,7 @@ from pathlib import Path
 import numba
 import torch
 from numba import njit
+from numba.extending import intrinsic
 from torch import Tensor
 
 # NUMBA_DISABLE_JIT is meant for debugging a user's own functions. The functions here must be compiled to give the same bits.
@@ -41,6 +42,13 @@ def compiled(function: Callable, variant: str = "") -> Callable:
 
     dispatcher.compile = compile_alone  # type: ignore[method-assign]
     return dispatcher
+
+
+def _fusing(context, left, right, more):
+    return left(left, right, more), lambda context, builder, signature, numbers: builder.fma(*numbers)
+
+
+fused: Callable = intrinsic(_fusing)  # left * right + more, rounded once, of three float32
 
 
 def is_compiled(values: Tensor) -> bool:

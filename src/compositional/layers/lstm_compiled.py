@@ -7,15 +7,13 @@ an element therefore depend neither on its position nor on the processor. PyTorc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 from numba import njit
-from numba.extending import intrinsic
 from torch import Tensor
 
-from compositional.layers.compiled import compiled
+from compositional.layers.compiled import compiled, fused
 
 ONE, TWO = np.float32(1), np.float32(2)
 # exp(x) = 2^k exp(r), where k is the integer closest to x / log 2: adding 1.5 * 2^23 rounds, and leaves k in the number's last
@@ -31,13 +29,6 @@ _T6, _T5, _T4, _T3, _T2, _T1 = (
 _BIAS, _FRACTION = np.int32(_ROUND.view(np.int32) - 126), np.int32(23)
 
 
-def _fusing(context, left, right, more):
-    return left(left, right, more), lambda context, builder, signature, numbers: builder.fma(*numbers)
-
-
-_fused: Callable = intrinsic(_fusing)  # left * right + more, rounded once, of three float32
-
-
 @njit(error_model="numpy")
 def _logistic(value):
     """1 / (1 + exp(-value)) of a float32."""
@@ -45,13 +36,13 @@ def _logistic(value):
     bounded = _MOST if bounded > _MOST else bounded
     rounded = bounded * _PER_LOG_2 + _ROUND
     power = rounded - _ROUND
-    rest = _fused(power, -_REST, _fused(power, -_LOG_2, bounded))
-    series = _fused(_T6, rest, _T5)
-    series = _fused(series, rest, _T4)
-    series = _fused(series, rest, _T3)
-    series = _fused(series, rest, _T2)
-    series = _fused(series, rest, _T1)
-    raised = _fused(rest * rest, series, rest) + ONE
+    rest = fused(power, -_REST, fused(power, -_LOG_2, bounded))
+    series = fused(_T6, rest, _T5)
+    series = fused(series, rest, _T4)
+    series = fused(series, rest, _T3)
+    series = fused(series, rest, _T2)
+    series = fused(series, rest, _T1)
+    raised = fused(rest * rest, series, rest) + ONE
     # Half of 2^k, because 2^128 is not a float32.
     half = np.int32((np.float32(rounded).view(np.int32) - _BIAS) << _FRACTION).view(np.float32)
     return ONE / (ONE + (raised + raised) * half)

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from compositional import randomness
+from compositional.layers import normal_compiled
+from compositional.layers.compiled import is_compiled
+
+
+def fill(numbers: Tensor, seed: int) -> None:
+    """Fill (n,) with standard normal numbers of the device's own generator.
+
+    On CUDA nothing is copied from the host, and on the CPU it is much faster than NumPy's. On the CPU it reads only the seed's
+    lower 32 bits: among a million draws, some hundred pairs are equal.
+    """
+    if is_compiled(numbers) and len(numbers) >= normal_compiled.LEAST:
+        normal_compiled.fill(np.uint32(seed & (2**32 - 1)), numbers.numpy())
+    else:
+        numbers.normal_(generator=torch.Generator(numbers.device).manual_seed(seed))
 
 
 class Noise:
@@ -35,4 +50,5 @@ class Noise:
     def draw(self, step: int) -> None:
         """Draw the numbers of a step."""
         if self.numbers.shape[1]:
-            randomness.normal(self.keys, step, self.numbers.shape[1], self.numbers)
+            for numbers, key in zip(self.numbers, self.keys, strict=True):
+                fill(numbers, randomness.derive(key, step) & (2**63 - 1))
