@@ -47,7 +47,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
-from compositional.layers import dropout_compiled, lstm_compiled, pooling, softmax_compiled
+from compositional.layers import dropout_compiled, lstm_compiled, normal_compiled, pooling, softmax_compiled
 from compositional.records import surroundings
 from compositional.stages.shared import devices
 from compositional.training.pack import Pack
@@ -112,6 +112,7 @@ def _compiled_shown():
             },
         ),
         mock.patch.object(dropout_compiled, "_keep", shown(dropout_compiled._keep)),
+        mock.patch.object(normal_compiled, "fill", shown(normal_compiled.fill)),
     ):
         yield
 
