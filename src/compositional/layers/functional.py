@@ -8,6 +8,7 @@ single product of the same shape bit for bit (test_functional.py), so a run's nu
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -103,6 +104,21 @@ def embedding(tokens: Tensor, table: Tensor) -> Tensor:
 def _each(results: list[Tensor]) -> Tensor:
     """Stack the results of single runs along a run axis; the result of a single run is not copied."""
     return torch.stack(results) if len(results) > 1 else results[0].unsqueeze(0)
+
+
+_CACHED = 2**20  # numbers, 4 MB: activations of a run that are not larger stay in the cache together with those of other runs
+
+
+def run_by_run(function: Callable[..., Tensor], largest: int, *tensors: Tensor) -> Tensor:
+    """function(*tensors), where the result and all tensors have a leading run axis.
+
+    If the `largest` activation of a run has too many numbers for a CPU's cache, the function is called for each run alone. Its
+    gradient is then computed run by run, too, and the next run uses the same memory.
+    """
+    if largest <= _CACHED or len(tensors[0]) == 1 or tensors[0].device.type != "cpu":
+        return function(*tensors)
+    runs = zip(*(tensor.unbind() for tensor in tensors), strict=True)
+    return torch.cat([function(*(tensor.unsqueeze(0) for tensor in own)) for own in runs])
 
 
 def conv2d(images: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0) -> Tensor:

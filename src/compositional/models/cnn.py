@@ -15,7 +15,7 @@ from torch import Tensor
 from compositional import randomness
 from compositional.kinds.image import Batch
 from compositional.layers import Weights
-from compositional.layers.functional import conv2d, linear
+from compositional.layers.functional import conv2d, linear, run_by_run
 from compositional.layers.pooling import max_pool
 
 KIND = "image"
@@ -68,13 +68,20 @@ def initialize(parameters: dict, task: dict, source: np.random.Generator) -> Wei
     return weights
 
 
-def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
-    """Class scores (R, B, classes)."""
-    hidden = batch.images
-    for index in range(parameters["convolutions"]):
-        hidden = conv2d(hidden, weights[f"convolution{index}.weight"], weights[f"convolution{index}.bias"])
+def _convolved(hidden: Tensor, *weights: Tensor) -> Tensor:
+    """Images (R, B, C, H, W) after all convolutions, given the weight and the bias of each."""
+    for index in range(0, len(weights), 2):
+        hidden = conv2d(hidden, weights[index], weights[index + 1])
         # Pooling first leaves a quarter of the values to rectify. The order does not change the result.
         hidden = (max_pool(hidden) if index == 0 else hidden).relu()
+    return hidden
+
+
+def forward(parameters: dict, weights: Weights, batch: Batch, tap) -> Tensor:
+    """Class scores (R, B, classes)."""
+    convolutions = [f"convolution{index}.{part}" for index in range(parameters["convolutions"]) for part in ("weight", "bias")]
+    largest = parameters["width"] * batch.images[0, :, 0].numel()
+    hidden = run_by_run(_convolved, largest, batch.images, *(weights[name] for name in convolutions))
     hidden = linear(hidden.flatten(2), weights["dense.weight"], weights["dense.bias"]).relu()
     hidden = tap("penultimate", hidden, None)
     return linear(hidden, weights["output.weight"], weights["output.bias"])

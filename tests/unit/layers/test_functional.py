@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from compositional.layers import compiled, lstm_compiled, softmax
+from compositional.layers import compiled, functional, lstm_compiled, softmax
 from compositional.layers import lstm as lstm_module
-from compositional.layers.functional import conv2d, embedding, linear, reorder, spaced_linear
+from compositional.layers.functional import conv2d, embedding, linear, reorder, run_by_run, spaced_linear
 from compositional.layers.lstm import lstm
 from compositional.layers.pooling import max_pool
 
@@ -125,6 +125,27 @@ def test_linear_embedding_and_convolution_equal_pytorch():
     torch.testing.assert_close(embedding(tokens[None], table.weight[None])[0], table(tokens))
     ours = conv2d(image[None], convolution.weight[None], convolution.bias[None], stride=2, padding=1)
     torch.testing.assert_close(ours[0], convolution(image))
+
+
+@pytest.mark.parametrize(("cached", "calls"), [(1000, [3]), (999, [1, 1, 1])])
+def test_large_activations_are_computed_run_by_run_with_the_same_bits(cached, calls, monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr(functional, "_CACHED", cached)
+    tensors = [torch.randn(shape, requires_grad=True) for shape in ((3, 8, 2, 9, 11), (3, 5, 2, 3, 3), (3, 5))]
+    seen = []
+
+    def block(*own: torch.Tensor) -> torch.Tensor:
+        seen.append(len(own[0]))
+        return max_pool(conv2d(*own)).relu()
+
+    upstream = torch.randn(3, 8, 5, 3, 4)
+    ours = run_by_run(block, 1000, *tensors)
+    gradients = torch.autograd.grad(ours, tensors, upstream)
+    assert seen == calls
+    together = block(*tensors)
+    assert torch.equal(ours, together)
+    for gradient, expected in zip(gradients, torch.autograd.grad(together, tensors, upstream), strict=True):
+        assert torch.equal(gradient, expected)
 
 
 @pytest.mark.parametrize("rows", [16, 48, 256, 3984])
