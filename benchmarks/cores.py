@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from compositional.notebook.training import configuration
+from compositional.configuration.configuration import configuration
 from compositional.planning import packs
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs

@@ -21,11 +21,11 @@ from plain_sequences import known
 from plain_transformer import Transformer
 from torch import Tensor
 
+from compositional.configuration.configuration import configuration
 from compositional.evaluation import decoding
 from compositional.kinds.sequence import Batch
 from compositional.language.vocabulary import START
 from compositional.models import Model
-from compositional.notebook.training import configuration
 from compositional.plugins import load
 from compositional.training.problem import Problem, initial_weights
 

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from compositional import plugins
+from compositional.configuration.configuration import configuration
 from compositional.kinds.sequence import load
-from compositional.notebook.training import configuration
 from compositional.regularizers import Regularizer
 
 SWAPS = {  # by task and model

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import problems
 
 from compositional import files
-from compositional.notebook.training import configuration
+from compositional.configuration.configuration import configuration
 from compositional.planning import pack_sizes
 from compositional.records import surroundings
 from compositional.stages.shared.pack_times import pack_times

@@ -16,13 +16,14 @@ import tensor_factorization  # finds the library
 import torch
 
 from compositional import plugins
+from compositional.configuration.configuration import configuration
 from compositional.kinds import Split
 from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.image import ImageSplit
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
 from compositional.models import Model
-from compositional.notebook.training import configuration, split
+from compositional.notebook.training import split
 from compositional.regularizers import Regularizer
 from compositional.synthesis.grammar import Library
 from compositional.synthesis.population import Search, describe, refill

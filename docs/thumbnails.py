@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 from PIL import Image
 
+from compositional.configuration.configuration import configuration
 from compositional.files import replacing
-from compositional.notebook.training import configuration
 from compositional.planning.recipes import Recipes
 from compositional.runs import figure_runs
 from compositional.stages import plot

@@ -17,8 +17,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from compositional.configuration.configuration import configuration
 from compositional.configuration.messages import ConfigurationError
-from compositional.notebook.training import configuration, split
+from compositional.notebook.training import split
 from compositional.planning import pack_sizes
 from compositional.planning.targets import wanted_runs
 from compositional.records import surroundings

@@ -9,9 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from compositional.configuration.configuration import configuration
 from compositional.configuration.messages import ConfigurationError
 from compositional.files import replacing
-from compositional.notebook.training import configuration
 from compositional.planning.recipes import Recipes
 from compositional.records import surroundings
 from compositional.terminal import figures, overlays

@@ -29,9 +29,8 @@ from compositional import files
 from compositional.archive import finished_runs
 from compositional.archive.bundle import ArchiveError
 from compositional.archive.finished_runs import identity_of
-from compositional.configuration.configuration import Configuration
+from compositional.configuration.configuration import Configuration, configuration
 from compositional.configuration.messages import ConfigurationError
-from compositional.notebook.training import configuration
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
 from compositional.records import surroundings

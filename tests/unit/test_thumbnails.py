@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from PIL import Image
 
-from compositional.notebook.training import configuration
+from compositional.configuration.configuration import configuration
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = runpy.run_path(str(DOCS / "thumbnails.py"))

@@ -2,13 +2,14 @@
 
 Its schema is config/schema.yaml plus what the modules declare (compositional.plugins): the options of a task, model or
 regularizer are documented, given defaults and checked in the module that uses them. The modules of this folder import only those
-before them in this list: messages, signatures, schema, entries and series, compatibility, figures, and this one. Two more are
-separate: `files` checks the files before they are merged, and `documentation` writes docs/options.md.
+before them in this list: messages, signatures, schema, entries and series, compatibility, figures, files (which checks files
+before they are merged), and this one. `documentation`, which writes docs/options.md, is separate.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,6 +17,7 @@ import yaml
 from compositional.configuration import compatibility
 from compositional.configuration.entries import Entries
 from compositional.configuration.figures import options_given, sources, wrong_figures
+from compositional.configuration.files import merged, read, shipped
 from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
 from compositional.configuration.schema import check, declared_by
 from compositional.configuration.series import written_out
@@ -147,3 +149,13 @@ class Configuration(Entries):
                     "sources": sources(module),
                 }
         return found
+
+
+def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
+    """The project's configuration with overlays (files or dictionaries) merged into it, as --configfile does.
+
+    Raises:
+        ConfigurationError: the message names key, value and what is allowed.
+    """
+    contents = (own if isinstance(own, dict) else read(Path(own)) for own in (*shipped(ROOT / "config"), *overlays))
+    return Configuration(reduce(merged, contents, {}))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from compositional import files
-from compositional.configuration.configuration import Configuration
-from compositional.configuration.files import merged, read, shipped
+from compositional.configuration.configuration import Configuration, configuration
 from compositional.evaluation import decoding, learning_curves
 from compositional.evaluation.metrics import measure
 from compositional.kinds.sequence import SequenceSplit
@@ -20,7 +18,6 @@ from compositional.notebook.trained import TrainedRun
 from compositional.planning.recipes import Recipes
 from compositional.records import provenance
 from compositional.records.places import record_of
-from compositional.records.provenance import ROOT
 from compositional.runs import Run
 from compositional.stages.download import fetch
 from compositional.stages.evaluate import METRICS_HEADER, PREDICTIONS
@@ -30,16 +27,6 @@ from compositional.training.loop import train_runs
 from compositional.training.problem import buffers, weight_layout
 from compositional.training.reading import read_problem
 from compositional.training.state import fresh_state
-
-
-def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
-    """The project's configuration with overlays (files or dictionaries) merged into it, as --configfile does.
-
-    Raises:
-        ConfigurationError: the message names key, value and what is allowed.
-    """
-    contents = (own if isinstance(own, dict) else read(Path(own)) for own in (*shipped(ROOT / "config"), *overlays))
-    return Configuration(reduce(merged, contents, {}))
 
 
 def split(known: Configuration, task: str, results: Path) -> Path:

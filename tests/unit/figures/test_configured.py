@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compositional.notebook.training import ROOT, configuration
+from compositional.configuration.configuration import ROOT, configuration
 from compositional.planning.recipes import Recipes
 from compositional.runs import figure_runs
 from compositional.stages import plot

@@ -8,8 +8,8 @@ import pytest
 from docutils.core import publish_parts
 
 from compositional import plugins
+from compositional.configuration.configuration import configuration
 from compositional.figures import selection
-from compositional.notebook.training import configuration
 from compositional.plugins import defaults
 from compositional.tasks import Task
 

@@ -6,7 +6,8 @@ import shutil
 
 from support.project import ROOT
 
-from compositional.notebook.training import configuration, split
+from compositional.configuration.configuration import configuration
+from compositional.notebook.training import split
 from compositional.planning.recipes import Recipes
 from compositional.records.places import record_of
 

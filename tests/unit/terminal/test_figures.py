@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from compositional.notebook.training import configuration
+from compositional.configuration.configuration import configuration
 from compositional.planning.recipes import Recipes
 from compositional.terminal.figures import Described, described, listing, page
 
-DOCS = Path(__file__).parents[3] / "docs"
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,14 @@ def figures():
 
 def test_the_page_agrees_with_the_configuration(figures):
     assert (DOCS / "figures.md").read_text(encoding="utf-8") == page(figures, DOCS), "docs/figures.md is out of date (make docs)"
+
+
+def test_figures_are_listed_without_importing_libraries_that_take_longer():
+    code = "import runpy, sys; runpy.run_path('workflow/figures.py', run_name='__main__')"
+    code += "; sys.exit(any(name in sys.modules for name in ('torch', 'datasets', 'pandas')))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "ablation" in done.stdout
 
 
 def test_every_figure_is_on_the_page_once_with_its_requirements(figures):
