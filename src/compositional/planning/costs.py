@@ -84,8 +84,9 @@ def _of_the_like(stage: str, name: str) -> float | None:
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], words_of_both))
         return (method[:1] == its_method[:1], shared, method[1:] == its_method[1:])  # splits have no method
 
-    best = max(map(alike, table))
-    return median(seconds for other, seconds in table.items() if alike(other) == best)
+    likeness = {other: alike(other) for other in table}
+    best = max(likeness.values())
+    return median(seconds for other, seconds in table.items() if likeness[other] == best)
 
 
 class Costs:
