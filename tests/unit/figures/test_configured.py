@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.project import ROOT
 
-from compositional.configuration.configuration import ROOT, configuration
+from compositional.configuration.configuration import configuration
 from compositional.planning.recipes import Recipes
 from compositional.runs import figure_runs
 from compositional.stages import plot

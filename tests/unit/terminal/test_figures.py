@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.project import ROOT
 
 from compositional.configuration.configuration import configuration
 from compositional.planning.recipes import Recipes
 from compositional.terminal.figures import Described, described, listing, page
 
-ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 
 
