@@ -22,15 +22,13 @@ from typing import Any
 
 from compositional.files import write_json
 from compositional.plugins import PACKAGE, module_path, parsed
+from compositional.records import forbidden
 from compositional.records.provenance import installed
 
 # Libraries that only read, write or download: another version of them gives the same numbers.
 FILES_ONLY = {"datasets", "pyarrow", "requests", "safetensors"}
-# Folders whose modules must import by statements, in which all that determines their results can be seen.
-_PLUG_INS = {"datasets", "figures", "kinds", "models", "regularizers", "tables", "tasks"}
-_BY_NAME = {"import_module", "__import__", "spec_from_file_location", "SourceFileLoader", "run_path", "run_module", "exec"}
 _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Dict
-_SELF = Path(__file__).read_bytes()
+_SELF = b"".join(Path(own).read_bytes() for own in (__file__, forbidden.__file__))
 _FOR_TYPES = {"_typeshed"}  # only type checkers import it
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}  # packages whose name differs from the module's
 
@@ -80,19 +78,6 @@ def _imports(nodes: list[ast.AST], path: Path, root: Path) -> set[str]:
     return names
 
 
-def _refuse_imports_by_name(nodes: list[ast.AST], path: Path, root: Path) -> None:
-    """Refuse a plug-in that imports a module by its name or file as text: a change of that module would go unnoticed."""
-    if root not in path.parents or path.relative_to(root).parts[0] not in _PLUG_INS:
-        return
-    for node in nodes:
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
-        if isinstance(node, ast.Name | ast.Attribute) and name in _BY_NAME:
-            raise ValueError(
-                f"{path}, line {node.lineno}: {name} imports a module by its name or file, so results would not be made again if "
-                f"that changed: put it below {root}, and write an import statement for each module that it can be"
-            )
-
-
 @cache
 def _modules(name: str, root: Path) -> tuple[Path, ...]:
     """The project file of an import, if there is one, and the __init__ files of its packages."""
@@ -106,7 +91,7 @@ def _facts(path: Path, root: Path) -> dict[str, Any]:
     """Digest of a file's code, and full names of its `imports`.
 
     Every call of Snakemake and every job asks for those of a hundred files. They are kept with Python's bytecode, where it may be
-    written, and are valid for exactly these bytes of the file and of this module.
+    written, and are valid for exactly these bytes of the file and of what reads it.
     """
     source, place = path.read_bytes(), str(path.relative_to(root.parent) if root in path.parents else path.name)
     valid_for = hashlib.sha256(b"\0".join([sys.version.encode(), _SELF, place.encode(), source])).hexdigest()
@@ -117,7 +102,7 @@ def _facts(path: Path, root: Path) -> dict[str, Any]:
             return known
     nodes: list[ast.AST] = []
     digest = hashlib.sha256(_dump(parsed(path), nodes).encode()).hexdigest()
-    _refuse_imports_by_name(nodes, path, root)
+    forbidden.refuse(nodes, path, root)
     facts = {"valid_for": valid_for, "digest": digest, "imports": sorted(_imports(nodes, path, root))}
     if not sys.dont_write_bytecode:
         with suppress(OSError):

@@ -77,7 +77,7 @@ def global_generators() -> tuple:
 def no_random_numbers(function: str) -> Iterator[None]:
     """Refuse a function, by its name, that draws from global generators within the context: each call would give other results.
 
-    A generator without a seed, as from `np.random.default_rng()`, is not noticed.
+    Generators without a seed, as from `np.random.default_rng()`, are refused where they are written (`records.forbidden`).
     """
     torch = sys.modules.get("torch")  # the function may import it
 

@@ -246,6 +246,50 @@ def test_a_plug_in_imports_nothing_by_its_name(package, line):
 
 
 @pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("np.random.default_rng()", r"default_rng\(\) has no seed, .* Draw from compositional.randomness.generator\(key\)"),
+        ("default_rng(seed=None)", r"default_rng\(\) has no seed"),
+        ("np.random.Generator(np.random.PCG64())", r"PCG64\(\) has no seed"),
+        ("np.random.RandomState()", r"RandomState\(\) has no seed"),
+        ("random.Random()", r"Random\(\) has no seed"),
+        ("torch.Generator().seed()", r"seed\(\) has no seed"),
+        ("from os import urandom as noise", "urandom draws random numbers of the system"),
+        ("uuid.uuid4().int", "uuid4 draws random numbers of the system"),
+        ("import secrets", "secrets draws random numbers of the system"),
+        ("default_rng(int(time.time()))", r"time\(\) is the time, .* use time.perf_counter\(\)"),
+        ("datetime.now().year", r"now\(\) is the time"),
+    ],
+)
+@pytest.mark.parametrize("room", ["models", "evaluation"])
+def test_what_has_no_seed_is_refused_where_results_are_computed(package, room, line, complaint):
+    """Each build would give other bytes, and nothing else notices all of it."""
+    folder, root, compute = package
+    (root / room).mkdir()
+    (root / room / "draws.py").write_text(f"def drawn():\n    {line}\n")
+    (folder / "script.py").write_text(f"from package.{room} import draws")
+    with pytest.raises(ValueError, match=rf"{room}/draws\.py, line 2: {complaint}"):
+        compute()
+
+
+def test_what_has_a_seed_may_be_drawn(package):
+    folder, root, compute = package
+    (root / "tasks").mkdir()
+    seeded = (
+        "default_rng(0)",
+        "default_rng(seed)",
+        "default_rng(seed=seed)",
+        "Philox(key=3)",
+        "Random(*seeds)",
+        "torch.Generator()",
+    )
+    measured = ("time.perf_counter()", "def seed():\n    return 3", "seed()")
+    (root / "tasks" / "draws.py").write_text("\n".join(["import random, time", *seeded, *measured]))
+    (folder / "script.py").write_text("from package.tasks import draws")
+    compute()
+
+
+@pytest.mark.parametrize(
     ("name", "refused"),
     [
         ("not_there", "which is not installed: install it, or put"),
