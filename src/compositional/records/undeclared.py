@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-
 from compositional.records.provenance import ROOT
 
 # What is imported is noticed (records.fingerprint); the last two are what numba makes of it.
@@ -68,9 +66,20 @@ def refused(allowed: Sequence[Path], why: str, everywhere: bool = False) -> Iter
 
 
 def global_generators() -> tuple:
-    """The states of Python's and NumPy's generators, which no run owns and no checkpoint keeps."""
-    numpy = np.random.get_state(legacy=False)
-    return random.getstate(), numpy["state"]["key"].tobytes(), numpy["state"]["pos"], numpy["has_gauss"]
+    """The states of Python's generator, and of NumPy's and PyTorch's if these are imported. No run owns and no checkpoint keeps
+    them."""
+    numpy, torch = map(sys.modules.get, ("numpy", "torch"))
+    own = numpy.random.get_state(legacy=False) if numpy else None
+    return (
+        random.getstate(),
+        own and (own["state"]["key"].tobytes(), own["state"]["pos"], own["has_gauss"]),
+        torch.get_rng_state().numpy().tobytes() if torch else None,
+    )
+
+
+def was_drawn(before: tuple) -> bool:
+    """Whether random numbers were drawn since `before`, a result of `global_generators`; libraries may be imported since then."""
+    return any(one not in (None, other) for one, other in zip(before, global_generators(), strict=True))
 
 
 @contextmanager
@@ -79,14 +88,9 @@ def no_random_numbers(function: str) -> Iterator[None]:
 
     Generators without a seed, as from `np.random.default_rng()`, are refused where they are written (`records.forbidden`).
     """
-    torch = sys.modules.get("torch")  # the function may import it
-
-    def states() -> tuple:
-        return *global_generators(), torch.get_rng_state().numpy().tobytes() if torch else b""
-
-    before = states()
+    before = global_generators()
     yield
-    if before != states():
+    if was_drawn(before):
         raise ValueError(
             f"{function} draws random numbers from a global generator of Python, NumPy or PyTorch, so each call gives another "
             "result. Draw from compositional.randomness.generator(key), or from a generator with a seed of its own"

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from compositional.records import undeclared
 from compositional.training.model_guards import different
-from compositional.training.plugin_errors import refuse
+from compositional.training.plugin_errors import forward_of, refuse
+from compositional.training.problem import Problem, buffers, initial_weights
 
 
 def _graph(tensors: Iterable[Any]) -> dict[Any, None]:
@@ -51,10 +52,45 @@ def refuse_foreign(function: Callable, value: Tensor, known: Iterable[Any]) -> N
 def unchanged(written: Callable, tensors: dict[str, Tensor], of: str, cause: str) -> Iterator[None]:
     """Refuse a function of a plug-in that changes these tensors within the context."""
     before = {name: values.detach().clone() for name, values in tensors.items()}
-    drawn = undeclared.global_generators()
+    generators = undeclared.global_generators()
     yield
     # Comparing results would miss a draw that rarely changes them, as of LayerDrop.
-    if drawn != undeclared.global_generators():
-        refuse(written, "it draws random numbers from Python's or NumPy's global generator", "global")
+    if undeclared.was_drawn(generators):
+        refuse(written, "it draws random numbers from a global generator of Python, NumPy or PyTorch", "global")
     if changed := different(before, tensors):
         refuse(written, f"it changes {', '.join(changed)} of its {of}", cause)
+
+
+def check_initial(problem: Problem) -> None:
+    """Refuse functions that give other weights or buffers when they are called again with the same seed.
+
+    (Those of a Network are built by `model_guards.check_network`.)
+    """
+    if problem.model.Network:
+        return
+    for function, drawn in ((problem.model.initialize, initial_weights), (problem.model.buffers, buffers)):
+        with unchanged(function, {}, "run", "kept"):
+            first, again = drawn(problem, 0), drawn(problem, 0)
+        if changed := different(first, again):
+            refuse(function, f"{', '.join(changed)} differs when it is called twice with one seed", "global")
+
+
+def _settings() -> dict[str, Any]:
+    """Settings of PyTorch for the whole process."""
+    read = (
+        torch.get_num_threads,
+        torch.get_default_dtype,
+        torch.get_float32_matmul_precision,
+        torch.are_deterministic_algorithms_enabled,
+        torch.is_grad_enabled,
+    )
+    return {function.__name__: function() for function in read}
+
+
+@contextmanager
+def same_settings(problem: Problem) -> Iterator[None]:
+    """Refuse a model or a regularizer that changes settings of PyTorch within the context."""
+    before = _settings()
+    yield
+    if changed := [f"torch.{name}() from {before[name]} to {now}" for name, now in _settings().items() if now != before[name]]:
+        refuse(forward_of(problem.model), f"its file or its regularizer's changes {', '.join(changed)}", "settings")

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from compositional.kinds import Batch
 from compositional.records import undeclared
+from compositional.training.effects import check_initial, same_settings
 from compositional.training.model_guards import (
     EXAMPLES,
     PLUG_INS,
@@ -41,7 +42,7 @@ from compositional.training.model_guards import (
 )
 from compositional.training.pack import Pack
 from compositional.training.plugin_errors import ROUNDING, code_of, forward_of, refuse
-from compositional.training.problem import Problem, initial_weights, prepare, weight_layout, width_of
+from compositional.training.problem import Problem, prepare, weight_layout, width_of
 from compositional.training.state import State
 from compositional.training.watching import Value, check, watch_model, watch_regularizer
 
@@ -212,8 +213,8 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     if unknown := [name for name in problem.settings["record_outputs"] if name not in problem.splits]:
         allowed = ", ".join(problem.splits)
         raise ValueError(f"training.record_outputs: task {problem.task!r} has no {unknown[0]!r}. Allowed: {allowed}")
-    with undeclared.refused([], _NO_FILES):
-        initial_weights(problem, 0)
+    with undeclared.refused([], _NO_FILES), same_settings(problem):
+        check_initial(problem)
         _check_step(problem, states, prepared)
 
 

@@ -6,6 +6,7 @@ Like `training.guards`, this is in no fingerprint.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,6 +83,8 @@ def kept_in(name: str, value: Any, within: tuple[Any, ...] = ()) -> Iterator[tup
     match value:
         case int() | float() | itertools.count():
             yield name, value
+        case np.generic() | np.ndarray() | Tensor() if math.prod(value.shape) == 1:
+            yield name, value.item()
         case random.Random():
             yield name, value.getstate()
         case np.random.Generator():

@@ -45,8 +45,9 @@ _CAUSES = {
     "used; write h = tap(name, h, mask) or, in a Network, h = self.shown(h)",
     "watched": "Write return replace(batch, images=...), or return batch",
     "drawn": "What a step draws must depend on the key and the step alone: a resumed run draws it again",
-    "global": "No seed determines them, and a resumed run would draw others. Draw from step.normal or tap.noise; in a Network, "
-    "with torch, as in torch.rand(()) < 0.1",
+    "global": "No seed determines them, and a resumed run would draw others. Draw from step.normal or tap.noise, in initialize "
+    "from its source; in a Network, with torch, as in torch.rand(()) < 0.1",
+    "settings": "They are those of the whole process: the numbers of all of its runs would change. Leave them to the project",
     "later": "It could copy the target, and its accuracy would mean nothing. Usual cause: no causal mask, a bidirectional "
     "decoder, or a convolution that is padded on both sides",
     "in place": "Other passes of the same step read the same batch. Usual cause: an operation whose name ends in _, or "

@@ -176,7 +176,7 @@ def test_outputs_that_depend_on_more_than_the_weights_are_refused(problem):
     assert "a counter, a running average" in message
 
 
-@pytest.mark.parametrize("draw", [random.random, np.random.random], ids=["random", "numpy"])
+@pytest.mark.parametrize("draw", [random.random, np.random.random, lambda: torch.rand(())], ids=["random", "numpy", "torch"])
 def test_draws_from_a_global_generator_are_refused_even_if_nothing_changes(problem, draw):
     """As in LayerDrop: comparing two passes would notice them only now and then."""
 
@@ -187,7 +187,25 @@ def test_draws_from_a_global_generator_are_refused_even_if_nothing_changes(probl
         (with_forward(problem, mixing(lambda values: values * (1 + (draw() < 1e-9)))), "forward"),
         (with_penalty(problem, penalty), "penalty"),
     ):
-        assert f"{name}: it draws random numbers from Python's or NumPy's global generator" in refusal(case)
+        assert f"{name}: it draws random numbers from a global generator of Python, NumPy or PyTorch" in refusal(case)
+
+
+@pytest.mark.parametrize(
+    ("draw", "complaint"),
+    [
+        (np.random.random, "it draws random numbers from a global generator of Python, NumPy or PyTorch"),
+        (np.random.default_rng(None).random, "bias differs when it is called twice with one seed"),
+    ],
+)
+@pytest.mark.parametrize("function", ["initialize", "buffers"])
+def test_weights_and_buffers_that_no_seed_determines_are_refused(problem, function, draw, complaint):
+    case = problem("cnn")
+
+    def drawn(*given):
+        return getattr(case.model, function)(*given) | {"bias": torch.tensor([draw()], dtype=torch.float32)}
+
+    message = refusal(replace(case, model=replace(case.model, **{function: drawn})))
+    assert f"{HERE}, line {inspect.getsourcelines(drawn)[1]}, drawn: {complaint}. No seed determines them" in message
 
 
 @pytest.mark.parametrize(
@@ -434,11 +452,11 @@ def test_a_diverged_run_or_an_infinite_lambda_is_not_blamed_on_a_plugin(problem)
 def test_runs_that_are_computed_one_after_the_other_are_checked_too(problem, width):
     """They cannot mix, but their results must be right and repeatable."""
     case = problem("cnn", "entropy")
-    case.model = replace(case.model, WIDTH={"cpu": width})
+    case.model, passes = replace(case.model, WIDTH={"cpu": width}), count(1)
     check_training(case, [fresh_state(case, seed, 0.1) for seed in range(4)], None)
     for forward, complaint in (
         (lambda *given: cnn.forward(*given) * float("nan"), "not finite"),
-        (lambda *given: cnn.forward(*given) * torch.rand(()), "changes when the same is computed again"),
+        (lambda *given: cnn.forward(*given) * next(passes), "changes when the same is computed again"),
     ):
         broken = replace(case, model=replace(case.model, forward=forward))
         with pytest.raises(PluginError, match=complaint):

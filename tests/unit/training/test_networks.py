@@ -247,6 +247,21 @@ def counts_in_python(self, batch):
     return self.output(batch.flatten(1))
 
 
+def counts_in_a_tensor(self, batch):
+    self.steps = self.__dict__.setdefault("steps", torch.zeros(())) + 1
+    return self.output(batch.flatten(1)) * (2 if self.steps > 1000 else 1)
+
+
+def counts_in_an_array(self, batch):
+    self.__dict__.setdefault("steps", np.zeros(1))[0] += 1
+    return self.output(batch.flatten(1)) * (2 if self.steps > 1000 else 1)
+
+
+def counts_with_numpy(self, batch):
+    self.steps = np.int64(self.__dict__.get("steps", 0)) + 1
+    return self.output(batch.flatten(1)) * (2 if self.steps > 1000 else 1)
+
+
 def clamps(self, batch):
     with torch.no_grad():
         self.output.weight.clamp_(-0.01, 0.01)
@@ -317,14 +332,17 @@ def warms_up(self, batch):
         (counts, "it changes calls of its run"),
         (lambda self, batch: self.output(batch.flatten(1)).bfloat16(), "must be of dtype torch.float32, it is of torch.bfloat16"),
         (counts_in_python, "it changes passes. A resumed run"),
+        (counts_in_a_tensor, "it changes steps. A resumed run"),
+        (counts_in_an_array, "it changes steps. A resumed run"),
+        (counts_with_numpy, "it changes steps. A resumed run"),
         (clamps, "it changes output.weight of its run. Only the optimizer"),
         (shrinks_in_evaluation, "it changes output.weight of its run. Only the optimizer"),
         (mixes_examples, "an example's loss changes with the others of its batch"),
         (drops_in_evaluation, "an example's loss changes with the others of its batch"),
         (uses_a_layer_of_the_file, "that do not belong to the run"),
         (makes_a_layer, "that do not belong to the run"),
-        (numpy_noise, "it draws random numbers from Python's or NumPy's global generator"),
-        (rarely_skips, "it draws random numbers from Python's or NumPy's global generator"),
+        (numpy_noise, "it draws random numbers from a global generator of Python, NumPy or PyTorch"),
+        (rarely_skips, "it draws random numbers from a global generator of Python, NumPy or PyTorch"),
         (
             lambda self, batch: self.output(batch.flatten(1))[:, 1:],
             # It knows no run axis.
@@ -394,6 +412,10 @@ def number_of_the_seed(self):
     self.scales = {"first": torch.randn(()).item()}
 
 
+def takes_more_threads(self):
+    torch.set_num_threads(3)
+
+
 def stays_in_evaluation(self):
     self.train = lambda mode=True: (nn.Module.train(self, mode), self.normed.eval())[0]
 
@@ -443,6 +465,10 @@ def freezes(self, images):
         ({"prepare": is_compiled}, "output is made by torch.compile or torch.jit"),
         ({"prepare": compiles_itself}, "it is made by torch.compile or torch.jit"),
         ({"prepare": is_scripted}, "output is made by torch.compile or torch.jit"),
+        (
+            {"prepare": takes_more_threads},
+            r"changes torch\.get_num_threads\(\) from 1 to 3\. They are those of the whole process",
+        ),
         ({"prepare": stays_in_evaluation}, r"its train\(\) leaves normed in evaluation"),
         (
             {"prepare": lambda self: self.register_buffer("scale", torch.ones(1)), "forward": assigns},
