@@ -13,6 +13,7 @@ import pytest
 import torch
 from support.project import ROOT
 
+import compositional.tasks
 from compositional.records.fingerprint import code
 from compositional.regularizers import interaction
 from compositional.stages.shared.job import OtherThanPlannedError, check, logged
@@ -45,6 +46,24 @@ def test_the_traceback_is_kept_if_nothing_can_be_written_to_the_terminal(tmp_pat
     with pytest.raises(SystemExit), logged(tmp_path / "job.log"):
         raise ValueError("nothing of theirs")
     assert "nothing of theirs" in (tmp_path / "job.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("from pathlib import Path; WORDS = Path('words.txt').read_text()", r"may read no file, .*: not .*/words\.txt"),
+        ("import numpy as np; SHIFT = np.random.random()", "draws random numbers from a global generator"),
+    ],
+)
+def test_a_plug_in_that_reads_or_draws_when_it_is_imported_is_refused(tmp_path, monkeypatch, line, complaint):
+    """What `build` or `draw` may not do, the first lines of their file may not either."""
+    (tmp_path / "words.txt").write_text("red blue")
+    (tmp_path / "at_the_top.py").write_text(line)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compositional.tasks, "__path__", [*compositional.tasks.__path__, str(tmp_path)])
+    content = {"recipe": {"code": {"modules": ["tasks.at_the_top"]}, "of": {}}}
+    with pytest.raises((PermissionError, ValueError), match=rf"tasks/at_the_top\.py, when it is imported, {complaint}"):
+        check(content, tmp_path)
 
 
 def test_a_job_refuses_what_was_planned_with_a_library_that_it_does_not_see(tmp_path):

@@ -15,11 +15,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from compositional.plugins import PACKAGE
-from compositional.records import provenance
+from compositional.plugins import PACKAGE, module_path
+from compositional.records import provenance, undeclared
 from compositional.records.fingerprint import code
 from compositional.records.places import recipe_in
 
+_READS = (
+    "may read no file, because results would not be made again if it changed: write what it says into the module, or let a "
+    "dataset list it in FILES (docs/extending.md, Your own data)"
+)
 PLUGINS = ("datasets", "kinds", "tasks", "models", "regularizers", "tables", "figures")
 
 
@@ -89,7 +93,9 @@ def check(content: dict[str, Any], results: Path) -> None:
     recipes = recipes_of(content)
     for planned in [recipes[0][key] for key in ("code", "writing") if key in recipes[0]]:
         for module in planned["modules"]:  # so that what is compared with the plan is what runs, even if it is edited later
-            import_module(f"{PACKAGE.name}.{module}")
+            imported = f"{module_path(module)}, when it is imported,"
+            with undeclared.refused([], f"{imported} {_READS}", everywhere=True), undeclared.no_random_numbers(imported):
+                import_module(f"{PACKAGE.name}.{module}")
         now = code(*planned["modules"])
         if now["fingerprint"] != planned["fingerprint"]:
             raise OtherThanPlannedError("the code has changed since this build began. Call the same command again")
