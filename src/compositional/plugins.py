@@ -137,6 +137,19 @@ def _value(node: ast.expr, own: dict[str, Any], imported: dict[str, str]) -> Any
     return ast.literal_eval(node)
 
 
+def _computed(value: ast.AST, own: dict[str, Any], imported: dict[str, str]) -> ast.expr | None:
+    """The first and smallest part of a value because of which it is no declaration; `own` and `imported` as for `_value`."""
+    if not isinstance(value, ast.expr):
+        return None
+    try:
+        _value(value, own, imported)
+    except ValueError:
+        joined = isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr)
+        within = ast.iter_child_nodes(value) if joined or isinstance(value, ast.Dict | ast.List | ast.Set | ast.Tuple) else ()
+        return next(filter(None, (_computed(part, own, imported) for part in within)), value)
+    return None
+
+
 def _bound(node: ast.stmt) -> Iterator[str]:
     """The names that a statement of a module binds, imports excluded."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -145,8 +158,10 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def _check(name: str, tree: ast.Module, declared: dict[str, Any], contract: Contract) -> None:
+def _check(name: str, tree: ast.Module, declared: dict[str, Any], computed: dict[str, str], contract: Contract) -> None:
     """Refuse a module that breaks its folder's contract.
+
+    computed: for each name whose value is computed, the part of it that is.
 
     Raises:
         ValueError: the message names the file, what is missing or misspelled, and the nearest match.
@@ -171,8 +186,9 @@ def _check(name: str, tree: ast.Module, declared: dict[str, Any], contract: Cont
         instead = f", or a class {others} instead of them" if others else ""
         raise ValueError(f"{path} defines no {', '.join(missing)}{guess}: each must be a function of this module{instead}; {see}")
     if missing := sorted(one for one in contract.required if one.isupper() and one not in declared):
+        why = f" ({found} is computed: write its value)" if (found := computed.get(missing[0])) else ""
         raise ValueError(
-            f"{path} declares no {', '.join(missing)}: each must be a literal of this module, <module>.<NAME> of "
+            f"{path} declares no {', '.join(missing)}{why}: each must be a literal of this module, <module>.<NAME> of "
             f"a module that it imports from compositional, or dictionaries joined by |; {see}"
         )
     for one in contract.names:
@@ -192,6 +208,7 @@ def declarations(name: str) -> dict[str, Any]:
         ValueError: the module is not valid Python or breaks its contract.
     """
     found: dict[str, Any] = {}
+    computed: dict[str, str] = {}
     imported: dict[str, str] = {}
     tree = parsed(module_path(name))
     for node in tree.body:
@@ -205,10 +222,11 @@ def declarations(name: str) -> dict[str, Any]:
         try:
             found[target.id] = _value(value, found, imported)
         except ValueError:
-            continue
+            part = _computed(value, found, imported) or value
+            computed[target.id] = f"line {part.lineno}: {ast.unparse(part)[:60]}"
     kind, own = name.partition(".")[::2]
     if own in available(kind) and (promised := contract(kind)):
-        _check(name, tree, found, promised)
+        _check(name, tree, found, computed, promised)
         found = copy.deepcopy(promised.defaults) | found
     for listed in ("REPRESENTATIONS", "APPLIES_TO", "PACKAGES"):
         if isinstance(text := found.get(listed), str):

@@ -104,8 +104,15 @@ def test_declarations_can_be_copied_and_joined_from_other_modules(package, tmp_p
     package("models.computed", taken + "PARAMETERS = {**other.PARAMETERS}\n", without="PARAMETERS")
     assert plugins.declarations("models.extended") == plugins.declarations("models.base")
     assert list(plugins.defaults("models.joined").items()) == [("width", 3), ("depth", 2)]
-    with pytest.raises(ValueError, match=r"computed.py declares no PARAMETERS: each must be a literal"):
+    with pytest.raises(
+        ValueError, match=r"computed.py declares no PARAMETERS \(line \d+: \{\*\*other.PARAMETERS\} is computed: write"
+    ):
         plugins.declarations("models.computed")
+    package("models.size", taken + joined.replace('"default": 3', '"default": 2**5'), without="PARAMETERS")
+    with pytest.raises(
+        ValueError, match=r"size.py declares no PARAMETERS \(line \d+: 2 \*\* 5 is computed: write .* must be a literal"
+    ):
+        plugins.declarations("models.size")
 
 
 @pytest.mark.parametrize("name", ["regularizers.Toy", "tasks.of-two", "regularizers.none"])

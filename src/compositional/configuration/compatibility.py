@@ -53,7 +53,8 @@ def _unregularizable(entries: Entries, task: str, model: str, regularizer: str, 
         return [f"regularizer {regularizer!r} applies to {kinds} tasks, {task!r} is a task of kind {kind!r}"]
     if declared["REPRESENTATIONS"] and not set(declared["REPRESENTATIONS"]) & set(shown):
         needed = " or ".join(declared["REPRESENTATIONS"])
-        return [f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {', '.join(shown)}"]
+        found = ", ".join(shown) or "none: name one in its REPRESENTATIONS"
+        return [f"regularizer {regularizer!r} needs a model with {needed}, {model!r} has {found}"]
     if declared["PAIRED"] and (size := entries.settings(task, model)["batch_size"]) % 2:
         return [
             f"regularizer {regularizer!r} pairs the examples of a batch: training.batch_size of {task!r} must be even, "

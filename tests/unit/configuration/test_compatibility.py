@@ -7,6 +7,7 @@ from support.configurations import STUDIES, change, read, refusal
 
 from compositional.configuration import compatibility
 from compositional.configuration.configuration import Configuration
+from compositional.configuration.schema import declared_by
 
 GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
 
@@ -59,6 +60,13 @@ def test_a_model_whose_package_is_missing_is_refused_with_the_package_to_install
     monkeypatch.setattr(compatibility, "find_spec", lambda name: None)
     part = "model 't5' needs the package transformers, which is not installed: pip install -r envs/optional.txt"
     assert part in refusal([*GRID, "model"], "t5")
+
+
+def test_a_term_on_representations_is_refused_with_a_model_that_shows_none(monkeypatch):
+    configured = Configuration(read("config.yaml", *STUDIES))
+    monkeypatch.setitem(declared_by("models.cnn"), "REPRESENTATIONS", {})
+    (reason,) = configured.impossible("digits_concat", "cnn", "entropy")
+    assert reason.endswith("needs a model with word_embedding or penultimate, 'cnn' has none: name one in its REPRESENTATIONS")
 
 
 def test_runs_of_a_network_are_computed_one_after_the_other_on_every_device():
