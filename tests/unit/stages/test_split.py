@@ -379,6 +379,15 @@ def test_numbers_that_no_kind_can_read_are_refused(point, label, said):
         task_checks.check_values("toy", members, {"point": (), "label": ("Value",)}, {"classes": 2})
 
 
+@pytest.mark.parametrize(("column", "value"), [("label", 1), ("output", "walk left")])
+def test_a_training_set_with_one_answer_is_refused(column, value):
+    members = DatasetDict({name: Dataset.from_dict({column: [value] * 3}) for name in ("test", "train")})
+    with pytest.raises(
+        ValueError, match=f"task 'toy': every example of train has the {column} {value!r}, so there is nothing to"
+    ):
+        task_checks.check_values("toy", members, {column: ("Value",)}, {"classes": 2})
+
+
 @pytest.mark.parametrize(
     ("column", "values", "wrong"),
     [("target", ["1.5"], "'1.5'"), ("value", [1.0, None], "None"), ("point", [["a"]], "'a'"), ("point", [[1], [2, 3]], r"\[1\]")],

@@ -15,6 +15,7 @@ from compositional.runs import NAME
 from compositional.tasks import IN_DISTRIBUTION
 
 _WORDS = {"input": "source_words", "output": "target_words"}  # columns of sentences, and the lists of all of their words
+_ANSWERS = ("label", "output")  # columns that a network learns to predict, of which there must be several values
 _NUMBERS = ("point", "target", "value")  # columns of numbers
 
 
@@ -101,7 +102,7 @@ def _is_rule(rule: Any, members: DatasetDict) -> bool:
 
 
 def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about: dict[str, Any]) -> None:
-    """Refuse text among numbers, numbers that are not finite, and labels that are none of the task's classes.
+    """Refuse text among numbers, numbers that are not finite, and labels that are none of the task's classes or are all equal.
 
     Only the columns that the task's kind reads are checked.
     """
@@ -121,6 +122,10 @@ def check_values(task: str, members: DatasetDict, columns: dict[str, Any], about
         if column == "label" and (wrong := [value for value in values if value not in range(about["classes"])]):
             raise ValueError(
                 f"task {task!r}: {name} has the label {wrong[0]!r}; labels must be whole numbers from 0 to {about['classes'] - 1}"
+            )
+        if name == "train" and column in _ANSWERS and len(values) > 1 and all(value == values[0] for value in values):
+            raise ValueError(
+                f"task {task!r}: every example of train has the {column} {values[0]!r}, so there is nothing to learn"
             )
         if column == "items" and "sizes" in about and (wrong := [own for own in values if not _is_below(own, about["sizes"])]):
             raise ValueError(
