@@ -73,6 +73,15 @@ def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
     return "\n".join(lines)
 
 
+def _shades(methods: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """The color of every method: that of its regularizer, as in other figures, if this tells the methods apart."""
+    names = {method: next(iter(rows.regularizer), "none") for method, rows in methods.items()}
+    if len(set(names.values())) < len(names):
+        return dict(zip(names, style.apart(len(names)), strict=True))
+    shades = style.distinct_colors(names.values())
+    return {method: shades[name] for method, name in names.items()}
+
+
 def _against(axes: Axes, gains: _Gains, shades: dict[str, Any], across: str, up: str) -> None:
     """One point per method: its gain in one group across, in another one up."""
     for method, of in gains.items():
@@ -95,7 +104,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     size = (5.0 + 3.4 * bool(against), max(0.5 * len(groups) + 1.2, 3.2))
     figure, panels = plt.subplots(1, 1 + bool(against), figsize=size, squeeze=False, layout="constrained")
     axes = panels[0, 0]
-    shades = dict(zip(gains, style.shades(len(gains), 0, 0.8), strict=True))
+    shades = _shades({method: methods[method] for method in gains})
     for index, (method, of) in enumerate(gains.items()):
         beside = 0.7 * ((index + 0.5) / len(gains) - 0.5)
         name = words.of_label(method, methods[method], options)

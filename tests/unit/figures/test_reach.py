@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from compositional.figures import reach
+from compositional.figures.shared import style
 from compositional.plugins import defaults
 
 METHODS = {"plain": "net/none/lambda=0", "swaps": "net/recombination/lambda=1"}
@@ -49,6 +50,14 @@ def test_an_interval_beyond_what_a_gain_can_be_does_not_widen_the_axis():
     plt.close(figure)
     assert "- depths: +0.333 ± 1.434" in text
     assert figure.axes[0].get_xlim() == (-1.03, 1.03)
+
+
+def test_a_method_has_the_color_of_its_regularizer_unless_another_has_it_too():
+    keys = {"swaps": "recombination", "longer": "none", "again": "recombination"}
+    rows = {method: pd.DataFrame({"regularizer": [name]}) for method, name in keys.items()}
+    apart = reach._shades({method: rows[method] for method in ("swaps", "longer")})
+    assert apart == {"swaps": style.COLORS["recombination"], "longer": style.COLORS["none"]}
+    assert len(set(reach._shades(rows).values())) == 3
 
 
 def test_diverged_runs_are_counted():
