@@ -859,6 +859,19 @@ def test_a_diverged_run_is_counted_and_leaves_the_others_their_interval(name):
     assert "nan" not in caption
 
 
+@pytest.mark.parametrize(("name", "highest"), [("images_addition", 2.1009), ("images_context", 1.0)])  # errors have no limit
+def test_intervals_of_image_networks_end_at_the_limits_of_possible_values(name, highest):
+    figure = FIGURES[name]
+    table = small_table(figure)
+    one = table[table.seed == 0]
+    several = pd.concat([one.assign(seed=seed, value=value) for seed, value in enumerate((0.0, 1.0, 1.0))])
+    drawn, caption = composites.draw(several, figure["options"])  # means 0.6667, half widths 1.4342
+    bars = [part for part in drawn.axes[0].collections if isinstance(part, LineCollection)]
+    ends = np.concatenate([segment[:, 1] for part in bars for segment in part.get_segments()])
+    assert (ends.min(), ends.max()) == pytest.approx((0, highest), abs=1e-3)
+    assert "cut off at the limits of possible values" in caption
+
+
 def test_the_caption_of_image_networks_states_means_by_distance():
     rows = []
     for seed, change in enumerate((-0.1, 0.1)):

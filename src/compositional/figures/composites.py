@@ -38,15 +38,15 @@ _BOTTOM = {
 }
 
 
-def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str) -> pd.Series:
-    """Draw seeds as dots, and mean and 95 % interval by distance; returns the means."""
+def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, largest: float = 1.0) -> pd.Series:
+    """Draw seeds as dots, and mean and 95 % interval by distance, cut off at 0 and `largest`; returns the means."""
     groups = rows.groupby("distance").value
     means, half = groups.mean(), groups.apply(lambda values: style.drawn_interval(values.dropna().to_numpy()))
     axes.scatter(rows.distance, rows.value, s=8, color=shade, alpha=0.5, linewidths=0)
     axes.errorbar(
         means.index,
         means,
-        yerr=half,
+        yerr=style.inside(means, half, largest),
         color=shade,
         marker="o",
         markersize=3,
@@ -66,7 +66,11 @@ def _stated(means: Iterable[float], digits: int = 3) -> str:
 def _accuracies(axes: Axes, own: pd.DataFrame, metric: str) -> list[str]:
     """Draw accuracy or loss on every member of the tasks; returns its text for the caption."""
     rows = own[own.metric == metric]
-    said = [f"{name} {_stated(_line(axes, rows[rows.split == split], shade, name))}" for split, (shade, name) in _SPLITS.items()]
+    largest = 1.0 if metric == "accuracy" else np.inf
+    said = [
+        f"{name} {_stated(_line(axes, rows[rows.split == split], shade, name, largest))}"
+        for split, (shade, name) in _SPLITS.items()
+    ]
     axes.set_xlabel("distance (pixels)")
     if metric == "accuracy":
         axes.axhline(0.5, color="0.6", linestyle=":", linewidth=1, label="chance")
@@ -109,9 +113,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     lines = [
         f"{options['about']} Top: {'squared error' if metric == 'loss' else 'accuracy'} on training examples, on new images "
         "in trained combinations (in distribution) and in new combinations (compositional), against the distance of the "
-        "component images; dots are seeds, lines means with 95 % intervals (Student's t, three seeds or more). "
-        f"{'Middle' if shown == 3 else 'Bottom'}: additivity index of mean outputs, and "
-        f"salience of single components in the last convolution before training (squares, dashed).{_BOTTOM.get(problem, '')}",
+        "component images; dots are seeds, lines means with 95 % intervals (Student's t, three seeds or more, cut off at the "
+        f"limits of possible values). {'Middle' if shown == 3 else 'Bottom'}: additivity index of mean outputs, and salience of "
+        f"single components in the last convolution before training (squares, dashed).{_BOTTOM.get(problem, '')}",
         "",
     ]
     table = table[table.model == options["model"]]
