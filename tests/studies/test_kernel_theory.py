@@ -831,6 +831,7 @@ def test_the_place_of_a_missing_network_stays_empty():
     drawn, caption = network_addition.draw(table, figure["options"])
     index = next(axes for axes in drawn.axes if axes.get_ylabel() == "additivity index")
     places = {line.get_label(): list(line.get_xdata()) for line in index.lines}
+    assert [len(dots.get_offsets()) for dots in index.collections] == [2] * 15  # one for every seed
     assert places == {"extrapolation": [0, 1, 2, 3], "asymmetric": [1, 2, 3], "interpolation": [0, 1, 2, 3], "both": [0, 1, 2, 3]}
     assert [label.get_text() for label in index.get_xticklabels()] == ["1", "2", "3", "4"]
     assert "* 2 of 32 runs end" in caption

@@ -39,13 +39,14 @@ PARAMETERS = {
 _MARKS = ("o", "s", "^", "D", "v")
 
 
-def _mean(rows: pd.DataFrame, split: str, metric: str) -> float:
-    return rows[(rows.split == split) & (rows.metric == metric)].value.mean()
+def _by_seed(rows: pd.DataFrame, split: str, metric: str) -> pd.Series:
+    return rows[(rows.split == split) & (rows.metric == metric)].set_index("seed").value
 
 
-def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> float:
-    """Similarity of inputs that share one component, averaged over both components."""
-    return (_mean(rows, split, f"{kind} of first in penultimate") + _mean(rows, split, f"{kind} of second in penultimate")) / 2
+def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> pd.Series:
+    """Similarity of inputs that share one component, averaged over both components, by seed."""
+    first, second = (_by_seed(rows, split, f"{kind} of {part} in penultimate") for part in ("first", "second"))
+    return (first + second) / 2
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -57,16 +58,17 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     shades = dict(zip(models.values(), style.shades(len(models)), strict=True))
     lines = [
         f"{options['problem']} Top: an item's learned value against its true one, mean of seeds (dashed: true values; items "
-        "seen with all others are left out). Bottom: additivity index of the outputs; squared error on new combinations; "
-        "similarity of hidden representations of inputs that share one item (0: nothing shared, 1: identical), before (open) "
-        "and after training; and its standard deviation over such pairs of inputs.",
+        "seen with all others are left out). Bottom, with lines through means and dots for seeds: additivity index of the "
+        "outputs; squared error on new combinations; similarity of hidden representations of inputs that share one item "
+        "(0: nothing shared, 1: identical), before (open) and after training; and its standard deviation over such pairs of "
+        "inputs.",
         "",
     ]
     if dropped := int((~loss.le(options["largest_loss"])).sum()):
         lines.append(
             f"* {dropped} of {len(loss)} runs end with a training loss above {options['largest_loss']:g} and are left out"
         )
-    measured: dict[str, dict[str, dict[str, float]]] = {}  # by task, quantity and network
+    measured: dict[str, dict[str, dict[str, pd.Series]]] = {}  # by task, quantity and network, one value per seed
     for axes, (task, title) in zip(grid[0], sets.items(), strict=False):
         learned = {}
         for model, label in models.items():
@@ -76,19 +78,20 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             learned[label] = item_values.of_networks(rows)
             four = f"value of item 4 {learned[label][8]:.2f}, " if pd.notna(learned[label].get(8)) else ""
             own = {
-                "additivity index": _mean(rows, "all", "additivity"),
-                "squared error, new": _mean(rows, "test", "loss"),
+                "additivity index": _by_seed(rows, "all", "additivity"),
+                "squared error, new": _by_seed(rows, "test", "loss"),
                 "similarity": _similarity(rows, "all"),
                 "before": _similarity(rows, "initialization"),
                 "spread of similarity": _similarity(rows, "all", "similarity_spread"),
             }
-            for name, value in own.items():
-                measured.setdefault(task, {}).setdefault(name, {})[label] = value
+            for name, values in own.items():
+                measured.setdefault(task, {}).setdefault(name, {})[label] = values
+            means = {name: values.mean() for name, values in own.items()}
             lines.append(
-                f"* {title}, {label} ({rows.seed.nunique()} seeds): additivity {own['additivity index']:.3f}, squared error "
-                f"on new combinations {own['squared error, new']:.3f}, {four}similarity of overlapping inputs "
-                f"{own['before']:.3f} before and {own['similarity']:.3f} after training, its spread "
-                f"{own['spread of similarity']:.3f}"
+                f"* {title}, {label} ({rows.seed.nunique()} seeds): additivity {means['additivity index']:.3f}, squared "
+                f"error on new combinations {means['squared error, new']:.3f}, {four}similarity of overlapping inputs "
+                f"{means['before']:.3f} before and {means['similarity']:.3f} after training, its spread "
+                f"{means['spread of similarity']:.3f}"
             )
         item_values.draw(axes, learned, [shades[label] for label in learned])
         axes.set(title=title, ylim=(-4.4, 4.4))
@@ -99,17 +102,21 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for axes, quantity in zip(
         grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
     ):
-        for (task, title), mark in zip(sets.items(), _MARKS, strict=False):
+        for (task, title), mark, shade in zip(sets.items(), _MARKS, style.apart(len(_MARKS)), strict=False):
             if task not in measured:  # all its runs are left out
                 continue
             found = measured[task]
             places = [names.index(label) for label in found[quantity]]
-            (line,) = axes.plot(places, found[quantity].values(), marker=mark, markersize=4, linewidth=1, label=title)
+            for place, values in zip(places, found[quantity].values(), strict=True):
+                axes.scatter([place] * len(values), values, s=8, color=shade, alpha=0.5, linewidths=0)
+            middle = [values.mean() for values in found[quantity].values()]
+            axes.plot(places, middle, marker=mark, color=shade, markersize=4, linewidth=1, label=title)
             if quantity == "similarity":
-                axes.plot(places, found["before"].values(), mark, color=line.get_color(), markersize=5, fillstyle="none")
+                before = [values.mean() for values in found["before"].values()]
+                axes.plot(places, before, mark, color=shade, markersize=5, fillstyle="none")
         axes.set(ylabel=quantity, xlabel=options["along"])
         axes.set_xticks(range(len(names)), names)
         axes.grid(axis="y", color="0.92")
     grid[1, 2].plot([], [], "o", color="0.4", fillstyle="none", markersize=5, label="before training")
-    page.legend(figure, grid[1], options)
+    page.legend(figure, grid[1], options, style.RUN)
     return figure, "\n".join(lines)
