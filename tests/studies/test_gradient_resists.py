@@ -450,13 +450,13 @@ def test_diverged_seeds_are_not_part_of_the_distribution():
     several = pd.concat([table, table.assign(seed=table.seed + 3)])
     _, caption = quadrant_shares.draw(several, figure["options"])
     degree, kind = "(95 % interval 0.351 to 1.000): holds", "(95 % interval 0.000 to 0.459): DOES NOT HOLD"
-    assert caption.count(f"the claim in degree, B's share minus A's {degree}; in kind, A's share {kind}") == 2
+    assert caption.count(f"the claim in degree, B's fraction minus A's {degree}; in kind, A's fraction {kind}") == 2
     table.loc[(table.task == "quadrants") & (table.seed == 2), "value"] = np.nan
     drawn, caption = quadrant_shares.draw(table, figure["options"])
     assert list(drawn.axes[0].lines[0].get_ydata()) == [0, 0.5, 1, 1]
     assert caption.count("setting A, 2 seeds, 1 diverged: share mean 0.900") == 2
     few = "open, too few seeds to judge"
-    assert caption.count(f"in degree, B's share minus A's: {few}; in kind, A's share: {few}") == 2
+    assert caption.count(f"in degree, B's fraction minus A's: {few}; in kind, A's fraction: {few}") == 2
     table.loc[table.task == "quadrants", "value"] = np.nan
     _, caption = quadrant_shares.draw(table, figure["options"])
     assert caption.count("setting A: all 3 runs diverged") == 2

@@ -48,8 +48,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "of seeds that reach at most the share on the axis. A compositional solution has share 1 (dashed). Setting B is trained "
         "on all four quadrants, without redundancy, for comparison. The paper's claim, that the network trained in A does not "
         "have compositionality, is judged in degree (fewer seeds of A than of B reach 0.99) and in kind (most seeds of A get "
-        "less than half). It is open if a 95 % interval of these shares (Clopper and Pearson; of B's minus A's, Newcombe) "
-        "includes 0 or one half.",
+        "less than half). It is open if a 95 % interval of these fractions of seeds (Clopper and Pearson; of B's minus A's, "
+        "Newcombe) includes 0 or one half.",
         "",
     ]
     for axes, (model, name) in zip(grid[0], models.items(), strict=True):
@@ -77,7 +77,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             low, high = kind = claims.of_share(reached["A"] < 0.5)
             holds = [claims.verdict({"": one}) for one in (degree, (low - 0.5, high - 0.5))]
             lines.append(
-                f"  - the claim in degree, B's share minus A's{claims.stated(degree)}: {holds[0]}; in kind, A's share"
+                f"  - the claim in degree, B's fraction minus A's{claims.stated(degree)}: {holds[0]}; in kind, A's fraction"
                 f"{claims.stated(kind)}: {holds[1]}"
             )
         axes.axvline(1, color="0.3", linestyle="--", linewidth=1, label="compositional", zorder=3)

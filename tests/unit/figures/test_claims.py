@@ -138,7 +138,7 @@ def test_a_difference_of_a_few_counts_of_seeds_is_open():
         return caption(quadrant_shares, table[table.step == 10], settings={"A": "a", "B": "b"}, models={"m": "title"})
 
     some = judged([1.0, 0.9, 0.4, 0.3, 0.2], [1.0, 1.0, 0.9, 0.9, 0.9])
-    assert "B's share minus A's (95 % interval -0.4" in some
+    assert "B's fraction minus A's (95 % interval -0.4" in some
     assert some.count("open, the interval includes the bound") == 2  # 1 of 5 against 2 of 5, and 3 of 5 get less than half
     all_of_them = judged([0.1] * 8, [1.0] * 8)
     assert all_of_them.count(": holds") == 2
