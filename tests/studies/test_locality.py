@@ -507,6 +507,8 @@ def test_the_locality_figure_states_the_fall_and_judges_it():
     assert "distance (pixels) 8: test 0.510 ± 0.008, train 0.510; published 0.500" in caption
     assert "0.400 ± 0.000 at lambda 0, 0.050 at lambda 1" in caption
     assert caption.endswith("holds")
+    assert "± after accuracies below, their standard deviation (population)" in caption
+    assert "± after falls and differences is half of such an interval" in caption
     assert locality.draw(table[table.seed < 2], options)[1].endswith("open, too few seeds to judge")
     lost = table.assign(value=table.value.mask((table["lambda"] == 1) & (table.seed > 0)))  # one run is left
     assert locality.draw(lost, options)[1].endswith("open, too few seeds to judge")

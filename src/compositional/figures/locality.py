@@ -116,9 +116,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
     lines = [
         f"{options['problem']}: accuracy against {options['axis']}, one line per lambda of `{options['regularizer']}`. Lines are "
-        "means over seeds, bars their standard deviation (population), dotted lines accuracy on the training set, dashed: "
-        "chance; the last step counts, nothing is selected. Claim: without the regularizer accuracy falls; with it, accuracy "
-        "falls clearly less and ends higher. It is open if one of the three 95 % intervals, paired by seed, includes its bound.",
+        "means over seeds, bars, and ± after accuracies below, their standard deviation (population), dotted lines accuracy on "
+        "the training set, dashed: chance; the last step counts, nothing is selected. Claim: without the regularizer accuracy "
+        "falls; with it, accuracy falls clearly less and ends higher. It is open if one of the three 95 % intervals (Student's "
+        "t), paired by seed, includes its bound; ± after falls and differences is half of such an interval.",
         "",
     ]
     published = {float(key): values for key, values in options["published"].items()}

@@ -55,9 +55,12 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
             continue
         contexts = own[own.metric.str.startswith(_CONTEXT)].groupby("metric", sort=False).value.mean()
         each = ", ".join(f"{name.removeprefix(_CONTEXT).replace('_', ' ')} {value:.2f}" for name, value in contexts.items())
-        share = style.summary(_shares(own))
+        shares = _shares(own)
         bleu, exact = (style.summary(_ordinary(own, metric)) for metric in ("bleu", "accuracy"))
-        lines.append(f"* {label}: {right} of {asked} right, {share}; ordinary sentences: BLEU {bleu}, exact match {exact}")
+        lines.append(
+            f"* {label} ({style.seeds(shares)}): {right} of {asked} right, {style.summary(shares)}; ordinary sentences: BLEU "
+            f"{bleu}, exact match {exact}"
+        )
         lines.append(f"  - by the words before it: {each}")
     return "\n".join(lines + [f"* published, {name}: {share:.3f}" for name, share in published.items()])
 

@@ -64,6 +64,9 @@ def test_the_caption_counts_answers():
     figure, text = new_word.draw(table, {"methods": {}, "published": {"LSTM": 0.125}})
     plt.close(figure)
     # The seeds' shares are 0.5, 1 and 0: 4.303 * 0.5 / sqrt 3.
-    assert "* lstm: 3 of 6 right, 0.500 ± 1.242; ordinary sentences: BLEU 30.000 ± 0.000, exact match 0.250 ± 0.000" in text
+    assert (
+        "* lstm (3 seeds): 3 of 6 right, 0.500 ± 1.242; ordinary sentences: BLEU 30.000 ± 0.000, exact match 0.250 ± 0.000"
+        in text
+    )
     assert "by the words before it: he is 0.67, i am very 0.33" in text
     assert "* published, LSTM: 0.125" in text
