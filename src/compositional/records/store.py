@@ -113,7 +113,10 @@ def tensors_beside(entry: Path, sha256: str) -> Path:
 
 
 def _holds(path: Path, payload: bytes) -> bool:
-    return path.is_file() and path.read_bytes() == payload
+    try:
+        return path.is_file() and path.read_bytes() == payload
+    except OSError:  # such as the file of another user of a shared store, who does not let others read it
+        return False
 
 
 def write(entry: Path, about: dict[str, Any], payload: bytes) -> None:

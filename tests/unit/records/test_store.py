@@ -171,6 +171,28 @@ def test_a_store_that_vanishes_in_the_middle_loses_nothing(tmp_path):
     assert not [*tmp_path.rglob(".*")]
 
 
+def test_an_entry_that_another_user_does_not_let_others_read_stops_no_training(tmp_path, monkeypatch):
+    """It is replaced, because the folder permits that."""
+    shared, tensors = tmp_path / "shared", {"weights": torch.full((50,), 0.0)}
+    kept(Store(shared), "plan/cpu-key")
+    secret = {entry_of(shared, "plan/cpu-key"), tensors_of(entry_of(shared, "plan/cpu-key"))}
+    whole = {path: path.stat().st_ino for path in secret}
+    read_bytes = Path.read_bytes
+
+    def refusing(path: Path) -> bytes:
+        if path.stat().st_ino == whole.get(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refusing)
+    store = Store(shared, tmp_path / "own")
+    assert store.load("plan/cpu-key") is None
+    store.write_tensors("plan/cpu-key", tensors, tmp_path / "weights.safetensors")
+    assert (tmp_path / "weights.safetensors").read_bytes() == save(tensors)
+    assert kept(store, "plan/cpu-key") is None
+    assert store.load("plan/cpu-key") is not None
+
+
 def test_a_full_disk_leaves_existing_entries_intact(tmp_path):
     shared, store = tmp_path / "shared", Store(tmp_path / "shared", tmp_path / "own")
     kept(store, "aaa", 1)
