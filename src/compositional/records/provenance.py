@@ -158,11 +158,17 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def vouched(path: Path) -> dict[str, Any] | None:
-    """A record that vouches for itself; None if it is missing, was damaged or edited, or has an older format."""
+    """A record that vouches for itself; None if it is missing, was damaged or edited, or has an older format.
+
+    Raises:
+        PermissionError: this user may not read it, so what it says is unknown.
+    """
     try:
         record = read(path)
         own = record.pop("self")
         return record if own == files.digest(record) and {"recipe", "recipe_digest", "inputs", "files"} <= record.keys() else None
+    except PermissionError:
+        raise
     except (OSError, ValueError, KeyError):
         return None
 

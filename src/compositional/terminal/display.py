@@ -16,13 +16,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from compositional.planning.costs import Costs, words
 from compositional.planning.packs import Pack
-from compositional.terminal import failures, progress
+from compositional.terminal import failures, progress, refusals
 from compositional.terminal.progress import Task
 
 HANDLER = "DefaultStreamHandler"  # the name of Snakemake's own handler
@@ -50,6 +51,7 @@ BEFORE = ("Config file ", "Workflow has started", "Assuming unrestricted", "Buil
 OF_A_JOB = ("rule_name", "rule_msg", "wildcards", "output", "log")  # attributes of Snakemake's events that are kept
 INTERRUPTED = "Terminating processes on user request"
 MISSING = re.compile(r"No rule to produce (\S+)")
+PROTECTED = re.compile(r"Write-protected output files.*?affected files:\s*([^\n]+)", re.DOTALL)
 
 
 class Display(logging.Handler):
@@ -90,6 +92,9 @@ class Display(logging.Handler):
         text = record.getMessage()
         if missing := MISSING.search(text):
             self.say(self.nearest(missing[1]))
+            return False
+        if protected := PROTECTED.search(text):
+            self.say(f"{protected[1]} must be made again and is write-protected{refusals.permitting(Path(protected[1]))}")
             return False
         event = str(getattr(record, "event", None) or "")
         if self.looking:

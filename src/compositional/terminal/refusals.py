@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from compositional.records import provenance
@@ -19,8 +20,22 @@ def in_a_sentence(advice: str = "") -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         sys.exit("Stopped before anything was made.")
+    except PermissionError as error:
+        sys.exit(f"{error}{permitting(Path(error.filename)) if error.filename else advice}")
     except (ValueError, OSError) as error:
         sys.exit(f"{error}{advice}")
+
+
+def permitting(path: Path) -> str:
+    """The end of a message about a file or folder that this user may not read or write."""
+    try:
+        owner = f" (its owner is {path.owner()})"
+    except (OSError, KeyError):  # its folder is closed, or its owner has no name
+        owner = ""
+    return (
+        f"{owner}. Make it readable and writable, or build in a folder of your own (--directory). If several people build in one "
+        "folder, it must have the setgid bit, and each of them needs umask 002"
+    )
 
 
 def inside(workflow: Any, name: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from support.commit import forget
@@ -66,6 +68,30 @@ def test_a_record_contains_a_digest_of_itself_and_its_recipe(tmp_path):
     files.write_json(path, json.loads(path.read_text()) | {"inputs": {"b": "c"}})
     assert provenance.vouched(path) is None
     assert provenance.vouched(tmp_path / "none.json") is None
+
+
+def test_a_record_that_this_user_may_not_read_is_not_taken_for_a_damaged_one(tmp_path, monkeypatch):
+    """As if it were, a call would announce that everything is made again."""
+
+    def refusing(path: Path, **_: str) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refusing)
+    with pytest.raises(PermissionError, match=r"run\.json"):
+        provenance.vouched(tmp_path / "run.json")
+
+
+def test_damage_is_reported_although_the_file_belongs_to_another_user(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("a")
+    provenance.write(tmp_path / f"a{provenance.SUFFIX}", {"inputs": {}}, {}, [tmp_path / "a.csv"])
+    (tmp_path / "a.csv").write_text("b")
+
+    def refusing(path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(os, "utime", refusing)
+    with pytest.raises(integrity.DamagedFileError, match="was altered or damaged after it was made"):
+        integrity.verify(tmp_path / "a.csv")
 
 
 def test_what_lasts_of_a_record_is_all_but_when_how_fast_and_at_which_commit():

@@ -79,6 +79,16 @@ def test_the_error_for_a_missing_target_names_the_nearest_one(capsys):
     assert capsys.readouterr().err == "did you mean ablation?\n"
 
 
+def test_a_result_that_may_not_be_replaced_is_named_with_its_owner(tmp_path, capsys):
+    held = tmp_path / "run.json"
+    held.touch()
+    told = f"Write-protected output files for rule train_a__0:\n    output: x\n    affected files:\n        {held}\n        other"
+    call = Call(dryrun=True)
+    assert call.tell(f"ProtectedOutputException in rule train_a__0 in file x, line 8:\n{told}", logging.ERROR) == ""
+    said = f"{held} must be made again and is write-protected (its owner is {held.owner()}). Make it readable"
+    assert capsys.readouterr().err.startswith(said)
+
+
 def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     call = Call()
     call.tell("table", event="run_info", stats={"plot": 2, "total": 2})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,15 @@ def test_an_error_that_the_user_can_fix_ends_the_call_with_a_sentence():
         raise OSError("no room")
     with pytest.raises(KeyError), refusals.in_a_sentence():
         raise KeyError("a mistake of ours")
+
+
+def test_a_file_of_another_user_is_named_with_its_owner_and_what_to_do(tmp_path):
+    held, owner = tmp_path / "run.json", tmp_path.owner()
+    held.touch()
+    said = rf"denied: '{held}' \(its owner is {owner}\)\. Make it .* umask 002$"
+    with pytest.raises(SystemExit, match=said), refusals.in_a_sentence(": make some room"):
+        raise PermissionError(errno.EACCES, "Permission denied", str(held))
+    assert refusals.permitting(tmp_path / "missing").startswith(". Make it readable")
 
 
 def test_an_interrupt_while_a_call_is_planned_ends_it_with_a_sentence():
