@@ -47,8 +47,10 @@ def _said(error: jsonschema.ValidationError) -> str:
 
 def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
     """What to do about a value that has none of the wanted types of JSON schema."""
-    if isinstance(value, int) and abs(value) >= LARGEST:
+    if isinstance(value, int) and abs(value) >= LARGEST and ("integer" in wanted or "number" in wanted):
         return "; it is too large"
+    if isinstance(value, int | float) and not isinstance(value, bool) and "string" in wanted:
+        return "; this is a number: write it in quotes"
     if value is None:
         return "; it is empty: write a value, or leave the key out"
     if wanted == "array" and isinstance(value, int | float | str | dict) and not isinstance(value, bool):

@@ -82,7 +82,8 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
         (["pack_size", "cpu"], {"default": "8"}, "pack_size.cpu.default: '8' is not of type 'integer'.*this is text"),
         ([*GRID, "regularizers"], {"entropy": [0.1, 0.1000000000001]}, "entropy: lambdas 0.1, 0.1000000000001 are not different"),
         ([*GRID[:-2], "options"], {"ceilings": ["digits_concat_b"]}, "options.ceilings: .* is not of type 'object'"),
-        ([*GRID[:-2], "options"], {"ceilings": {"scan_jump": 3}}, "options.ceilings.scan_jump: 3 is not of type 'string'"),
+        ([*GRID[:-2], "options"], {"ceilings": {"scan_jump": 3}}, "scan_jump: 3 is not of type 'string'.*; this is a number"),
+        (["store"], 2**63, r"\(value: 9223372036854775808\); this is a number: write it in quotes$"),
     ],
 )
 def test_values_of_wrong_types_have_these_messages(path, value, message):
