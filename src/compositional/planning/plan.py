@@ -13,6 +13,7 @@ from compositional.planning.archived import Archived
 from compositional.planning.packs import Pack
 from compositional.planning.recipes import Job, Recipes
 from compositional.planning.targets import OF_ALL, targets, wanted_runs
+from compositional.records.entries import stores
 from compositional.records.places import STAGES
 
 
@@ -50,7 +51,9 @@ class Plan:
 
         Raises:
             ConfigurationError, ValueError: a target cannot be made.
+            FileNotFoundError: the shared store is in a home folder that does not exist.
         """
+        stores(configuration.config["store"])  # or each job would fail
         self.recipes, self._asked = Recipes(configuration, results), targets(command)
         wanted = wanted_runs(configuration, self._asked)
         drawn = {Path(target).name.partition(".")[0] for target in self._asked if target.startswith("results/figures/")}

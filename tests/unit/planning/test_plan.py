@@ -111,6 +111,11 @@ def test_a_list_of_targets_has_no_rules_named_by_digests(tmp_path):
     assert plan(tmp_path, TABLE).rules["train"]
 
 
+def test_a_store_in_a_home_folder_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"^~nobody_has_this_name/store: there is no home folder"):
+        plan(tmp_path, TABLE, change={"store": "~nobody_has_this_name/store"})
+
+
 def test_a_pack_asks_for_no_gpu_where_it_computes_on_the_cpu(tmp_path):
     on = {device: plan(tmp_path, TABLE, change={"device": device}).packs["train"][0].resources for device in ("cpu", "auto")}
     assert on == {"cpu": {"gpu": 0, "gpu_model": "", "gres": ""}, "auto": {}}
