@@ -133,5 +133,5 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
             return len(new), len(checked) - len(new)
     except ArchiveError as error:
         raise ArchiveError(f"{source} cannot be trusted: {error}. Nothing was added") from error
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        raise ArchiveError(f"{source} can't be unpacked to {folder}: {str(error)!a}") from error
+    except Exception as error:  # a damaged zip file may raise almost any exception
+        raise ArchiveError(f"{source} can't be unpacked to {folder}: {str(error) or type(error).__name__!a}") from error

@@ -159,7 +159,7 @@ def unpack(archive: Path, folder: Path) -> None:
     except ArchiveError as error:
         raise ArchiveError(f"{archive} cannot be trusted: {error}") from error
     except Exception as error:  # a damaged zip file may raise almost any exception
-        raise ArchiveError(f"{archive} can't be unpacked: {str(error)!a}") from error
+        raise ArchiveError(f"{archive} can't be unpacked: {str(error) or type(error).__name__!a}") from error
 
 
 def altered(folder: Path) -> list[str]:

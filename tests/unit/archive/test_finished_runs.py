@@ -69,6 +69,16 @@ def refused(path: Path, message: str) -> None:
     assert {own.name for own in path.parent.iterdir()} <= {"there", "here", "runs.zip"}  # nothing escaped
 
 
+def test_a_file_whose_directory_promises_more_than_it_has_is_refused(packed):
+    held = members(packed)
+    with zipfile.ZipFile(packed, "w") as stored:
+        for name, payload in held.items():
+            stored.writestr(name, payload)
+        last = stored.getinfo(finished_runs.INDEX)
+        last.file_size = last.compress_size = last.file_size + sum(46 + len(name) for name in held) + 23  # one byte too many
+    refused(packed, "can't be unpacked to .*/here: 'EOFError'$")
+
+
 def test_packed_runs_are_added_only_once(packed, tmp_path):
     assert finished_runs.unpack(packed, tmp_path / "here") == (2, 0)
     here, there = (
