@@ -9,8 +9,9 @@ has. It must also contain "disjoint", which states that members, among them "tes
 list of {"columns": [columns to compare], "members": [members to compare with "train"]}; if they do have something in common on
 purpose, "by_design" gives the reason (`stages.split.audit`).
 
-task.json may contain "references", values that need no network, by metric; "decoding" (`decoding.scores`,
-`semantic_match.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind requires in addition:
+task.json may contain "references", values that need no network, by metric; if outputs are sentences, "decoding"
+(`decoding.scores`, `semantic_match.scores`); "primitives" (`kinds.sequence.Batch.influence`); and what its kind requires in
+addition:
 
     sequence         columns input and output, words separated by spaces: `sentence_pairs.task` makes the return values from pairs
     image            columns image, with the feature Array2D (height, width) or Array3D (channels, height, width), of whole

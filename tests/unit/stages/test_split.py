@@ -190,6 +190,7 @@ BLANK, SHARES = (Features({"image": Array2D((2, 2), dtype), "label": Value("int6
         ({"component_width": 2}, "component_width is 2, must be between 1 and 1, or None"),
         ({"features": SHARES}, "an image of train has the value 0.5; images must be of whole numbers from 0 to 255"),
         ({"virtual_words": "foo bar"}, r"virtual_words is 'foo bar', must be a list of words without spaces"),
+        ({"decoding": {"beam": 5, "bleu": True}}, "decoding is {'beam': 5.*, but outputs of tasks of its kind are no sentences"),
         ({"about": None}, "must return its members and a dict for task.json, the latter is None"),
         ({"names": ["test"]}, r"its members are DatasetDict \['test'\], must be a DatasetDict with 'train'"),
     ],
@@ -226,6 +227,16 @@ def test_virtual_words_are_in_both_vocabularies_and_in_no_sentence(tmp_path):
     assert len(about["source_words"]) == 3 + 13 + 6  # including <pad>, <start> and <end>
     sentences = DatasetDict.load_from_disk(str(tmp_path / "scan"))["train"]["input"]
     assert not words & {word for sentence in sentences for word in sentence.split()}
+
+
+@pytest.mark.parametrize(
+    "asked", [["beam"], {"beam": 0, "bleu": True}, {"beam": 2}, {"bleu": True}, {"beam": 2, "bleu": "word"}, {"semantics": True}]
+)
+def test_a_wrong_decoding_is_refused_before_anything_is_trained(asked):
+    members = {name: [("a", name)] for name in ("train", "test")}
+    built = sentence_pairs.task(members, "train", decoding=asked)
+    with pytest.raises(ValueError, match=f"^task 'toy': decoding is {re.escape(repr(asked))}, must be a dictionary with beam"):
+        task_checks.check("toy", "sequence", *built)
 
 
 @pytest.mark.parametrize("words", ["foo bar", ["foo bar"], ["foo", 5], [""], None])

@@ -17,6 +17,8 @@ from compositional.tasks import IN_DISTRIBUTION
 _WORDS = {"input": "source_words", "output": "target_words"}  # columns of sentences, and the lists of all of their words
 _ANSWERS = ("label", "output")  # columns that a network learns to predict, of which there must be several values
 _NUMBERS = ("point", "target", "value")  # columns of numbers
+# What "decoding" may contain (`evaluation.decoding.scores`, `evaluation.readings`, `evaluation.semantic_match.scores`).
+_DECODING = {"beam": range(1, 2**31), "bleu": (False, True, "words", "raw"), "brackets": (False, True), "semantic": (False, True)}
 
 
 def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
@@ -48,6 +50,7 @@ def check(task: str, kind: str, members: Any, about: dict[str, Any]) -> None:
         first = ", ".join(IN_DISTRIBUTION)
         raise ValueError(f"task {task!r}: in_distribution is {said!r}, must be {own!r}, the first of its members among {first}")
     declared = plugins.declarations(f"kinds.{kind}")
+    _check_decoding(task, about.get("decoding", {}), declared)
     _check_disjoint(task, members, about.get("disjoint"), declared)
     if missing := [key for key in declared["SAID"] if key not in about]:
         needed = ", ".join(declared["SAID"])
@@ -72,6 +75,18 @@ def _check_members(task: str, members: Any) -> None:
     if wrong := [name for name in members if not re.fullmatch(NAME, name)]:
         raise ValueError(
             f"task {task!r}: a member is called {wrong[0]!r}; write a letter, then letters, digits and _, all lower case"
+        )
+
+
+def _check_decoding(task: str, asked: Any, declared: dict[str, Any]) -> None:
+    """Refuse what the evaluation cannot decode. It would fail, or ignore a misspelled key, only after training."""
+    if asked and not (declared["REPRESENTED"] and "output" in declared["COLUMNS"]):  # no `kinds.sequence.SequenceSplit`s
+        raise ValueError(f"task {task!r}: decoding is {asked!r}, but outputs of tasks of its kind are no sentences: leave it out")
+    right = isinstance(asked, dict) and all(own in _DECODING.get(key, ()) for key, own in asked.items())
+    if not right or ("beam" in asked) != ("bleu" in asked):
+        raise ValueError(
+            f"task {task!r}: decoding is {asked!r}, must be a dictionary with beam (at least 1) and bleu (True, False, 'words' "
+            "or 'raw'), or without both; and brackets and semantic (True or False), if wanted"
         )
 
 
