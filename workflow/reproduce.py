@@ -63,7 +63,7 @@ def _agreed(environment: str) -> bool:
     print(f"The rebuild {installs}runs the archive's code with your rights: only do so if you trust its authors.")
     try:
         return input("Continue? [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
+    except (EOFError, KeyboardInterrupt):
         print("There is no answer: call with --yes (make reproduce ARCHIVE=... OPTIONS=--yes).", file=sys.stderr)
         return False
 

@@ -173,7 +173,8 @@ def check(arguments: argparse.Namespace, known: Configuration) -> str:
 
 
 def abandoned(store: Path, used: set[str]) -> dict[Path, str]:
-    """What no configured run resumes from, and what killed processes left; each with a description.
+    """What no configured run resumes from, and what killed processes left; each with a description. With the build's own store,
+    also what they left among the other results, such as a split that was half written.
 
     Args:
         used: the plans of the configured runs.
@@ -183,7 +184,8 @@ def abandoned(store: Path, used: set[str]) -> dict[Path, str]:
         path: "an unfinished run" for path in sorted(store.glob("checkpoints/[!.]*")) if path.name.partition("-")[0] not in used
     }
     ours = rf"{re.escape(finished_runs.UNPACKING)}\w+|{files.TEMPORARY}"
-    hidden = [path for path in sorted(store.rglob(".*")) if re.fullmatch(ours, path.name) and path.lstat().st_mtime < yesterday]
+    place = store.parent if store == OWN else store
+    hidden = [path for path in sorted(place.rglob(".*")) if re.fullmatch(ours, path.name) and path.lstat().st_mtime < yesterday]
     return found | dict.fromkeys(hidden, "left by a process that was killed")
 
 
@@ -221,7 +223,7 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     if (unused or left) and not arguments.yes:
         try:
             agreed = input("Remove them? [y/N] ").strip().lower() in ("y", "yes")
-        except EOFError:
+        except (EOFError, KeyboardInterrupt):
             agreed = False
         if not agreed:
             return "Nothing was removed"

@@ -14,6 +14,7 @@ import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 
 import fsspec
 import pytest
@@ -187,34 +188,35 @@ def test_prune_lists_unused_entries_and_removes_them_only_on_request(packed, run
     assert "0 entries and 0 other files are used by no configured run" in runs("prune", "--yes")
     assert entries(Path("results/store")) == before
     # Without the overlay, the configuration has no runs with so few steps.
-    for answer in ("no", "yes"):
+    for answer in ("no", KeyboardInterrupt, "yes"):
         assert entries(Path("results/store")) == before
-        monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)
+        monkeypatch.setattr("builtins.input", Mock(side_effect=[answer]))
         said = runs("prune", overlays=False)
         assert "2 entries and 0 other files are used by no configured run" in said
         assert said.count("digits_concat/cnn/none") == 2
-        assert ("Nothing was removed" if answer == "no" else "2 removed") in said
+        assert ("2 removed" if answer == "yes" else "Nothing was removed") in said
     assert entries(Path("results/store")) == []
 
 
 def test_prune_removes_what_killed_processes_left_but_nothing_that_a_build_may_need(packed, runs):
-    """A checkpoint of another configuration, and hidden files that are more than a day old."""
+    """A checkpoint of another configuration, and hidden files of all results that are more than a day old."""
     runs("unpack", str(packed))
     store, (entry, *_) = Path("results/store"), entries(Path("results/store"))
     resumed, other = (store / "checkpoints" / f"{plan}-cpu-0.safetensors" for plan in (entry.parent.name, "0" * 64))
     new, unpacking, theirs = (store / name for name in (".unpacking-new", ".unpacking-old", ".snapshot"))
     weights = entry.with_name(f".weights-1.safetensors.{'2' * 16}")
-    for path in (resumed, other, new / "a.json", unpacking / "a.json", weights, theirs):
-        path.parent.mkdir(exist_ok=True)
+    split = Path(f"results/splits/.mine.{'3' * 16}")
+    for path in (resumed, other, new / "a.json", unpacking / "a.json", weights, theirs, split / "train.arrow"):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"1" * 50_000)
-    for path in (unpacking, weights, theirs):
+    for path in (unpacking, weights, theirs, split):
         os.utime(path, (time.time() - 90_000,) * 2)
     said = runs("prune", "--yes")
-    assert "0 entries and 3 other files are used by no configured run (0.2 MB), 2 runs are kept" in said
+    assert "0 entries and 4 other files are used by no configured run (0.2 MB), 2 runs are kept" in said
     assert f"{other}: an unfinished run\n" in said
     assert f"{weights}: left by a process that was killed\n" in said
     assert all(path.exists() for path in (resumed, new, theirs))
-    assert not any(path.exists() for path in (other, unpacking, weights))
+    assert not any(path.exists() for path in (other, unpacking, weights, split))
 
 
 @pytest.mark.parametrize("meanwhile", ["entries are read", "the question waits"])
