@@ -40,8 +40,9 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     kind = node.tag.rpartition(":")[2]
     usual = {"bool": r"(?i)true|false", "int": r"[-+]?(0|[1-9]\d*|0x[\da-fA-F]+)", "float": r"[^:_]*", "timestamp": r"(?!)"}
     if kind in usual and not re.fullmatch(usual[kind], node.value):
-        meant = yaml.safe_load(node.value)
-        _refuse(f'YAML reads the bare {node.value} as {meant}; write "{node.value}" in quotes, or {meant}', node)
+        meant = "a date" if kind == "timestamp" else yaml.safe_load(node.value)
+        instead = "" if kind == "timestamp" else f", or {meant}"
+        _refuse(f'YAML reads the bare {node.value} as {meant}; write "{node.value}" in quotes{instead}', node)
     if kind == "float" and _vanishes(node.value):
         _refuse(f"{node.value} is too small: it would be read as 0", node)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from compositional import files
 from compositional.archive import bundle, unpacking
+from compositional.configuration.messages import ConfigurationError
 from compositional.planning.recipes import Job, Recipes, job
 from compositional.records import provenance
 from compositional.records.fingerprint import code
@@ -82,7 +83,13 @@ class Archived:
 
     @cached_property
     def archive(self) -> Job:
-        """The job that packs sources and results."""
+        """The job that packs sources and results.
+
+        Raises:
+            ConfigurationError: they would be of no figure, and could not be unpacked.
+        """
+        if not self.figures:
+            raise ConfigurationError("archive.figures: [] names no figure for an archive: write their names, or all")
         recipe = {
             "stage": "archive",
             "data": self.configuration.config["archive"]["data"],

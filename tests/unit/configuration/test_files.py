@@ -62,7 +62,8 @@ BOMB = "a: &a {x: 1, y: 2}\n" + "".join(
             for bare in ("007", "1:30", "1:30.5", "1_000", "0b11", "on", "Off", "yes", "NO", "2026-01-02", "1_0.5")
         ),
         ('a: !!bool "no"\n', ", line 1, column 4: YAML reads the bare no as False"),
-        ("a: !!timestamp abc\n", ", line 1, column 4: YAML reads the bare abc"),
+        ("a: 2026-01-02\n", ', line 1, column 4: YAML reads the bare 2026-01-02 as a date; write "2026-01-02" in quotes$'),
+        ("a: !!timestamp abc\n", ", line 1, column 4: YAML reads the bare abc as a date"),
         ("a: 1.0e-400\n", ", line 1, column 4: 1.0e-400 is too small: it would be read as 0"),
         ('{"a": 0.1e-330}', ": 0.1e-330 is too small: it would be read as 0"),
         ("a: [1" + "0" * 5000 + "]\n", ": Exceeds the limit"),

@@ -11,6 +11,7 @@ from support.told import write_trained
 
 from compositional import files
 from compositional.configuration.configuration import Configuration
+from compositional.configuration.messages import ConfigurationError
 from compositional.planning.plan import Plan
 from compositional.records import provenance
 from compositional.records.places import recipe_in
@@ -133,6 +134,11 @@ def test_the_recipe_of_a_report_is_fixed_when_it_is_planned_and_counts_the_figur
     assert asked.archived.report.name == planned.name
     assert plan(tmp_path, "results/report.html").archived.report.name == planned.name
     assert plan(tmp_path / "elsewhere", "results/report.html").archived.report.name != planned.name
+
+
+def test_an_archive_of_no_figure_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"^archive\.figures: \[\] names no figure"):
+        _ = plan(tmp_path, "results/archive.zip", change={"archive": {"figures": []}}).archived.archive
 
 
 def test_the_recipe_of_a_manifest_is_fixed_when_it_is_planned(tmp_path, monkeypatch):
