@@ -198,7 +198,10 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     used = set().union(*(runs_of(one, []) for one in [known, *shipped]))
     # Files are listed first. Reading all entries takes minutes, and what other builds finish meanwhile must not be listed.
     files_there = {path for path in arguments.store.glob("entries/**/[!.]*") if path.is_file()}
-    every = {path: identity_of(path) for path in entries([arguments.store])}
+    # What this user may not read belongs to others. It is not known which files next to it do, too.
+    closed = {path.parent for path in files_there if not os.access(path, os.R_OK)}
+    files_there = {path for path in files_there if path.parent not in closed}
+    every = {path: identity_of(path) for path in entries([arguments.store]) if path.parent not in closed}
     used_by = {path for path, identity in every.items() if identity and path.parent.name in used}
     held = {path: {path, tensors_of(path)} for path in every}
     # Unused entries, and files that belong to no entry.
@@ -218,7 +221,7 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     size = sum(path.lstat().st_size for path in [*gone, *within]) / 1e6
     print(
         f"{arguments.store}: {len(unused)} entries and {len(left)} other files are used by no configured run ({size:.1f} MB), "
-        f"{len(used_by)} runs are kept"
+        f"{len(used_by)} runs are kept{', and what you may not read' if closed else ''}"
     )
     if (unused or left) and not arguments.yes:
         try:

@@ -219,6 +219,18 @@ def test_prune_removes_what_killed_processes_left_but_nothing_that_a_build_may_n
     assert not any(path.exists() for path in (other, unpacking, weights, split))
 
 
+def test_prune_keeps_what_this_user_may_not_read(packed, runs, monkeypatch):
+    """In a shared store it is a run of another user, although it looks like a damaged one."""
+    runs("unpack", str(packed))
+    one, other = entries(Path("results/store"))
+    for path in (one, other):
+        path.write_bytes(b"cannot be read")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != one)
+    assert "0 runs are kept, and what you may not read" in runs("prune", "--yes")
+    assert sorted(path for path in Path("results/store/entries").rglob("*") if path.is_file()) == sorted(one.parent.iterdir())
+    assert one.exists()
+
+
 @pytest.mark.parametrize("meanwhile", ["entries are read", "the question waits"])
 def test_prune_keeps_a_run_that_another_build_finishes_meanwhile(packed, runs, monkeypatch, meanwhile):
     runs("unpack", str(packed))
