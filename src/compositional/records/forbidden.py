@@ -30,19 +30,31 @@ def _name(node: ast.AST) -> str | None:
     return None
 
 
+def _origin(node: ast.AST) -> str | None:
+    """The first name of a chain: np of np.random.default_rng, torch of torch.Generator().seed, self of self.time."""
+    match node:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(value=inner) | ast.Call(func=inner):
+            return _origin(inner)
+        case ast.alias(name, asname):
+            return asname or name.partition(".")[0]
+    return None
+
+
 def _is_unseeded(call: ast.Call) -> bool:
     """Whether nothing or only None is given, as in default_rng() and default_rng(seed=None)."""
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     return all(isinstance(value, ast.Constant) and value.value is None for value in given)
 
 
-def _differs(node: ast.AST, own: set[str]) -> str | None:
-    """Why a node gives something else in every call; None if it does not. own: what the module itself defines."""
+def _differs(node: ast.AST) -> str | None:
+    """Why a node gives something else in every call; None if it does not."""
     if (name := _name(node)) in _OF_THE_SYSTEM:
         return f"{name} draws random numbers of the system, which have no seed. {_INSTEAD}"
-    if not isinstance(node, ast.Call) or (name := _name(node.func)) in own:
+    if not isinstance(node, ast.Call):
         return None
-    if name in _SEEDED and _is_unseeded(node):
+    if (name := _name(node.func)) in _SEEDED and _is_unseeded(node):
         return f"{name}() has no seed, so it draws other random numbers in every call. {_INSTEAD}"
     if name in _CLOCKS:
         return f"{name}() is the time, so results could not be made again. To measure seconds, use time.perf_counter()"
@@ -59,12 +71,13 @@ def refuse(nodes: list[ast.AST], path: Path, root: Path) -> None:
         ValueError: the message has the file and the line.
     """
     folder = path.relative_to(root).parts[0] if root in path.parents else ""
-    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    # A module may have variables, functions and layers with such names.
+    imported = {_origin(alias) for alias in nodes if isinstance(alias, ast.alias)}
     for node in nodes:
         if folder in _PLUG_INS and isinstance(node, ast.Name | ast.Attribute) and (name := _name(node)) in _BY_NAME:
             raise ValueError(
                 f"{path}, line {node.lineno}: {name} imports a module by its name or file, so results would not be made again if "
                 f"that changed: put it below {root}, and write an import statement for each module that it can be"
             )
-        if folder in _COMPUTING and (why := _differs(node, own)):
+        if folder in _COMPUTING and _origin(node) in imported and (why := _differs(node)):
             raise ValueError(f"{path}, line {getattr(node, 'lineno', 1)}: {why}")

@@ -266,7 +266,8 @@ def test_what_has_no_seed_is_refused_where_results_are_computed(package, room, l
     """Each build would give other bytes, and nothing else notices all of it."""
     folder, root, compute = package
     (root / room).mkdir()
-    (root / room / "draws.py").write_text(f"def drawn():\n    {line}\n")
+    imports = "import random, time, torch, uuid, numpy as np; from numpy.random import default_rng; from datetime import datetime"
+    (root / room / "draws.py").write_text(f"{imports}\n{line}\n")
     (folder / "script.py").write_text(f"from package.{room} import draws")
     with pytest.raises(ValueError, match=rf"{room}/draws\.py, line 2: {complaint}"):
         compute()
@@ -283,8 +284,9 @@ def test_what_has_a_seed_may_be_drawn(package):
         "Random(*seeds)",
         "torch.Generator()",
     )
-    measured = ("time.perf_counter()", "def seed():\n    return 3", "seed()")
-    (root / "tasks" / "draws.py").write_text("\n".join(["import random, time", *seeded, *measured]))
+    own = ("time.perf_counter()", "def seed():\n    return 3", "seed()", "self.time(x)", "secrets = x.now()")
+    imports = "import random, time, torch\nfrom random import Random\nfrom numpy.random import Philox, default_rng"
+    (root / "tasks" / "draws.py").write_text("\n".join([imports, *seeded, *own]))
     (folder / "script.py").write_text("from package.tasks import draws")
     compute()
 
