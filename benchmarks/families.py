@@ -193,7 +193,7 @@ def measure(name: str, options: argparse.Namespace) -> list[dict]:
     ways = [("plain", 1), *(("packed", runs) for runs in sizes)]
     context, workers, counts = multiprocessing.get_context("spawn"), {}, {}
     # The C library reads how to allocate memory when a process starts. Packs have what jobs have, plain PyTorch has the default.
-    of_jobs = {} if options.default_pages else {TUNABLES: surroundings.SET[TUNABLES]}
+    of_jobs = {} if options.default_allocator else {TUNABLES: surroundings.SET[TUNABLES]}
     for group, settings in ((ways[:1], {}), (ways[1:], of_jobs)):
         pipes = {way: [context.Pipe() for _ in range(cores)] for way in group}
         with mock.patch.dict(os.environ, settings):
@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.4, help="of a turn")
     parser.add_argument("--short", action="store_true", help="plain and largest packs, compared with benchmarks/reference.csv")
     parser.add_argument("--keep", action="store_true", help="this is what is to be compared with, and shown in the documentation")
-    parser.add_argument("--default-pages", action="store_true", help="packs allocate memory like plain PyTorch")
+    parser.add_argument("--default-allocator", action="store_true", help="packs allocate memory like plain PyTorch")
     options = parser.parse_args()
     if options.keep and (options.short or len(options.family) < len(problems.FAMILIES)):
         parser.error("--keep is for all families and packs: leave --short and --family out")
