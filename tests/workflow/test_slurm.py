@@ -101,7 +101,7 @@ def jobs() -> list[dict[str, str]]:
     return [job | {"rule": job["Comment"].removeprefix("rule_")} for job in found]
 
 
-def wait_for(condition: Callable[[], object], what: str, process: subprocess.Popen, seconds: float = 120) -> None:
+def wait_for(condition: Callable[[], object], what: str, process: subprocess.Popen, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, f"Snakemake ended before: {what}"
