@@ -13,8 +13,8 @@ import copy
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -158,10 +158,10 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def _check(name: str, tree: ast.Module, declared: dict[str, Any], computed: dict[str, str], contract: Contract) -> None:
+def _check(name: str, tree: ast.Module, declared: dict[str, Any], computed: dict[str, Callable], contract: Contract) -> None:
     """Refuse a module that breaks its folder's contract.
 
-    computed: for each name whose value is computed, the part of it that is.
+    computed: for each name whose value is computed, a function that finds the part of it that is.
 
     Raises:
         ValueError: the message names the file, what is missing or misspelled, and the nearest match.
@@ -186,7 +186,8 @@ def _check(name: str, tree: ast.Module, declared: dict[str, Any], computed: dict
         instead = f", or a class {others} instead of them" if others else ""
         raise ValueError(f"{path} defines no {', '.join(missing)}{guess}: each must be a function of this module{instead}; {see}")
     if missing := sorted(one for one in contract.required if one.isupper() and one not in declared):
-        why = f" ({found} is computed: write its value)" if (found := computed.get(missing[0])) else ""
+        part = computed[missing[0]]() if missing[0] in computed else None
+        why = f" (line {part.lineno}: {ast.unparse(part)[:60]} is computed: write its value)" if part else ""
         raise ValueError(
             f"{path} declares no {', '.join(missing)}{why}: each must be a literal of this module, <module>.<NAME> of "
             f"a module that it imports from compositional, or dictionaries joined by |; {see}"
@@ -208,7 +209,7 @@ def declarations(name: str) -> dict[str, Any]:
         ValueError: the module is not valid Python or breaks its contract.
     """
     found: dict[str, Any] = {}
-    computed: dict[str, str] = {}
+    computed: dict[str, Callable] = {}
     imported: dict[str, str] = {}
     tree = parsed(module_path(name))
     for node in tree.body:
@@ -222,8 +223,7 @@ def declarations(name: str) -> dict[str, Any]:
         try:
             found[target.id] = _value(value, found, imported)
         except ValueError:
-            part = _computed(value, found, imported) or value
-            computed[target.id] = f"line {part.lineno}: {ast.unparse(part)[:60]}"
+            computed[target.id] = partial(_computed, value, found, imported)
     kind, own = name.partition(".")[::2]
     if own in available(kind) and (promised := contract(kind)):
         _check(name, tree, found, computed, promised)
