@@ -33,7 +33,6 @@ from compositional.planning import packs
 from compositional.planning.plan import Plan
 from compositional.planning.recipes import content_of
 from compositional.planning.targets import targets
-from compositional.records import entries
 from compositional.records import links
 from compositional.records import surroundings
 from compositional.runs import NAME

@@ -1,6 +1,5 @@
 # A mirror in the environment has priority over the configuration. These are not parameters: a file's source does not change it.
 with refusals.in_a_sentence():
-    entries.expanded(os.environ.get(surroundings.MIRROR) or config["mirror"] or "")
     os.environ[surroundings.MIRROR] = surroundings.mirror(os.environ, config["mirror"])
 os.environ.update(COMPOSITIONAL_SOURCES=" ".join(config["sources"]))
 

@@ -12,25 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from compositional import files
+from compositional.records import surroundings
 
 PLANNED = ("family", "code", "lambda", "seed")
 
 
-def expanded(named: str) -> Path:
-    """A folder as the configuration or the environment names it, perhaps with ~.
-
-    Raises:
-        FileNotFoundError: ~ stands for no folder: there is no such user, or this user has no home.
-    """
-    try:
-        return Path(named).expanduser()
-    except RuntimeError:
-        raise FileNotFoundError(f"{named}: there is no home folder {named.partition('/')[0]}; write the complete path") from None
-
-
 def stores(shared: str | None, results: Path = Path("results")) -> list[Path]:
     """The stores of a build in search order: the shared one, if there is one, then its own."""
-    return [*([expanded(shared)] if shared else []), results / "store"]
+    return [*([surroundings.expanded(shared)] if shared else []), results / "store"]
 
 
 def plan_of(identity: dict[str, Any]) -> str:

@@ -65,10 +65,26 @@ def settle(environment: MutableMapping[str, str], root: Path) -> None:
         environment[DEVICES] = ""
 
 
+def expanded(named: str) -> Path:
+    """A folder as the configuration or the environment names it, perhaps with ~.
+
+    Raises:
+        FileNotFoundError: ~ stands for no folder: there is no such user, or this user has no home.
+    """
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        raise FileNotFoundError(f"{named}: there is no home folder {named.partition('/')[0]}; write the complete path") from None
+
+
 def mirror(environment: Mapping[str, str], configured: str | None = None) -> str:
-    """The absolute path of the mirror folder, which the environment names before the configuration; empty if neither does."""
+    """The absolute path of the mirror folder, which the environment names before the configuration; empty if neither does.
+
+    Raises:
+        FileNotFoundError: as `expanded`.
+    """
     named = environment.get(MIRROR) or configured
-    return str(Path(named).expanduser().absolute()) if named else ""
+    return str(expanded(named).absolute()) if named else ""
 
 
 def git(folder: Path, *words: str) -> str:

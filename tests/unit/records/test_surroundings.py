@@ -80,6 +80,13 @@ def test_memory_that_a_step_frees_is_used_by_the_next():
     assert int(done.stdout) < 40  # pages; without these settings 2,000 (of 2 MB and 4 KB), or 80,000 (of 4 KB)
 
 
+def test_a_mirror_in_a_home_folder_that_does_not_exist_is_refused():
+    assert surroundings.mirror({}, "~/data") == os.path.expanduser("~/data")
+    for environment, configured in (({surroundings.MIRROR: "~no_such_user/data"}, "data"), ({}, "~no_such_user/data")):
+        with pytest.raises(FileNotFoundError, match=r"^~no_such_user/data: there is no home folder ~no_such_user; write"):
+            surroundings.mirror(environment, configured)
+
+
 def without_encoding(tree: ast.AST) -> list[int]:
     """Lines that open a text file without an encoding."""
     found = []
