@@ -27,8 +27,10 @@ def compiled(function: Callable, variant: str = "") -> Callable:
 
     variant: distinguishes functions that are made at the same place in the source, for example by their constant width.
     """
-    # numba finds a function in its cache by its file's time and size. Those may stay, and options above are in another file.
-    sources = b"".join(Path(path).read_bytes() for path in (__file__, inspect.getfile(function)))
+    # numba finds a function in its cache by its file's time and size. Those may stay; options above, and functions that it calls,
+    # are in other files.
+    shared = sorted(Path(__file__).parent.glob("*compiled.py"))
+    sources = b"".join(path.read_bytes() for path in (*shared, Path(inspect.getfile(function))))
     function.__qualname__ += f"{variant}_{hashlib.sha256(sources).hexdigest()[:12]}"
     dispatcher = njit(cache=True, error_model="numpy")(function)
     compile_unlocked, folder = dispatcher.compile, Path(dispatcher.stats.cache_path or "")

@@ -30,7 +30,7 @@ _BIAS, _FRACTION = np.int32(_ROUND.view(np.int32) - 126), np.int32(23)
 
 
 @njit(error_model="numpy")
-def _logistic(value):
+def logistic(value):
     """1 / (1 + exp(-value)) of a float32."""
     bounded = _LEAST if -value < _LEAST else -value
     bounded = _MOST if bounded > _MOST else bounded
@@ -58,14 +58,14 @@ def _compiled(width: int):
         for run in range(new_cell.shape[0]):
             for row in range(new_cell.shape[1]):
                 for gate in range(4 * width):
-                    gates[run, start + row, gate] = _logistic(gates[run, start + row, gate])
+                    gates[run, start + row, gate] = logistic(gates[run, start + row, gate])
                 for unit in range(width):
                     candidate = TWO * gates[run, start + row, 3 * width + unit] - ONE
                     into, keep = gates[run, start + row, unit], gates[run, start + row, width + unit]
                     out = gates[run, start + row, 2 * width + unit]
                     value = keep * cell[run, row, unit] + into * candidate
                     new_cell[run, row, unit] = value
-                    squashed[run, row, unit] = _logistic(TWO * value)
+                    squashed[run, row, unit] = logistic(TWO * value)
                     hidden[run, start + row, unit] = out * (TWO * squashed[run, row, unit] - ONE)
                 if row < following:
                     for unit in range(width):

@@ -25,7 +25,7 @@ _LOWEST, _SIGN, _OTHERS = np.int32(-(2**31)), np.int32(31), np.int32(2**31 - 1)
 
 
 @njit
-def _exp(value):
+def power_of_e(value):
     """exp(value) of a number that is not positive, with an error of at most one unit in the last place; 0 below -87."""
     bounded = _LEAST if value < _LEAST else value
     power = (bounded * _PER_LOG_2 + _ROUND) - _ROUND
@@ -41,7 +41,7 @@ def _exp(value):
 
 
 @njit
-def _largest(row, count):
+def largest_of(row, count):
     """The largest of a row's first numbers. Integers with their bits, those of negative numbers inverted, have the same order;
     a comparison of floats would not be vectorized."""
     best = _LOWEST
@@ -52,7 +52,7 @@ def _largest(row, count):
 
 
 @njit
-def _product(left, right, count):
+def sum_of_products(left, right, count):
     """Sum of the products of two rows' first numbers, as eight sums, which are vectorized."""
     a = b = c = d = e = f = g = h = _ZERO
     whole = count - count % 8
@@ -88,10 +88,10 @@ def _shares(scores, by_distance, allowed, causal):
                     if allowed.size:
                         for key in range(keys):
                             own[key] = own[key] if allowed[run, row, key] else -np.inf
-                    largest = _largest(own, count)
+                    largest = largest_of(own, count)
                     for key in range(count):
-                        own[key] = _exp(own[key] - largest)
-                    scale = _ONE / _product(own, ones, count)
+                        own[key] = power_of_e(own[key] - largest)
+                    scale = _ONE / sum_of_products(own, ones, count)
                     for key in range(count):
                         own[key] *= scale
                     for key in range(count, keys):
@@ -109,7 +109,7 @@ def _shares_gradient(shares, grad, by_distance, causal):
                 for query in range(length):
                     share, own = shares[run, row, head, query], grad[run, row, head, query]
                     count = query + 1 if causal else keys
-                    mean = _product(share, own, count)
+                    mean = sum_of_products(share, own, count)
                     for key in range(count):
                         own[key] = share[key] * (own[key] - mean)
                     for key in range(count, keys):
@@ -142,10 +142,10 @@ def _losses(logits, symbols, targets, largest, totals, margins):
     distances from them, and the targets' distances (N,)."""
     ones, raised = np.ones(symbols, np.float32), np.empty(symbols, np.float32)
     for row in range(logits.shape[0]):
-        own, most = logits[row], _largest(logits[row], symbols)
+        own, most = logits[row], largest_of(logits[row], symbols)
         for symbol in range(symbols):
-            raised[symbol] = _exp(own[symbol] - most)
-        largest[row], totals[row], margins[row] = most, _product(raised, ones, symbols), own[targets[row]] - most
+            raised[symbol] = power_of_e(own[symbol] - most)
+        largest[row], totals[row], margins[row] = most, sum_of_products(raised, ones, symbols), own[targets[row]] - most
 
 
 @compiled
@@ -154,7 +154,7 @@ def _losses_gradient(logits, symbols, targets, largest, scales, grad, grad_logit
     for row in range(logits.shape[0]):
         own, changed, most, scale = logits[row], grad_logits[row], largest[row], scales[row]
         for symbol in range(symbols):
-            changed[symbol] = _exp(own[symbol] - most) * scale
+            changed[symbol] = power_of_e(own[symbol] - most) * scale
         changed[targets[row]] -= grad[row]
 
 

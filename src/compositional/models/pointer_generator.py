@@ -21,7 +21,8 @@ from compositional import randomness
 from compositional.kinds.sequence import Batch
 from compositional.layers import Weights
 from compositional.layers.functional import embedding, linear, padding_bias, reorder
-from compositional.layers.recurrent import SMALLEST, cell_step, encode, looked_at
+from compositional.layers.input_feeding import input_feeding
+from compositional.layers.recurrent import SMALLEST, encode, looked_at
 from compositional.layers.tap import dropout
 from compositional.models import lstm_input_feeding
 
@@ -82,33 +83,24 @@ def forward(parameters: dict, weights: Weights, batch: Batch, tap: Callable) -> 
     batch = batch.last()
     layout = batch.layout
     hidden, states, keys = batch.once("encoded", lambda: _encoded(weights, batch, tap))
-    blocked = padding_bias(batch.input_mask, keys.dtype)
+    blocked = padding_bias(batch.input_mask, keys.dtype).unsqueeze(2)
 
     # Known for all steps in advance, in step order: the part of the gates that comes from previous symbols, and dropout's mask.
     previous = embedding(batch.previous[:, layout.to_steps], weights["output_embedding"])
     gates_of_symbols, carried = lstm_input_feeding.gates_of(weights, previous)
-    kept = dropout(tap, previous.new_ones(*previous.shape[:2], hidden.shape[2]), parameters["dropout"])
+    # Dropout acts on decisions, and not a second time on those that enter a step.
+    everything = previous.new_ones(1).expand(*previous.shape[:2], hidden.shape[2])
+    kept_in, kept_out = everything, dropout(tap, everything, parameters["dropout"])
 
-    zeros = torch.zeros_like(hidden)
-    hidden, cell, decision = batch.resumed(hidden=hidden, cell=zeros, decision=zeros)
-    decisions: list[Tensor] = []
-    looks: list[Tensor] = []
-    sizes = layout.writing.sizes
-    # Split once, and slice only when some rows have ended: the gradient of each slice is as large as the tensor it is cut from.
-    for size, gate_of_symbol, keep in zip(sizes, gates_of_symbols.split(sizes, 1), kept.split(sizes, 1), strict=True):
-        if size < hidden.shape[1]:
-            hidden, cell, decision, keys, states, blocked = (
-                of[:, :size] for of in (hidden, cell, decision, keys, states, blocked)
-            )
-        hidden, cell = cell_step(torch.baddbmm(gate_of_symbol, torch.cat([decision, hidden], 2), carried), cell)
-        query = linear(hidden, weights["query.weight"], weights["query.bias"])
-        scores = ((query.unsqueeze(2) + keys).tanh() * weights["score.weight"].transpose(1, 2).unsqueeze(1)).sum(3)
-        looks.append((scores + blocked).softmax(2))
-        context = torch.bmm(looks[-1].flatten(0, 1).unsqueeze(1), states.flatten(0, 1)).view_as(hidden)
-        decision = linear(torch.cat([context, hidden], 2), weights["combined.weight"], weights["combined.bias"]) * keep
-        decisions.append(decision)
+    state = batch.resumed(hidden=hidden, cell=torch.zeros_like(hidden), decision=torch.zeros_like(hidden))
+    of_context, of_hidden = weights["combined.weight"].chunk(2, 1)
+    combined = torch.cat([of_hidden, of_context], 1), weights["combined.bias"]
+    scoring = weights["query.weight"], weights["query.bias"], weights["score.weight"].squeeze(2)
+    decisions, looks, (hidden, cell, decision) = input_feeding(
+        gates_of_symbols, state, carried, keys, states, blocked, combined, (kept_in, kept_out), layout.writing, scoring
+    )
     batch.keep(hidden=hidden, cell=cell, decision=decision)
-    decided, looked = (reorder(torch.cat(of, 1), layout.to_chunks, layout.to_steps) for of in (decisions, looks))
+    decided, looked = (reorder(of, layout.to_chunks, layout.to_steps) for of in (decisions, looks))
 
     logits = linear(decided, weights["output.weight"], weights["output.bias"])
     share = linear(decided, weights["copied.weight"], weights["copied.bias"]).sigmoid()

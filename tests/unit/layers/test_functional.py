@@ -104,7 +104,7 @@ def test_the_compiled_step_and_its_gradient_equal_those_made_of_pytorchs_operati
 def test_the_compiled_logistic_function_has_the_bits_of_pytorchs():
     """For a sample of all numbers, NaN and infinity included."""
     values = torch.arange(-(2**31), 2**31, 4001, dtype=torch.int64).to(torch.int32).view(torch.float32)
-    ours = torch.from_numpy(np.array([lstm_compiled._logistic(value) for value in values.numpy()[::97]]))
+    ours = torch.from_numpy(np.array([lstm_compiled.logistic(value) for value in values.numpy()[::97]]))
     exact = values[::97].double().sigmoid()
     assert ours.isnan().equal(exact.isnan())
     torch.testing.assert_close(ours.double(), exact, rtol=2**-22, atol=2**-126, equal_nan=True)

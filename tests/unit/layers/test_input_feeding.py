@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compositional.layers import lstm, lstm_compiled
+from compositional.layers import looking, lstm
 from compositional.layers.input_feeding import input_feeding
 from compositional.layers.ragged import Steps
 
 RUNS, ROWS, WORDS, WIDTH = 2, 8, 5, 8
 STEPS = Steps([6] * 4 + [3] * 4, "cpu")
 NAMES = ("gates", "hidden", "carried", "keys", "values", "weight", "bias")
+SCORING = ("query_weight", "query_bias", "score")  # of additive attention
 
 
 def inputs() -> dict[str, torch.Tensor]:
-    """Random inputs; all that are in NAMES need a gradient."""
+    """Random inputs; all that are in NAMES or SCORING need a gradient."""
     torch.manual_seed(0)
     count = sum(STEPS.sizes)
     shapes = {
@@ -28,16 +29,19 @@ def inputs() -> dict[str, torch.Tensor]:
         "values": (ROWS, WORDS, WIDTH),
         "weight": (2 * WIDTH, WIDTH),
         "bias": (WIDTH,),
+        "query_weight": (WIDTH, WIDTH),
+        "query_bias": (WIDTH,),
+        "score": (WIDTH,),
     }
     # Small enough that steps do not amplify rounding errors.
-    found = {name: (0.3 * torch.randn(RUNS, *shape)).requires_grad_(name in NAMES) for name, shape in shapes.items()}
+    found = {name: (0.3 * torch.randn(RUNS, *shape)).requires_grad_(name in NAMES + SCORING) for name, shape in shapes.items()}
     found |= {name: torch.rand(RUNS, count, WIDTH).round() * 2 for name in ("keep_in", "keep_out")}
     blocked = torch.zeros(RUNS, ROWS, 1, WORDS)
     blocked[:, 1, :, 3:] = float("-inf")
     return found | {"blocked": blocked}
 
 
-def by_equations(of: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+def by_equations(of: dict[str, torch.Tensor], additive: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Decisions and attention weights, one run, row and step at a time, with PyTorch's own operations and gradient."""
     decisions, looks = {}, {}
     for run in range(RUNS):
@@ -50,7 +54,12 @@ def by_equations(of: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tenso
                 into, keep, out, candidate = (of["gates"][run, place] + read @ of["carried"][run]).chunk(4)
                 cell = keep.sigmoid() * cell + into.sigmoid() * candidate.tanh()
                 hidden = out.sigmoid() * cell.tanh()
-                look = (of["keys"][run, row] @ hidden + of["blocked"][run, row, 0]).softmax(0)
+                if additive:
+                    query = hidden @ of["query_weight"][run] + of["query_bias"][run]
+                    scores = (of["keys"][run, row] + query).tanh() @ of["score"][run]
+                else:
+                    scores = of["keys"][run, row] @ hidden
+                look = (scores + of["blocked"][run, row, 0]).softmax(0)
                 seen = torch.cat([hidden, look @ of["values"][run, row]])
                 decision = (seen @ of["weight"][run] + of["bias"][run]) * of["keep_out"][run, place]
                 decisions[run, place], looks[run, place] = decision, look
@@ -60,29 +69,32 @@ def by_equations(of: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tenso
     )
 
 
-def at_once(of: dict[str, torch.Tensor]):
+def at_once(of: dict[str, torch.Tensor], additive: bool = False):
     state, kept = (of["hidden"], of["cell"], of["decision"]), (of["keep_in"], of["keep_out"])
-    combined = of["weight"], of["bias"]
-    return input_feeding(of["gates"], state, of["carried"], of["keys"], of["values"], of["blocked"], combined, kept, STEPS)
+    combined, scoring = (of["weight"], of["bias"]), [of[name] for name in SCORING] if additive else ()
+    return input_feeding(
+        of["gates"], state, of["carried"], of["keys"], of["values"], of["blocked"], combined, kept, STEPS, scoring
+    )
 
 
+@pytest.mark.parametrize("additive", [True, False])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_decisions_attention_and_gradients_equal_the_equations(monkeypatch, compiled):
+def test_decisions_attention_and_gradients_equal_the_equations(monkeypatch, compiled, additive):
     if not compiled:  # as on a GPU
-        monkeypatch.setattr(lstm_compiled, "step", lstm.step)
-        monkeypatch.setattr(lstm_compiled, "step_gradient", lstm.step_gradient)
-    of = inputs()
-    expected, found = by_equations(of), at_once(of)[:2]
+        for module in (lstm, looking):
+            monkeypatch.setattr(module, "is_compiled", lambda values: False)
+    of, names = inputs(), NAMES + (SCORING if additive else ())
+    expected, found = by_equations(of, additive), at_once(of, additive)[:2]
     for one, other in zip(expected, found, strict=True):
         torch.testing.assert_close(other, one, atol=1e-5, rtol=1e-5)
     weighted = [torch.randn_like(one) for one in expected]
     wanted, own = (
         torch.autograd.grad(
-            sum((value * weight).sum() for value, weight in zip(side, weighted, strict=True)), [of[n] for n in NAMES]
+            sum((value * weight).sum() for value, weight in zip(side, weighted, strict=True)), [of[n] for n in names]
         )
         for side in (expected, found)
     )
-    for name, one, other in zip(NAMES, wanted, own, strict=True):
+    for name, one, other in zip(names, wanted, own, strict=True):
         torch.testing.assert_close(other, one, atol=1e-4, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
         assert one.abs().max() > 1e-2, name
 
