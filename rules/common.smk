@@ -35,6 +35,7 @@ from compositional.planning.recipes import content_of
 from compositional.planning.targets import targets
 from compositional.records import links
 from compositional.records import surroundings
+from compositional.records.places import STAGES
 from compositional.runs import NAME
 from compositional.stages.shared import forks
 from compositional.terminal import display
@@ -63,7 +64,9 @@ if settings.cores is None and settings.nodes is None:
 
 MAIN = of_snakemake("is_main_process")
 DRY = getattr(of_snakemake("output_settings"), "dryrun", False)
-if MAIN and settings.nodes is None and not DRY and any(target.startswith("results/figures/") for target in targets(sys.argv)):
+HERE = MAIN and settings.nodes is None and not DRY
+DRAWS = HERE and any(target.startswith("results/figures/") for target in targets(sys.argv))
+if DRAWS:
     # The libraries of drawing are imported while the plan is made.
     forks.start(os.environ, forks.OF_DRAWING)
 # A module gets its configuration from the workflow that imports it. The --configfile belongs to that workflow.
@@ -135,9 +138,11 @@ def begin():
         PLAN.begin()
         if SHOWS:
             SHOWN.begin(sum(PACKS.values(), []), PLAN.recipes.costs, settings.nodes or settings.cores)
-        # Import the libraries once for all jobs if that saves more time than it takes.
-        if settings.nodes is None and len(PLAN.needed) > 4 * settings.cores:
-            forks.start(os.environ)
+        # Import libraries once for all jobs if that saves more time than it takes.
+        several = sum(name.partition("_")[0] in STAGES for name in PLAN.needed) > 1
+        libraries = forks.LIBRARIES if len(PLAN.needed) > 4 * settings.cores else forks.OF_TRAINING if several else ()
+        if HERE and libraries:
+            (forks.extend if DRAWS else forks.start)(os.environ, libraries)
 
 
 if MAIN:

@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product, starmap
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from compositional.records.entries import stored, stores
 from compositional.records.places import STAGES, recipe_in, recipe_name, record_of, record_of_run
 from compositional.runs import Run
 
-LEAST = 20.0  # seconds of work of a pack that is made smaller; a job starts in about one
+LEAST = 1.0  # seconds of work of a pack that is made smaller; a job starts in less
 FINER = 0.9  # a build must end this much earlier with smaller packs, whose runs take a little longer
 
 
@@ -179,12 +181,13 @@ def shared_out(stage: str, wanted: dict[Run, frozenset[str]], recipes: Recipes, 
     seconds = {family: seconds_of(stage, family, recipes) for family in {run.family for run in wanted}}
     whole = sum(seconds[run.family] for run in wanted)
 
-    def finer(share: int) -> list[list[Run]]:
+    def finer(share: int, rounded: Callable[[float], int]) -> list[list[Run]]:
         longest = max(LEAST, whole / cores / share)
-        fitting = {family: max(1, round(longest / own)) for family, own in seconds.items() if own}
+        fitting = {family: max(1, rounded(longest / own)) for family, own in seconds.items() if own}
         return cut(wanted, lambda family: min(size_of(family), fitting.get(family, len(wanted))))
 
-    best = min(map(finer, (1, 2, 3)), key=lambda packs: until_made(packs, seconds, cores))
+    ways = starmap(finer, product((1, 2, 3), (round, ceil)))
+    best = min(ways, key=lambda packs: until_made(packs, seconds, cores))
     return best if until_made(best, seconds, cores) < FINER * until_made(usual, seconds, cores) else usual
 
 

@@ -77,8 +77,9 @@ def shared(tmp_path, monkeypatch):
         (8, 30, 16, [1] * 8),  # a run is the least
         (24, 30, 2, [6, 6, 6, 6]),  # three packs of eight would leave a core idle for the time of eight runs
         (16, 30, 2, [8, 8]),
-        (8, 5, 16, [4, 4]),  # packs that take less than twenty seconds save little
-        (8, 1, 16, [8]),
+        (5, 1, 2, [3, 2]),
+        (8, 0.25, 16, [4, 4]),  # packs that take less than a second save little
+        (8, 0.1, 16, [8]),
         (8, None, 16, [8]),  # nothing like it was ever timed
         (8, 30, None, [8]),  # jobs run elsewhere
     ],

@@ -156,6 +156,27 @@ def test_a_job_waits_until_the_libraries_are_imported_and_a_second_process_repla
     assert second.wait(20) == 0
 
 
+def test_the_process_imports_more_libraries_before_the_jobs_that_follow(tmp_path, own):
+    (tmp_path / "job.py").write_text(
+        "import os, sys; print(os.getppid(), [name in sys.modules for name in ('pandas', 'scipy.stats')])"
+    )
+    forks.start(own, ["pandas"])
+    (serving,) = forks._STARTED.values()
+    for there in ([True, False], [True, True]):
+        done = call(tmp_path, own)
+        assert (*done.communicate(), done.returncode) == (f"{serving.pid} {there}\n", "", 0)
+        forks.extend(own, ["no_such_library", "scipy.stats"])
+
+
+def test_libraries_for_a_process_that_was_killed_are_no_error(own):
+    forks.start(own, [])
+    (serving,) = forks._STARTED.values()
+    serving.kill()
+    serving.wait()
+    forks.extend(own, ["pandas"])
+    forks.extend(own | {forks.SOCKET: "another"}, ["pandas"])
+
+
 def test_a_job_that_waits_runs_alone_if_the_process_dies(tmp_path, own):
     (tmp_path / "job.py").write_text("import sys; print('torch' in sys.modules)")
     forks.start(own)

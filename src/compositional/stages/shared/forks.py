@@ -1,11 +1,11 @@
 """Run jobs on this machine as forks of one process that has imported the libraries, because importing takes longer than many
 jobs.
 
-    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...             run a job's script, in a fork if possible
-    python -P -m compositional.stages.shared.forks --serve LISTENER LIBRARIES...   be that process, until standard input ends
+    python -P -m compositional.stages.shared.forks SCRIPT ARGUMENTS...   run a job's script, in a fork if possible
+    python -P -m compositional.stages.shared.forks --serve LISTENER      be that process, until standard input ends
 
-The process imports libraries but nothing of this project, so each job runs the code that is in the files when it starts. If there
-is no such process, or if the environments differ, a job runs in its own process.
+The process imports the libraries that it reads from standard input, but nothing of this project, so each job runs the code that
+is in the files when it starts. If there is no such process, or if the environments differ, a job runs in its own process.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from typing import Any
 
 SOCKET = "COMPOSITIONAL_FORKS"  # in the environment of jobs
 OF_DRAWING = ("pandas", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "fontTools.subset")
-LIBRARIES = (
-    *("torch", "datasets", "numba", "safetensors.torch", "scipy.stats", "sklearn.datasets", "networkx"),
-    *OF_DRAWING,
-)
+OF_TRAINING = ("torch", "numba", "safetensors.torch", "datasets")
+LIBRARIES = (*OF_TRAINING, "scipy.stats", "sklearn.datasets", "networkx", *OF_DRAWING)
 # Snakemake tells each job how many threads it may use. For almost all jobs it is one; the others run in their own process.
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")} | {
     "VECLIB_MAXIMUM_THREADS": "1"
@@ -62,7 +60,7 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
         listener.bind(_abstract(address))
         listener.listen(128)
         descriptor = listener.fileno()
-        words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", str(descriptor), *libraries]
+        words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", str(descriptor)]
         _STARTED[address] = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
@@ -70,7 +68,17 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
             env={**environment, **ONE_THREAD},
             preexec_fn=_ignore_interrupts,
             pass_fds=[descriptor],
+            bufsize=0,
         )
+    extend(environment, libraries)
+
+
+def extend(environment: Mapping[str, str], libraries: Iterable[str]) -> None:
+    """Let the process that jobs with this environment are forked from import more libraries. Jobs that start meanwhile wait."""
+    serving = _STARTED.get(environment.get(SOCKET, ""))
+    if serving and serving.stdin:
+        with suppress(BrokenPipeError):  # it was killed; jobs then run in their own processes
+            serving.stdin.write(" ".join([*libraries, "\n"]).encode())
 
 
 def _abstract(address: str) -> str:
@@ -161,11 +169,12 @@ class _Forks:
         signal.pidfd_send_signal(ended, signal.SIGKILL)
 
 
-def _prepare(libraries: Iterable[str]) -> None:
-    """Import what jobs need, once for all forks."""
+def _prepare() -> bool:
+    """Import the libraries that standard input names next, once for all forks. Returns False if it has ended."""
+    names = os.read(0, _LARGEST).decode()
     # Otherwise pyarrow's allocator starts a thread, and newer versions of Python warn when a process with threads is forked.
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
-    for name in libraries:
+    for name in names.split():
         with suppress(ImportError):  # jobs that need it say so
             importlib.import_module(name)
     if "numba" in sys.modules:
@@ -175,11 +184,11 @@ def _prepare(libraries: Iterable[str]) -> None:
         cpu.target_context.refresh()
     gc.collect()
     gc.freeze()  # garbage collection in a fork would otherwise copy the memory of all libraries
+    return bool(names)
 
 
-def serve(listening: int, libraries: Iterable[str]) -> list[str]:
-    """Import libraries, fork for every job that asks, and tell it how its fork ended, until standard input ends. Jobs that ask
-    before the libraries are imported wait.
+def serve(listening: int) -> list[str]:
+    """Until standard input ends: import libraries that it names, fork for every job that asks, and tell it how its fork ended.
 
     Args:
         listening: file descriptor of the socket that jobs connect to.
@@ -191,15 +200,16 @@ def serve(listening: int, libraries: Iterable[str]) -> list[str]:
     ending = False
     with selectors.DefaultSelector() as waiting, socket.socket(fileno=listening) as listener:
         forks = _Forks(waiting, own)
-        _prepare(libraries)
+        _prepare()
         waiting.register(listener, selectors.EVENT_READ)
         waiting.register(0, selectors.EVENT_READ)
         while forks.asking or not ending:
-            for key, _ in waiting.select():
+            # Libraries first: they were requested before the jobs that ask at the same time.
+            for key, _ in sorted(waiting.select(), key=lambda ready: ready[0].fileobj != 0):
                 if key.fileobj is listener:
                     if words := forks.begin(listener):
                         return words
-                elif key.fileobj == 0:
+                elif key.fileobj == 0 and not _prepare():
                     ending = True
                     waiting.unregister(0)
                     waiting.unregister(listener)
@@ -267,7 +277,7 @@ def _run(words: list[str]) -> int:
 def main() -> None:
     """The command line; see the docstring of this module."""
     if sys.argv[1] == "--serve":
-        if words := serve(int(sys.argv[2]), sys.argv[3:]):
+        if words := serve(int(sys.argv[2])):
             ended = _run(words)
             sys.stdout.flush()
             sys.stderr.flush()
