@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,7 +90,8 @@ def test_a_result_that_may_not_be_replaced_is_named_with_its_owner(tmp_path, cap
     assert capsys.readouterr().err.startswith(said)
 
 
-def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
+def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 50.0)
     call = Call()
     call.tell("table", event="run_info", stats={"plot": 2, "total": 2})
     call.display.begin([], Costs(tmp_path), 2)
@@ -99,9 +101,9 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
     call.tell("Error in rule plot", logging.ERROR, event="job_error", jobid=2)
     shown = capsys.readouterr().err
     assert [line.partition("] ")[2] for line in shown.splitlines()] == ["Drawing a", "Drawing a"]
-    share, left = call.display.build.estimate(time.monotonic())
-    assert share == pytest.approx(0.5, abs=0.05)
-    assert call.display._line(share, left).startswith(f"{100 * share:.0f} % done (1 of 2 jobs, 1 failed), about ")
+    share, left = call.display.build.estimate(50.0)
+    assert share == 0.5
+    assert call.display._line(share, left).startswith("50 % done (1 of 2 jobs, 1 failed), about ")
     call.display.fail()
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "1 of 2 jobs failed, 1 succeeded."
@@ -111,10 +113,12 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys):
 
 def test_progress_in_a_log_file_has_the_time(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(display, "FILE_SECONDS", 0.01)
-    call = Call()
+    call, said = Call(), threading.Event()
+    say = call.display.say
+    monkeypatch.setattr(call.display, "say", lambda text: (say(text), said.set()))
     call.tell("table", event="run_info", stats={"plot": 1, "total": 1})
     call.display.begin([], Costs(tmp_path), 1)
-    time.sleep(0.2)
+    assert said.wait(60)
     call.display.end()
     assert re.match(r"\[\d\d:\d\d:\d\d\] 0 % done \(0 of 1 jobs\), about ", capsys.readouterr().err)
 
