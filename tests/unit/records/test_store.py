@@ -301,21 +301,6 @@ def test_each_entry_is_found_once_by_plan_and_device(tmp_path):
     assert next(entries(folders, "plan", "cpu")).is_relative_to(tmp_path / "one")
 
 
-def write_half_and_fail(target):
-    with files.replacing(target) as temporary:
-        temporary.write_text("half")
-        raise OSError("disk full")
-
-
-def test_a_file_whose_writing_fails_does_not_exist(tmp_path):
-    target = tmp_path / "file.json"
-    target.write_text("old")
-    with pytest.raises(OSError, match="full"):
-        write_half_and_fail(target)
-    assert target.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
-
-
 def test_a_job_that_cannot_write_its_log_states_why(tmp_path, capsys):
     with full_disk(), pytest.raises(SystemExit), logged(tmp_path / "log") as log:
         print("x" * 100_000, file=log)

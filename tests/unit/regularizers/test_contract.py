@@ -45,7 +45,7 @@ def test_the_penalty_is_one_number_per_run_with_a_gradient_only_for_that_runs_we
     assert penalty.shape == (len(pack.states),)
     assert penalty.isfinite().all()
     if not penalty.requires_grad:  # it acts on representations only
-        assert hasattr(pack.problem.regularizer, "perturb")
+        assert pack.problem.regularizer.perturb
         return
     gradients = torch.autograd.grad(penalty[0], list(pack.weights.values()), allow_unused=True)
     gradient = torch.cat([gradient.flatten(1) for gradient in gradients if gradient is not None], 1)

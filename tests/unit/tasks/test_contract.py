@@ -38,9 +38,3 @@ def test_the_kind_of_a_task_reads_its_members(task):
     assert told["in_distribution"] in splits
     assert all(len(split) > 0 for split in splits.values())
     assert {name: len(split) for name, split in splits.items()}.items() <= told["items"].items()
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_member_that_may_overlap_with_training_has_a_reason(task):
-    for count in about(small.split(task))["audit"]:
-        assert count["in_training"] == 0 or count["by_design"].strip()
