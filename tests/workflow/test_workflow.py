@@ -16,7 +16,10 @@ import pandas as pd
 import pytest
 from support.project import FIGURE, ROOT, RUN, Project, call, jobs_as_forks, numbers_of
 
+from compositional.configuration.configuration import configuration
+from compositional.planning.recipes import Recipes
 from compositional.stages.shared import forks
+from compositional.terminal.figures import described
 
 pytestmark = pytest.mark.workflow
 
@@ -39,6 +42,7 @@ def grids(**changes) -> dict:
 def built(tmp_path_factory) -> Project:
     """The figure, built from nothing."""
     project = Project(tmp_path_factory.mktemp("built"))
+    project.keep_study("compositional_regularization")
     project.snakemake(FIGURE)
     return project
 
@@ -196,6 +200,7 @@ def test_the_jobs_of_two_calls_that_start_together_find_their_recipes(built):
         deadline = time.monotonic() + 200
         while not (built.folder / "waits").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
+        assert (built.folder / "waits").exists()
         built.snakemake(f"{names[1]}/run.json")
     finally:
         (built.folder / "goes").touch()
@@ -275,10 +280,17 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
 
 @pytest.mark.parametrize(("name", "why"), [("a{b}", "Snakemake reads braces"), ("a:b", "Python reads : in PYTHONPATH")])
 def test_a_path_that_snakemake_or_python_would_read_otherwise_is_refused(tmp_path, name, why):
-    output = Project(tmp_path / name).snakemake(FIGURE, succeeds=False)
+    """It is refused before anything else is read, so links are enough."""
+    folder = tmp_path / name
+    folder.mkdir()
+    for needed in ("Snakefile", "rules", "profiles", "src", "config"):
+        (folder / needed).symlink_to(ROOT / needed)
+    done = call(["--cores", "1", FIGURE], folder)
+    output = done.stdout + done.stderr
+    assert done.returncode, output
     assert f"{name}: {why}" in output
     assert "Traceback" not in output
-    assert not (tmp_path / name / "results").exists()
+    assert not (folder / "results").exists()
 
 
 def test_a_diverged_run_is_marked_in_table_and_caption(archived_project):
@@ -291,29 +303,29 @@ def test_a_diverged_run_is_marked_in_table_and_caption(archived_project):
 
 
 def test_a_killed_training_resumes_from_its_checkpoint_with_the_same_bytes(tmp_path):
-    long = {"tasks": {"digits_concat": {"training": {"steps": 1000, "record_every": 50}}}}
-    undisturbed, disturbed = Project(tmp_path / "one"), Project(tmp_path / "two")
-    overlays = [project.overlay(long) for project in (undisturbed, disturbed)]
-    undisturbed.snakemake(f"{RUN}/run.json", overlay=overlays[0])
-    command = disturbed.command(f"{RUN}/run.json", overlay=overlays[1])
+    project = Project(tmp_path)
+    overlay = project.overlay({"tasks": {"digits_concat": {"training": {"steps": 1000, "record_every": 50}}}})
+    command = project.command(f"{RUN}/run.json", overlay=overlay)
     environment, silent = os.environ | jobs_as_forks(), subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, cwd=disturbed.folder, env=environment, start_new_session=True, stdout=silent, stderr=silent
-    )
-    checkpoints = disturbed.folder / "results/store/checkpoints"
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True, stdout=silent, stderr=silent)
+    checkpoints = tmp_path / "results/store/checkpoints"
     deadline = time.monotonic() + 100
     while not list(checkpoints.glob("*.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert list(checkpoints.glob("*.safetensors"))
-    assert not (disturbed.folder / RUN / "weights.safetensors").exists()
-    disturbed.snakemake("--unlock")
-    disturbed.snakemake(f"{RUN}/run.json", "--rerun-incomplete", overlay=overlays[1])
-    (log,) = (disturbed.folder / "results/logs/train").glob("*.log")
+    assert not (tmp_path / RUN / "weights.safetensors").exists()
+    project.snakemake("--unlock")
+    project.snakemake(f"{RUN}/run.json", "--rerun-incomplete", overlay=overlay)
+    (log,) = (tmp_path / "results/logs/train").glob("*.log")
     assert "resuming from checkpoints" in log.read_text()
-    assert disturbed.read(*numbers_of(RUN)[:2]) == undisturbed.read(*numbers_of(RUN)[:2])
     assert list(checkpoints.glob("*")) == []
+    disturbed = project.read(*numbers_of(RUN)[:2])
+    shutil.rmtree(tmp_path / "results")
+    project.snakemake(f"{RUN}/run.json", overlay=overlay)
+    assert "resuming" not in log.read_text()
+    assert project.read(*numbers_of(RUN)[:2]) == disturbed
 
 
 def test_a_damaged_store_entry_is_trained_again(built):
@@ -433,8 +445,11 @@ def test_the_list_of_figures_states_which_are_built_and_what_the_others_need(bui
     assert re.search(r"^  learning_curves: not built, about \d+ min; runs: \d+, \d+ of them exist; data:", shown, re.MULTILINE)
     assert re.search(r"^  comparison_cogs: not built, .+; runs: \d+; data: cogs \(download\)$", shown, re.MULTILINE)
     figure.rename(figure.with_suffix(".away"))
-    assert "  ablation: not built, " in listed("tests/support/tiny.yaml")
+    recipes = Recipes(configuration(Path("tests/support/tiny.yaml")), Path("results"))
+    recipes.figures = {"ablation": recipes.figures["ablation"]}  # all of them would take seconds
+    assert [one.state for one in described(recipes, 2)] == ["not built"]
     figure.with_suffix(".away").rename(figure)
+    assert [one.state for one in described(recipes, 2)] == ["built"]
     wrong = "^--configfile tests/support/tinny.yaml: there is no such file; did you mean tests/support/tiny.yaml\\?$"
     with pytest.raises(SystemExit, match=wrong):
         listed("tests/support/tinny.yaml")
