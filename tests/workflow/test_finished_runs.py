@@ -21,6 +21,7 @@ import pytest
 import yaml
 from support.project import FIGURE, ROOT, Project, numbers_of
 
+from compositional.archive import finished_runs
 from compositional.records.store import Store
 
 pytestmark = pytest.mark.workflow
@@ -82,13 +83,11 @@ def runs(tmp_path, monkeypatch, capsys):
     return call
 
 
-@pytest.fixture
-def packed(built, shared, runs, monkeypatch, tmp_path) -> Path:
-    """A file with the runs, written to an address like that of a remote."""
-    path = tmp_path / "runs.zip"
-    with monkeypatch.context() as patched:
-        patched.setenv("COMPOSITIONAL_STORE", str(shared))
-        assert "2 runs are in file://" in runs("pack", path.as_uri(), "--figures", "ablation")
+@pytest.fixture(scope="module")
+def packed(built, shared, tmp_path_factory) -> Path:
+    """A file with the runs."""
+    path = tmp_path_factory.mktemp("packed") / "runs.zip"
+    finished_runs.pack(path, entries(shared), ["ablation"])
     return path
 
 
@@ -149,11 +148,15 @@ def test_a_forged_run_is_found(packed, runs, tmp_path):
     assert (again / "results/runs" / RUNS[forged] / "weights.safetensors").is_file()
 
 
-def test_the_file_can_be_sent_to_and_fetched_from_remotes(packed, runs):
-    """The remotes are on this machine: fsspec's memory, and a web server, which is read-only."""
+def test_the_file_can_be_sent_to_and_fetched_from_remotes(packed, shared, runs, monkeypatch, tmp_path):
+    """The remotes are on this machine: fsspec's memory, a file by its address, and a web server, which is read-only."""
+    own = tmp_path / "runs.zip"
+    with monkeypatch.context() as patched:
+        patched.setenv("COMPOSITIONAL_STORE", str(shared))
+        assert f"2 runs are in {own.as_uri()}" in runs("pack", own.as_uri(), "--figures", "ablation")
     runs("unpack", str(packed))
     assert "2 runs are in memory://group/runs.zip" in runs("pack", "memory://group/runs.zip", "--figures", "ablation")
-    assert fsspec.filesystem("memory").cat("group/runs.zip") == packed.read_bytes()
+    assert fsspec.filesystem("memory").cat("group/runs.zip") == own.read_bytes() == packed.read_bytes()
     web = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=packed.parent))
     threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
     address = f"http://127.0.0.1:{web.server_port}"

@@ -127,12 +127,16 @@ def test_a_run_requested_by_a_hostile_path_is_refused(run):
         targets.wanted_runs(configuration, [f"results/runs/{run}/metrics.csv"])
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    return Project(tmp_path_factory.mktemp("safety") / "project")
+
+
 @pytest.mark.workflow
 @pytest.mark.parametrize(
     "target", ["results/figures/../../outside.pdf", "results/tables/..%2Foutside.csv", "results/splits/../outside"]
 )
-def test_a_hostile_target_makes_nothing(tmp_path, target):
-    project = Project(tmp_path / "project")
+def test_a_hostile_target_makes_nothing(project, target):
     project.snakemake(target, succeeds=False)
-    assert list(tmp_path.rglob("*outside*")) == []
+    assert list(project.folder.parent.rglob("*outside*")) == []
     assert not (project.folder / "results").exists()
