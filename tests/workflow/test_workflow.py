@@ -135,23 +135,21 @@ def test_jobs_are_looked_for_once_per_ended_job(tmp_path):
     assert shown["101/1s"] > 3  # another limit is kept
 
 
-def test_a_single_family_uses_all_cores(tmp_path):
+def test_a_single_family_uses_all_cores(built, tmp_path):
     """Finished runs stay in their packs, so this needs a folder without results."""
-    Project(tmp_path)
     runs = [f"results/runs/scan_jump/lstm_attention/recombination/lambda=1/seed={seed}/run.json" for seed in range(4)]
     planned = {}
     for cores in ("1", "4"):
-        done = call(["-n", "--cores", cores, *runs, "--config", "device=cpu"], tmp_path)
+        done = call(["-n", "--cores", cores, *runs, "--config", "device=cpu", "--directory", str(tmp_path)], built.folder)
         planned[cores] = re.findall(r"Training (\d) runs? of", done.stdout + done.stderr)
     assert planned == {"1": ["4"], "4": ["1"] * 4}
 
 
-def test_jobs_that_take_long_start_first(tmp_path):
+def test_jobs_that_take_long_start_first(built, tmp_path):
     """The three plain runs see more examples than the other run, but its penalty makes it take longer."""
-    project = Project(tmp_path)
     short = [f"results/runs/digits_concat/cnn/none/lambda=0/seed={seed}/run.json" for seed in (0, 1, 2)]
     long = "results/runs/digits_concat/cnn/interaction/lambda=1/seed=0/run.json"
-    shown = project.snakemake(*short, long, "--cores", "1")
+    shown = built.snakemake(*short, long, "--cores", "1", "--directory", str(tmp_path))
     assert re.findall(r"Training (.*)", shown) == [
         "1 run of digits_concat/cnn/interaction",
         "3 runs of digits_concat/cnn/none",
@@ -339,11 +337,10 @@ def test_a_damaged_store_entry_is_trained_again(built):
     built.snakemake(FIGURE)
 
 
-def test_the_error_without_network_states_what_to_do_and_no_file_is_left(tmp_path, monkeypatch):
+def test_the_error_without_network_states_what_to_do_and_no_file_is_left(built, tmp_path, monkeypatch):
     monkeypatch.delenv("COMPOSITIONAL_MIRROR", raising=False)
-    project = Project(tmp_path)
-    overlay = project.overlay({"sources": ["mirror"]})
-    output = project.snakemake("results/splits/mnist_concat", overlay=overlay, succeeds=False)
+    words = ("results/splits/mnist_concat", "--directory", str(tmp_path))
+    output = built.snakemake(*words, overlay=built.overlay({"sources": ["mirror"]}), succeeds=False)
     assert "mirror: LookupError: no mirror folder configured" in output
     assert "COMPOSITIONAL_MIRROR=<folder>" in output
     assert [path for path in (tmp_path / "results").rglob("*ubyte*") if path.suffix != ".log"] == []
