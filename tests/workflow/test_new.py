@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
-from support.project import Project
+from support.project import ROOT, Project
 
 MADE = {"dataset": "my_data", "figure": "my_figure", "kind": "my_kind", "model": "my_model", "regularizer": "my_term"}
 MADE |= {"network": "my_network", "task": "my_task"}
@@ -51,6 +53,17 @@ def test_a_figure_made_of_new_plugins_can_be_built(project):
     assert "digits_concat, my_model, my_term, 0.1" in caption
     assert "digits_concat, my_network, my_term, 0.1" in caption
     assert "my_task, multilayer_perceptron, none, 0.0" in caption
+
+
+def test_every_bar_of_the_new_figure_is_named():
+    columns = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
+    rows = [
+        ("scan_jump", "cgps", term, strength, 0, "test", "accuracy", 0.5) for term, strength in (("none", 0.0), ("mine", 0.1))
+    ]
+    template = runpy.run_path(str(ROOT / "workflow/templates/figure.py"))
+    figure, _ = template["draw"](pd.DataFrame(rows, columns=columns), {"metric": "accuracy"})
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["SCAN: add jump, CGPS, mine, 0.1", "SCAN: add jump, CGPS, plain, 0.0"]
 
 
 @pytest.mark.parametrize(

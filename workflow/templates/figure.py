@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import style
+from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -21,11 +21,16 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = table[(table.split == "test") & (table.metric == options["metric"])]
     if rows.empty:
         raise ValueError(f"metric: {options['metric']}: the table has only {', '.join(sorted(set(table.metric)))}")
-    figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
-    lines = [f"{options['metric']} on the test set: means over seeds with their 95 % interval (Student's t).", ""]
-    for place, (method, own) in enumerate(rows.groupby(["task", "model", "regularizer", "lambda"])):
+    grouped = rows.groupby(["task", "model", "regularizer", "lambda"])
+    figure, axes = plt.subplots(figsize=(6.4, 0.8 + 0.3 * grouped.ngroups), layout="constrained")
+    lines, labels = [f"{options['metric']} on the test set: means over seeds with their 95 % interval (Student's t).", ""], []
+    for place, (method, own) in enumerate(grouped):
+        *names, strength = map(str, method)
         known = own.value.dropna()  # a diverged run has no accuracy
-        axes.bar(place, known.mean(), yerr=style.drawn_interval(known.to_numpy()), color=style.color(str(method[2])))
-        lines.append(f"* {', '.join(map(str, method))}: {style.summary(own.value)} ({style.seeds(own.value)})")
-    axes.set(xticks=[], ylabel=options["metric"])
+        axes.barh(place, known.mean(), xerr=style.drawn_interval(known.to_numpy()), color=style.color(names[-1]))
+        labels.append(", ".join([*(words.of(name, options) for name in names), strength]))
+        lines.append(f"* {', '.join([*names, strength])}: {style.summary(own.value)} ({style.seeds(own.value)})")
+    axes.set_yticks(range(len(labels)), labels)
+    axes.invert_yaxis()  # the order of the caption
+    axes.set_xlabel(options["metric"])
     return figure, "\n".join(lines)

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import words
+from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"  # of every run; the columns of the table are task, model, regularizer, lambda, seed, split, metric, value
 PARAMETERS = {
@@ -25,5 +25,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
     shown = means.rename(columns=lambda task: words.of(task, options)).rename_axis(columns=None)
     shown.plot(ax=axes, marker="o", xlabel="lambda", ylabel=options["metric"])
+    style.lambda_axis(axes, means.index)  # lambda = 0, and the others on a logarithmic scale
     best = "; ".join(f"{task}: {own.max():.3f} at lambda {own.idxmax():g}" for task, own in means.items())
     return figure, f"{options['metric']} on the test set, means over {rows.seed.nunique()} seeds. Best of {best}."
