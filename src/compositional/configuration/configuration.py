@@ -95,7 +95,8 @@ class Configuration(Entries):
                 known = self.names(section)
                 raise ConfigurationError(f"{run.path}: unknown {SECTIONS[section]} {name!r}{options_for(name, known)}")
         if (run.regularizer == "none") != (run.strength == 0):
-            raise ConfigurationError(f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; ask for none/lambda=0")
+            asked = "ask for none/lambda=0, or for a regularizer with a lambda above 0"
+            raise ConfigurationError(f"{run.path}: lambda is 0 if and only if the regularizer is 'none'; {asked}")
         too_much = compatibility.wrong_strengths(self, run.regularizer, [run.strength]) if run.regularizer != "none" else []
         if problems := [*self.impossible(run.task, run.model, run.regularizer), *too_much]:
             raise ConfigurationError(f"{run.path}: {'; '.join(problems)}")

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from compositional.configuration.messages import options_for
 from compositional.evaluation import activations, decoding
 from compositional.evaluation.metrics import BATCH, calibrated
 from compositional.kinds.sequence import SequenceSplit
@@ -92,6 +93,8 @@ class TrainedRun:
     def outputs(self, inputs: Any) -> np.ndarray:
         """The model's outputs (n, ...) for inputs, or for a member of the task given by its name, such as "test". For a matrix or
         tensor, every name gives all entries. Sentences have no outputs of this form."""
+        if isinstance(inputs, str) and inputs not in self.problem.splits:
+            raise ValueError(f"task {self.problem.task!r} has no member {inputs!r}{options_for(inputs, [*self.problem.splits])}")
         member = self.problem.splits[inputs] if isinstance(inputs, str) else self._split(inputs)
         if isinstance(member, SequenceSplit):
             raise ValueError("outputs of sentences depend on what was written before: use predict(...)")

@@ -74,7 +74,8 @@ def train(
         strength: lambda.
         overlays: files or dictionaries that are merged into the configuration, as --configfile does.
         results: the folder of splits and raw files.
-        settings: training settings, such as steps=200.
+        settings: training settings, such as steps=200. Options of a task, model or regularizer are given in `overlays`:
+            overlays=[{"models": {"cnn": {"dense_width": 32}}}].
 
     Raises:
         ConfigurationError: there can be no such run; the message says why.

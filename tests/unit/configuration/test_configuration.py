@@ -88,7 +88,10 @@ def test_pack_sizes_depend_on_the_configured_device(config, device, expected):
     ("run", "reason"),
     [
         (Run("scan_jump", "cnn", "none", 0, 0), "is for image tasks"),
-        (Run("scan_jump", "lstm_attention", "entropy", 0, 0), "if and only if"),
+        (
+            Run("scan_jump", "lstm_attention", "entropy", 0, 0),
+            "; ask for none/lambda=0, or for a regularizer with a lambda above 0",
+        ),
         (Run("scan_jump", "lstm_attention", "none", 1, 0), "if and only if"),
         (Run("scan_jum", "lstm_attention", "none", 0, 0), "did you mean 'scan_jump'"),
     ],

@@ -118,6 +118,11 @@ def test_inputs_that_a_task_does_not_know_are_refused(model, task, inputs, messa
         opened(model, task).predict(inputs)
 
 
+def test_the_error_for_a_member_that_a_task_lacks_names_the_members():
+    with pytest.raises(ValueError, match=r"task 'digits_concat' has no member 'tets'; did you mean 'test'\? Allowed: "):
+        opened("cnn", "digits_concat").outputs("tets")
+
+
 def test_pixels_are_not_rounded():
     run = opened("cnn", small.entry("kinds", "image")["task"])
     images = known_inputs([*run.problem.splits.values()][-1])
