@@ -114,7 +114,15 @@ def unpack(arguments: argparse.Namespace, known: Configuration) -> str:
     with at(arguments.file) as (file, move):
         move("get_file")
         added, there = finished_runs.unpack(file, folders(known)[0])
-    return f"every digest is right: {added} runs added to {folders(known)[0]}, {there} already existed"
+    said = f"every digest is right: {len(added)} runs added to {folders(known)[0]}, {len(there)} already existed"
+    used, plans = runs_of(known, []), [*added, *there]
+    if other := sum(plan not in used for plan in plans):
+        said += (
+            f"\n{other} of these {len(plans)} runs are used by no figure here, because they were made with other options, code "
+            'or versions of libraries. Name the overlays that they were made with (OPTIONS="--configfile ..."), or build at '
+            "their commit, in the environment of its `make env`"
+        )
+    return said
 
 
 def same_numbers(one: Path, other: Path) -> bool:

@@ -174,6 +174,13 @@ def test_the_file_can_be_sent_to_and_fetched_from_remotes(packed, shared, runs, 
     )
 
 
+def test_runs_that_no_build_here_uses_are_counted(packed, runs):
+    """Without the overlays, the runs have other settings, as runs of an earlier PyTorch have other versions."""
+    assert "used by no figure" not in runs("unpack", str(packed))
+    said = runs("unpack", str(packed), overlays=False)
+    assert "2 of these 2 runs are used by no figure here, because they were made with other options, code or versions" in said
+
+
 def test_missing_or_damaged_runs_are_named(packed, runs, tmp_path):
     said = runs("pack", "out.zip", "--figures", "ablation", status=2)
     assert f"2 of 2 runs are not in the store, such as {RUNS[0]}. Build the figures first" in said

@@ -99,11 +99,11 @@ def _digests(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> di
     return digests
 
 
-def unpack(source: Path, folder: Path) -> tuple[int, int]:
+def unpack(source: Path, folder: Path) -> tuple[list[str], list[str]]:
     """Add the entries of a file to a store. All are checked first; if one is wrong, none is added.
 
     Returns:
-        How many entries were added, and how many already existed.
+        The plans of the entries that were added, and of those that already existed.
 
     Raises:
         ArchiveError: the file is not one of ours, or a member does not match its digest. Nothing was added.
@@ -130,7 +130,8 @@ def unpack(source: Path, folder: Path) -> tuple[int, int]:
             new = {path: place for path, place in checked.items() if read(place) is None}
             for path, place in new.items():
                 adopt(path, place)
-            return len(new), len(checked) - len(new)
+            there = [place.parent.name for path, place in checked.items() if path not in new]
+            return [place.parent.name for place in new.values()], there
     except ArchiveError as error:
         raise ArchiveError(f"{source} cannot be trusted: {error}. Nothing was added") from error
     except Exception as error:  # a damaged zip file may raise almost any exception

@@ -61,6 +61,12 @@ def rewritten(path: Path, held: dict[str, bytes], right: bool = True) -> Path:
     return path
 
 
+def unpacked(path: Path, store: Path) -> tuple[int, int]:
+    """How many runs of a file are added to a store, and how many already existed."""
+    added, there = finished_runs.unpack(path, store)
+    return len(added), len(there)
+
+
 def refused(path: Path, message: str) -> None:
     store = path.parent / "here"
     with pytest.raises(ArchiveError, match=message):
@@ -80,14 +86,14 @@ def test_a_file_whose_directory_promises_more_than_it_has_is_refused(packed):
 
 
 def test_packed_runs_are_added_only_once(packed, tmp_path):
-    assert finished_runs.unpack(packed, tmp_path / "here") == (2, 0)
+    assert unpacked(packed, tmp_path / "here") == (2, 0)
     here, there = (
         {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for folder in (tmp_path / "here", tmp_path / "there")
     )
     assert here == there
     assert len(there) == 4
-    assert finished_runs.unpack(packed, tmp_path / "here") == (0, 2)
+    assert unpacked(packed, tmp_path / "here") == (0, 2)
     assert not [*(tmp_path / "here").rglob(".*")]
 
 
@@ -114,7 +120,7 @@ def test_existing_runs_are_replaced_only_if_they_are_damaged(packed, tmp_path):
     mine, damaged = (entry_of(tmp_path / "here", seed) for seed in (0, 1))
     damaged.write_bytes(damaged.read_bytes()[:-8])
     before = mine.read_bytes()
-    assert finished_runs.unpack(packed, tmp_path / "here") == (1, 1)
+    assert unpacked(packed, tmp_path / "here") == (1, 1)
     assert mine.read_bytes() == before
     assert finished_runs.identity_of(damaged) == identity(1)
 
@@ -189,7 +195,7 @@ def test_two_runs_with_the_same_weights_are_both_there(tmp_path):
         Store(tmp_path / "there").add(name_of(identity(seed)), about, {"a": torch.zeros(20)})
     finished_runs.pack(tmp_path / "runs.zip", entries([tmp_path / "there"]), [])
     assert len(members(tmp_path / "runs.zip")) == 4
-    assert finished_runs.unpack(tmp_path / "runs.zip", tmp_path / "here") == (2, 0)
+    assert unpacked(tmp_path / "runs.zip", tmp_path / "here") == (2, 0)
     assert all(read(path) for path in entries([tmp_path / "here"]))
 
 
