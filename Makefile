@@ -56,7 +56,10 @@ install:
 	@if [ -L $(VENV) ]; then echo "$(VENV) is a link, and installing would clear the folder that it points to. Remove the link, or update that environment and copy envs/requirements.txt to $(VENV)/.complete"; exit 1; fi
 	$(NEW_ENOUGH)
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement $(LOCK)
+	@echo Installing the packages of $(LOCK)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement $(LOCK) || \
+	  { echo "The packages of $(LOCK) could not be installed, see above. They need a package index (PIP_INDEX_URL names another one)" \
+	  "and Python 3.11 to 3.13. This is $$($(VENV)/bin/python --version): make PYTHON=python3.13 uses another one"; exit 1; }
 	@# On all cores; pip would use one. Some packages contain files that Python cannot compile.
 	$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .

@@ -136,6 +136,22 @@ def test_pins_with_another_time_install_nothing(tmp_path):
     assert subprocess.run(["make", "env", "PYTHON=false"], cwd=tmp_path, capture_output=True, check=False).returncode
 
 
+def test_pins_that_cannot_be_installed_name_what_they_need(tmp_path):
+    """In some years, python3 is a version for which the index has no files of these pins."""
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    shutil.copytree(ENVS, tmp_path / "envs")
+    python = tmp_path / "python3.15"  # it makes an environment in which pip fails
+    python.write_text(
+        '#!/bin/sh\n[ "$1" = -c ] && exit; [ "$1" = --version ] && exec echo Python 3.15.0; [ "$2" = pip ] && exit 1\n'
+        'mkdir -p .venv/bin && cp "$0" .venv/bin/python\n'
+    )
+    python.chmod(0o755)
+    done = subprocess.run(["make", "env", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "and Python 3.11 to 3.13. This is Python 3.15.0: make PYTHON=python3.13 uses another one" in done.stdout
+    assert not (tmp_path / ".venv" / ".complete").exists()
+
+
 def test_a_python_that_is_too_old_is_named_before_an_archive_is_opened(tmp_path):
     """The python3 of many clusters is older. Without the check, an import fails with a traceback."""
     shutil.copy(ENVS.parent / "Makefile", tmp_path)
