@@ -332,7 +332,10 @@ def test_runs_on_changed_data_are_not_called_restored_although_the_store_has_run
     changed["tasks"]["digits_concat"]["train_pairs"] = 90
     built.overlay(changed)
     assert "Training 2 runs of digits_concat/cnn/none" in built.told("-n", SMALL)
+    built.told("results/splits/digits_concat")
+    assert "Training 2 runs of digits_concat/cnn/none" in built.told("-n", SMALL)
     built.configure()
+    built.told("results/splits/digits_concat")
     damage(built.folder / f"{RUN}/weights.safetensors")
     assert "Restoring 2 runs of digits_concat/cnn/none" in built.told("-n", SMALL)
 

@@ -43,6 +43,7 @@ class Pack:
     # Whether the store's entries cannot be its runs': weights were altered in place, and so was the entry, the same file; or the
     # task's data are made again, so that entries may be of the data before.
     altered: bool = False
+    data: str | None = None  # digest of the task's data; None if there are none yet
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -91,7 +92,7 @@ class Pack:
         """Whether a store seems to have all of its runs. Then its job only writes files, which takes seconds and no device."""
         shared, told = self.content["common"], self.content["job"]
         planned = (shared | {"lambda": run.strength, "seed": run.seed} for run in self.runs)
-        return not self.altered and stored(stores(told["store"]), planned, told["device"])
+        return not self.altered and stored(stores(told["store"]), planned, told["device"], self.data)
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -112,6 +113,7 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
     """Make a pack according to today's recipes."""
     family, configuration = runs[0].family, recipes.configuration
     made = [Path(path).name for path in recipes.made(record_of_run(runs[0], STAGES[stage]))]
+    split = record_of("splits", family[0])
     return Pack(
         {
             "stage": stage,
@@ -122,9 +124,10 @@ def pack_of(stage: str, runs: list[Run], recipes: Recipes) -> Pack:
         },
         stage == "train"
         and (
-            recipes.outdated(record_of("splits", family[0])) is not None
+            recipes.outdated(split) is not None
             or any(recipes.altered_in_store(record_of_run(run, STAGES[stage])) for run in runs)
         ),
+        (recipes.record(split) or {}).get("content_sha256"),
     )
 
 

@@ -42,7 +42,20 @@ def entries(folders: Iterable[Path], plan: str = "*", device: str = "auto") -> I
     return iter(found.values())
 
 
-def stored(folders: Iterable[Path], planned: Iterable[dict[str, Any]], device: str) -> bool:
-    """Whether stores seem to have all of these runs, judged by what is known before there is any data."""
+def stored(folders: Iterable[Path], planned: Iterable[dict[str, Any]], device: str, data: str | None = None) -> bool:
+    """Whether stores seem to have all of these runs, judged by what is known before training.
+
+    data: what the runs were trained on, by its digest; None if that is not known: entries of any data count.
+    """
     folders = [*folders]
-    return all(any(entries(folders, plan_of(of_run), device)) for of_run in planned)
+    return all(any(_is_of(path, of_run, data) for path in entries(folders, plan_of(of_run), device)) for of_run in planned)
+
+
+def _is_of(entry: Path, of_run: dict[str, Any], data: str | None) -> bool:
+    """Whether the run of an entry was trained on these data."""
+    if data is None or entry.stem == name_of(of_run | {"data": data, "device": entry.name.partition("-")[0]}).partition("/")[2]:
+        return True
+    try:  # the names of runs with buffers depend on these, too
+        return data in entry.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False

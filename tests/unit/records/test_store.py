@@ -21,7 +21,7 @@ from support.disk import full_disk
 
 from compositional import files
 from compositional.plugins import PACKAGE
-from compositional.records.entries import entries, name_of
+from compositional.records.entries import PLANNED, entries, name_of, stored
 from compositional.records.store import Store, tensors_of
 from compositional.stages.shared.job import logged
 from compositional.training.state import State
@@ -305,3 +305,15 @@ def test_a_job_that_cannot_write_its_log_states_why(tmp_path, capsys):
     with full_disk(), pytest.raises(SystemExit), logged(tmp_path / "log") as log:
         print("x" * 100_000, file=log)
     assert "OSError: [Errno 27] File too large" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("own", [{}, {"buffers": "f"}], ids=["known before training", "with buffers"])
+def test_runs_on_other_data_are_not_those_of_the_store(tmp_path, own):
+    """Otherwise the host that submits jobs would train them, because it restores runs itself."""
+    identity = IDENTITY | own | {"data": "0" * 64}
+    Store(tmp_path).add(name_of(identity), {"identity": identity}, {"weights": torch.zeros(3)})
+    planned = [{key: identity[key] for key in PLANNED}]
+    asked = {data: stored([tmp_path], planned, "auto", data) for data in (None, "0" * 64, "1" * 64)}
+    assert asked == {None: True, "0" * 64: True, "1" * 64: False}
+    next(entries([tmp_path])).write_bytes(b"\xff")
+    assert stored([tmp_path], planned, "auto", "0" * 64) == (not own)  # whether it is intact shows when it is read
