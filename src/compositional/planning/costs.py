@@ -59,15 +59,18 @@ def _of_runs(stage: str, folder: Path) -> float | None:
     return median(found) if found else None
 
 
-def _of_split(results: Path, task: str) -> float | None:
-    """The cost of a split according to the log of the last job that made it; None if there is no log."""
+def took(log: Path) -> float | None:
+    """How long the last job that wrote this log worked; None if there is no log, or if the job has not ended."""
     try:
-        found = re.search(
-            r"^took ([\d.]+) s,", (results / "logs" / "split" / f"{task}.log").read_text(encoding="utf-8"), re.MULTILINE
-        )
+        found = re.search(r"^took ([\d.]+) s,", log.read_text(encoding="utf-8"), re.MULTILINE)
     except (OSError, ValueError):
         return None
     return float(found[1]) if found else None
+
+
+def _of_split(results: Path, task: str) -> float | None:
+    """The cost of a split according to the log of the last job that made it; None if there is no log."""
+    return took(results / "logs" / "split" / f"{task}.log")
 
 
 def _of_the_like(stage: str, name: str) -> float | None:

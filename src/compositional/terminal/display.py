@@ -21,7 +21,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from compositional.planning.costs import Costs, words
+from compositional.planning.costs import START, Costs, took, words
 from compositional.planning.packs import Pack
 from compositional.terminal import failures, progress, refusals
 from compositional.terminal.progress import Task
@@ -143,8 +143,10 @@ class Display(logging.Handler):
             job |= {"reason": failures.reason(told.get("rule_msg")), "log": told.get("log") or job.get("log")}
             if job["reason"] and self.shows:
                 self.say(f"{time.strftime('[%H:%M:%S]')} {job.get('rule_msg') or job.get('rule_name')}: {job['reason']}")
-            if event == "job_finished" and job.get("task"):
-                job["task"].ended = now
+            if event == "job_finished" and (task := job.get("task")):
+                task.ended = now
+                if seconds := took(Path(str(job["log"][0]))) if job["log"] else None:  # without the time in a scheduler's queue
+                    task.began = max(task.began, now - START - seconds)
 
     def _task(self, job: dict[str, Any]) -> Task | None:
         """The planned job that a started job corresponds to: the one with the same name, else one of its rule not yet started."""

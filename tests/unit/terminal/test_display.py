@@ -14,9 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from compositional.planning.costs import Costs
+from compositional.planning.costs import START, Costs
 from compositional.terminal import display
 from compositional.terminal.display import HANDLER, Display
+from compositional.terminal.progress import Task
 
 JOB = {"rule_name": "plot", "rule_msg": "Drawing a", "wildcards": {"figure": "a"}, "output": ["a.pdf"], "log": []}
 
@@ -109,6 +110,20 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys, monkey
     assert lines[0] == "1 of 2 jobs failed, 1 succeeded."
     assert "  alone: snakemake a.pdf" in lines
     assert not call.display.bar
+
+
+def test_the_time_that_a_job_waits_in_a_queue_is_not_taken_for_its_cost(tmp_path, monkeypatch):
+    call, log, now = Call(), tmp_path / "a.log", [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    call.display.begin([], Costs(tmp_path), 2)
+    call.display.tasks = {"evaluate_a": [Task("evaluate", "a", 2)]}
+    ((task,),) = call.display.tasks.values()
+    for ended, expected in (("took 20.5 s, 19.0 s of CPU time, at most 500 MB\n", 20.5 + START), ("metrics", 3600.0)):
+        call.tell("job", event="job_info", jobid=1, **JOB | {"rule_name": "evaluate_a", "log": [str(log)]})
+        log.write_text(ended)
+        now[0] += 3600
+        call.tell("done", event="job_finished", job_id=1)
+        assert task.ended - task.began == expected
 
 
 def test_progress_in_a_log_file_has_the_time(tmp_path, capsys, monkeypatch):
