@@ -17,8 +17,9 @@ GIB = 2**30
         (11 * GIB, "16 GiB.*not even one fits: use a GPU with more memory"),
     ],
 )
-def test_the_message_states_the_measured_number_of_runs_that_fit(problem, monkeypatch, needed, message):
-    """10 of 16 GiB are free, and 8 of these may be used."""
+@pytest.mark.parametrize("own", [6 * GIB, 2 * GIB], ids=["alone", "shared"])
+def test_the_message_states_the_measured_number_of_runs_that_fit(problem, monkeypatch, needed, message, own):
+    """10 of 16 GiB are free, and 8 of these may be used. If this job has only 2 of the others, it shares the GPU."""
     case = problem("cnn")
     case.settings["cuda_width"] = 64
     fakes = {
@@ -27,13 +28,15 @@ def test_the_message_states_the_measured_number_of_runs_that_fit(problem, monkey
         "memory_allocated": lambda: GIB,
         "max_memory_allocated": lambda: GIB + needed,
         "mem_get_info": lambda: (10 * GIB, 16 * GIB),
+        "memory_reserved": lambda: own,
     }
     for name, fake in fakes.items():
         monkeypatch.setattr(torch.cuda, name, fake)
     monkeypatch.setattr(memory, "width_of", lambda case: case.settings["cuda_width"])
     said = pytest.raises(RuntimeError, match=message.replace("(", r"\(").replace(")", r"\)"))
-    with said, memory.explained(case, 0):
+    with said as refused, memory.explained(case, 0):
         raise torch.OutOfMemoryError("CUDA out of memory")
+    assert ("Other processes use 4 GiB: if those are jobs of yours, lower jobs_per_gpu" in str(refused.value)) == (own < 6 * GIB)
 
 
 def test_other_errors_are_not_replaced(problem):

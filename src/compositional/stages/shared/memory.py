@@ -12,6 +12,7 @@ from compositional.training.problem import Problem, prepare, width_of
 from compositional.training.state import fresh_state
 
 ROOM = 0.8  # of the free memory: a recorded step and its warm-up also occupy some
+CONTEXT = 1.0  # GiB; CUDA itself takes about as much for each process
 
 
 def _runs_that_fit(problem: Problem, seed: int) -> int:
@@ -44,8 +45,11 @@ def explained(problem: Problem, seed: int) -> Iterator[None]:
     except torch.OutOfMemoryError:
         asked = width_of(problem)  # do nothing else here: the failed block's memory is freed only after its traceback
     fitting = _runs_that_fit(problem, seed)
-    cure = f"{fitting} would fit: set cuda_width: {fitting} under training: of this task or model"
+    free, total = torch.cuda.mem_get_info()
+    others = (total - free - torch.cuda.memory_reserved()) / 2**30
+    cure = f"{fitting} would fit: set cuda_width: {fitting} under training: of this task or model, which trains its runs again"
     raise RuntimeError(
-        f"the memory of this GPU ({torch.cuda.mem_get_info()[1] / 2**30:.0f} GiB) is too small for {asked} runs of "
+        f"the memory of this GPU ({total / 2**30:.0f} GiB) is too small for {asked} runs of "
         f"{problem.task}/{problem.model_name} at once; {cure if fitting else 'not even one fits: use a GPU with more memory'}"
+        + (f". Other processes use {others:.0f} GiB: if those are jobs of yours, lower jobs_per_gpu" if others > CONTEXT else "")
     )
