@@ -9,6 +9,8 @@ rule aggregate:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         recipe=lambda wildcards: PLAN.recipes.table(wildcards.figure).name,
     message:

@@ -11,6 +11,8 @@ rule manifest:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         recipe=lambda wildcards: PLAN.archived.manifest.name,
     message:
@@ -30,6 +32,8 @@ rule archive:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         recipe=lambda wildcards: PLAN.archived.archive.name,
     message:
@@ -49,6 +53,8 @@ rule report:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         recipe=lambda wildcards: PLAN.archived.report.name,
     message:

@@ -12,6 +12,8 @@ rule download:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         content=lambda wildcards: content_of(wildcards.dataset, wildcards.file),
     message:

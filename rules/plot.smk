@@ -11,6 +11,8 @@ rule plot:
     localrule: True
     conda:
         "../envs/environment.yaml"
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         recipe=lambda wildcards: PLAN.recipes.figure(wildcards.figure).name,
     message:

@@ -13,6 +13,8 @@ rule split:
         "../envs/environment.yaml"
     # A task that is generated in parallel gets all cores: Snakemake reduces larger numbers to that.
     threads: lambda wildcards: 64 if PLAN.recipes.configuration.parallel(wildcards.task) else 1
+    resources:
+        host=1,  # slurm/config.v9+.yaml limits it
     params:
         recipe=lambda wildcards: PLAN.recipes.split(wildcards.task).name,
     message:

@@ -24,6 +24,7 @@ for pack in PACKS["train"]:
         resources:
             **pack.resources,
             runs=len(pack.runs),
+            host=int(MAIN and pack.stored),  # as in rules/split.smk
         message:
             f"{'Restoring' if MAIN and pack.stored else 'Training'} {pack.title}"
         shell:

@@ -196,6 +196,29 @@ def test_the_local_profile_spreads_jobs_over_gpus(reference: Path) -> None:
     assert set(used) == ({"GPU-first", "GPU-second"} if torch.backends.cuda.is_built() else {"GPU-first,GPU-second"})
 
 
+def test_jobs_on_the_submitting_host_take_turns_and_use_few_processes(tmp_path: Path) -> None:
+    """Splits; Snakemake itself would start up to five jobs there, with as many processes as they want."""
+    folder = copy_of_project(tmp_path / "project", {"resources": {"host": 1}})
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    for name in ("sinfo", "squeue", "scontrol"):  # a Slurm that answers and gets no jobs
+        (commands / name).write_text("#!/bin/sh\necho MaxArraySize = 1001\n")
+        (commands / name).chmod(0o755)
+
+    def said(*arguments: str) -> str:
+        here = environment(folder)
+        here["PATH"] = f"{commands}{os.pathsep}{here['PATH']}"
+        done = subprocess.run(
+            command("--profile", "slurm", *arguments), cwd=folder, env=here, capture_output=True, text=True, check=True
+        )
+        return done.stdout + done.stderr
+
+    assert "results/logs/split/pathfinder_3.log 2\n" in said("results/splits/pathfinder_3", "-n", "--printshellcmds")
+    shown = said("results/splits/digits_concat", "results/splits/digits_concat_b")
+    first, second = (3600 * int(h) + 60 * int(m) + int(s) for h, m, s in re.findall(r"\[(\d+):(\d+):(\d+)\] Splitting", shown))
+    assert (second - first) % 86400 >= 2  # together, they would begin at the same time
+
+
 def test_jobs_of_the_tests_have_no_network(tmp_path: Path) -> None:
     code = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
     own = environment(tmp_path)
