@@ -141,6 +141,19 @@ def test_variants_are_judged_in_distribution_and_on_held_out_expressions():
     )
 
 
+def test_a_published_value_of_zero_is_a_line_and_not_hidden_by_the_axis():
+    line = {"task": "arithmetic_two_digits", "model": "lstm_regressor", "published": {"accuracy": 0}}
+    rows = bars({("arithmetic_two_digits", "lstm_regressor"): [("accuracy", 0.5, 0.5)]})
+    options = FIGURES["arithmetic_variants"]["options"] | {"groups": {"": {"LSTM": line}}, "claims": []}
+    figure, _ = published_bars.draw(table(rows), options)
+    (axes,) = (axes for axes in figure.axes if axes.patches)
+    zero = axes.patches[0]
+    width = 72 * figure.get_size_inches()[0] * axes.get_position().width / 1.04  # in points, of an accuracy of 1
+    assert (zero.get_width(), zero.get_linewidth()) == (0, 1.5)
+    assert -axes.get_xlim()[0] * width > 1.5
+    plt.close(figure)
+
+
 def test_operators_are_judged_by_the_loss_that_the_paper_shows():
     losses = {"arithmetic_sum": 0.1, "arithmetic_sum_difference": 0.2, "arithmetic_no_quotient": 15, "arithmetic_all": 10}
     values = {(task, "lstm_regressor"): [("loss", loss, 2 * loss), ("accuracy", 0.9, 0.5)] for task, loss in losses.items()}

@@ -140,7 +140,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     bars.bar(axes, place + (number - 1) * 0.27, own, name, width=0.27, upright=False, largest=largest)
             axes.set_yticks(range(len(group)), list(group))
             axes.set_ylim(len(group) - 0.5, -0.5)
-            axes.set(title=title, xlabel=metric, **({"xlim": (0, 1.03)} if metric == "accuracy" else {}))
+            axes.set(title=title, xlabel=metric, **({"xlim": (-0.01, 1.03)} if metric == "accuracy" else {}))
             axes.grid(axis="x", color="0.93")
             axes.set_axisbelow(True)
     page.legend(figure, grid.flat, options, style.INTERVAL)

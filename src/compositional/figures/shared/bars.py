@@ -15,7 +15,8 @@ SHADES = {PUBLISHED: "0.75", LEAK: "#E69F00", HELD_OUT: "#0072B2"}
 
 
 def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float, upright: bool, largest: float = np.inf) -> None:
-    """Draw one bar: the mean of the known values with its 95 % interval, from three on, and every seed, from two on.
+    """Draw one bar: the mean of the known values with its 95 % interval, from three on, and every seed, from two on. A bar of
+    length 0 is a line.
 
     largest: upper limit of the interval, 1 for shares.
     """
@@ -26,6 +27,7 @@ def bar(axes: Axes, place: float, values: pd.Series, name: str, *, width: float,
     shown: dict[str, Any] = {
         "color": SHADES[name],
         "edgecolor": SHADES[name],
+        "linewidth": 1.5,
         "label": name,
         "error_kw": {"linewidth": 0.9, "capsize": 2},
     }
