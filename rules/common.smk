@@ -138,11 +138,12 @@ def begin():
         PLAN.begin()
         if SHOWS:
             SHOWN.begin(sum(PACKS.values(), []), PLAN.recipes.costs, settings.nodes or settings.cores)
-        # Import libraries once for all jobs if that saves more time than it takes.
-        several = sum(name.partition("_")[0] in STAGES for name in PLAN.needed) > 1
-        libraries = forks.LIBRARIES if len(PLAN.needed) > 4 * settings.cores else forks.OF_TRAINING if several else ()
-        if HERE and libraries:
-            (forks.extend if DRAWS else forks.start)(os.environ, libraries)
+        if HERE:
+            # Import libraries once for all jobs if that saves more time than it takes.
+            many = len(PLAN.needed) > 4 * settings.cores
+            several = sum(name.partition("_")[0] in STAGES for name in PLAN.needed) > 1
+            if many or several:
+                (forks.extend if DRAWS else forks.start)(os.environ, forks.LIBRARIES if many else forks.OF_TRAINING)
 
 
 if MAIN:
