@@ -82,7 +82,7 @@ def main() -> int:
     print(f"Written: {path.relative_to(ROOT)}, and its small settings for the tests in {settings.relative_to(ROOT)}.")
     print(f"Its contract: {module_path(f'{section}.__init__').relative_to(ROOT)}. Its test:")
     print(f"  python -m pytest tests/unit/{section}/test_contract.py -k {sys.argv[2]}")
-    print("After `make docs`, its options are in docs/options.md.")
+    print("After `make docs`, its options are in docs/options.md. How a build uses it: docs/extending.md#a-figure-and-its-study.")
     return 0
 
 
