@@ -17,6 +17,8 @@ from torch import Tensor
 
 # NUMBA_DISABLE_JIT is meant for debugging a user's own functions. The functions here must be compiled to give the same bits.
 numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
+# The sources of what compiled functions have in common: the options below, and functions that they call.
+_SHARED = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*compiled.py")))
 
 
 def compiled(function: Callable, variant: str = "") -> Callable:
@@ -27,10 +29,8 @@ def compiled(function: Callable, variant: str = "") -> Callable:
 
     variant: distinguishes functions that are made at the same place in the source, for example by their constant width.
     """
-    # numba finds a function in its cache by its file's time and size. Those may stay; options above, and functions that it calls,
-    # are in other files.
-    shared = sorted(Path(__file__).parent.glob("*compiled.py"))
-    sources = b"".join(path.read_bytes() for path in (*shared, Path(inspect.getfile(function))))
+    # numba finds a function in its cache by its file's time and size, which may stay the same.
+    sources = _SHARED + Path(inspect.getfile(function)).read_bytes()
     function.__qualname__ += f"{variant}_{hashlib.sha256(sources).hexdigest()[:12]}"
     dispatcher = njit(cache=True, error_model="numpy")(function)
     compile_unlocked, folder = dispatcher.compile, Path(dispatcher.stats.cache_path or "")
