@@ -28,8 +28,8 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from unittest import mock
@@ -44,10 +44,10 @@ import plain_training
 import problems
 import tensor_factorization
 import torch
+from numba.core.dispatcher import Dispatcher
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
-from compositional.layers import dropout_compiled, lstm_compiled, normal_compiled, pooling, softmax_compiled
 from compositional.records import surroundings
 from compositional.stages.shared import devices
 from compositional.training.pack import Pack
@@ -90,37 +90,32 @@ def seconds_of(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
+def _recorded(function: Dispatcher) -> Callable:
+    def recorded(*arguments: object) -> object:
+        with record_function("compiled"):
+            return function(*arguments)
+
+    return recorded
+
+
 @contextmanager
-def _compiled_shown():
-    """Inside, the profiler sees what numba has compiled."""
-
-    def shown(function: Callable) -> Callable:
-        def recorded(*arguments):
-            with record_function("compiled"):
-                return function(*arguments)
-
-        return recorded
-
-    with (
-        mock.patch.multiple(lstm_compiled, step=shown(lstm_compiled.step), step_gradient=shown(lstm_compiled.step_gradient)),
-        mock.patch.multiple(pooling, _forward=shown(pooling._forward), _backward=shown(pooling._backward)),
-        mock.patch.multiple(
-            softmax_compiled,
-            **{
-                name: shown(getattr(softmax_compiled, name))
-                for name in ("_shares", "_shares_gradient", "_losses", "_losses_gradient")
-            },
-        ),
-        mock.patch.object(dropout_compiled, "_keep", shown(dropout_compiled._keep)),
-        mock.patch.object(normal_compiled, "fill", shown(normal_compiled.fill)),
-    ):
+def compiled_shown() -> Iterator[None]:
+    """Inside, the profiler sees calls of what numba has compiled, if it was called before."""
+    loaded = [module for name, module in sys.modules.items() if name.startswith("compositional.")]
+    parts = [(module, *part) for module in loaded if hasattr(module, "compiled") for part in vars(module).items()]
+    with ExitStack() as patches:
+        for module, name, own in parts:
+            if isinstance(own, Dispatcher):
+                patches.enter_context(mock.patch.object(module, name, _recorded(own)))
+            elif hasattr(own, "cache_info"):  # functions for a width
+                patches.enter_context(mock.patch.object(module, name, lambda width, own=own: tuple(map(_recorded, own(width)))))
         yield
 
 
 def parts_of(advance: Callable[[int], object]) -> dict[str, float]:
     """Where a step's time goes, in shares."""
     spent = dict.fromkeys(("products", "elementwise", "memory"), 0.0)
-    with _compiled_shown(), profile(activities=[ProfilerActivity.CPU]) as seen:
+    with compiled_shown(), profile(activities=[ProfilerActivity.CPU]) as seen:
         began = time.perf_counter()
         advance(2)
         total = time.perf_counter() - began

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from numba.core.dispatcher import Dispatcher
 from support import small
 
+from compositional.layers import looking_compiled, lstm_compiled
 from compositional.layers.tap import silent_tap
 from compositional.plugins import available
 from compositional.training.pack import Pack
@@ -175,6 +177,17 @@ def test_a_worker_takes_steps_and_says_where_their_time_goes(way, runs):
     assert sum(shares) == pytest.approx(1)
     assert min(shares[:3]) > 0
     assert rest["operations"] > 0 or way == "plain"
+
+
+def test_the_profiler_sees_every_compiled_function():
+    modules = [module for name, module in sys.modules.items() if name.startswith("compositional.")]
+    before = {(module, name) for module in modules for name, own in vars(module).items() if isinstance(own, Dispatcher)}
+    assert {"adam_moments", "fill", "_keep", "_losses", "_shares", "_forward"} <= {name for _, name in before}
+    with families.compiled_shown():
+        assert not [name for module, name in before if isinstance(vars(module)[name], Dispatcher)]
+        by_width = [*looking_compiled._compiled(4), *lstm_compiled._compiled(4)]
+    assert not [own for own in by_width if isinstance(own, Dispatcher)]
+    assert all(isinstance(vars(module)[name], Dispatcher) for module, name in before)
 
 
 def test_what_is_measured_is_drawn_kept_and_compared(tmp_path, monkeypatch, capsys):
