@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from support.project import ROOT, Project
 
 from compositional.planning.costs import took
 from compositional.records import provenance
 
-ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support" / "slurm"))
-import cluster  # noqa: E402
+import cluster
 
 FIGURE = "results/figures/ablation.pdf"
 TRAINING = {"steps": 150, "record_every": 5, "curve_examples": 64}
@@ -45,10 +45,7 @@ PACKS = 5  # of two runs each
 
 def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list = GRIDS) -> Path:
     """A tiny copy of the project in `folder`, with an edited Slurm profile: {key: value, or values to merge}."""
-    folder.mkdir()
-    shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("rules", "envs", "workflow", "config", "src", "slurm", "local-gpu", "profiles"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    Project(folder).keep_study("compositional_regularization")
     studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
     (folder / "config" / "paper.yaml").write_text(
         yaml.safe_dump(TINY | {"pack_size": {"cpu": {"default": pack_size}}, "studies": studies})
