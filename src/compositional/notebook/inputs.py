@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,26 @@ def _checked(problem: Problem, parts: list[str], known: tuple[str, ...], what: s
             )
 
 
+def _texts(problem: Problem, given: Any) -> list[str]:
+    for text in given:
+        if not isinstance(text, str):
+            raise ValueError(f"task {problem.task!r} takes texts, this is one of the inputs: {reprlib.repr(text)}")
+    return [*given]
+
+
+def _numbers(problem: Problem, given: Any) -> np.ndarray:
+    try:
+        numbers = np.asarray(given)
+    except ValueError:  # lists of unequal lengths
+        numbers = np.array(None)
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"task {problem.task!r} takes an array of numbers, or lists of equal lengths: not {reprlib.repr(given)}")
+    return numbers
+
+
 def _images(problem: Problem, given: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Images (n, *shape) with pixels from 0 to 255. The input may lack the first axis of `shape`."""
-    images = np.asarray(given)
+    images = _numbers(problem, given)
     if images.shape[1:] != shape and images.shape[1:] != shape[1:]:
         raise ValueError(f"images of task {problem.task!r} are (n, {', '.join(map(str, shape))}), these are {images.shape}")
     if images.min() < 0 or images.max() > 255:
@@ -44,15 +62,15 @@ def _images(problem: Problem, given: Any, shape: tuple[int, ...]) -> np.ndarray:
     return images.astype(np.uint8).reshape(len(images), *shape)
 
 
-def _sentences(problem: Problem, given: list[str], train: Any) -> SequenceSplit:
-    known = train.source.words[END + 1 :]
+def _sentences(problem: Problem, given: Any, train: Any) -> SequenceSplit:
+    known, given = train.source.words[END + 1 :], _texts(problem, given)
     for sentence in given:
         _checked(problem, sentence.split(), known, "word")
     return SequenceSplit(given, [""] * len(given), train.source, train.target, problem.device)
 
 
-def _expressions(problem: Problem, given: list[str], train: Any) -> SequenceRegressionSplit:
-    symbols = problem.about["symbols"]
+def _expressions(problem: Problem, given: Any, train: Any) -> SequenceRegressionSplit:
+    symbols, given = problem.about["symbols"], _texts(problem, given)
     for text in given:
         _checked(problem, list(text), tuple(symbols), "symbol")
     return SequenceRegressionSplit(given, np.zeros(len(given)), [""] * len(given), symbols, None, problem.device)
@@ -77,7 +95,7 @@ def _composites(problem: Problem, given: Any, train: Any) -> CompositeSplit:
 
 
 def _combinations(problem: Problem, given: Any, train: Any) -> CombinationSplit:
-    items = np.asarray(given)
+    items = _numbers(problem, given)
     fits = items.ndim == 2 and items.shape[1] == len(train.sizes) and (items == items.astype(np.int64)).all()
     if not fits or (items < 0).any() or (items >= train.sizes).any():
         raise ValueError(
@@ -87,7 +105,7 @@ def _combinations(problem: Problem, given: Any, train: Any) -> CombinationSplit:
 
 
 def _points(problem: Problem, given: Any, train: Any) -> PointSplit:
-    points = np.asarray(given, dtype=np.float32)
+    points = _numbers(problem, given).astype(np.float32)
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"task {problem.task!r} takes points (n, 2), these are {points.shape}")
     return PointSplit(points, np.zeros(len(points)), problem.device)
@@ -110,12 +128,15 @@ def split_of(problem: Problem, given: Any) -> Any:
     combinations (n, components) of item numbers, points (n, 2).
 
     Raises:
-        ValueError: there are no inputs, or they have words, symbols, items or a shape that the task does not know.
+        ValueError: there are no inputs, they are not in this form, or they have words, symbols, items or a shape that the task
+            does not know.
         NotImplementedError: models of this kind of task take no inputs, or none in this form.
     """
     train = problem.splits["train"]
     if type(train) not in _SPLITS:
         raise NotImplementedError(f'inputs for task {problem.task!r} cannot be given here: ask for its .outputs("test")')
+    if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, Mapping | Set):
+        raise ValueError(f"inputs are a list or an array, with an entry for each: not {reprlib.repr(given)}")
     if len(given) == 0:
         raise ValueError("there are no inputs")
     return _SPLITS[type(train)](problem, given, train)

@@ -70,8 +70,10 @@ class TrainedRun:
         Combinations, composites and expressions give numbers or signs (n,), or (n, K) if the model has K columns.
 
         Raises:
-            ValueError: the run diverged, or its task does not accept such inputs.
+            ValueError: the run diverged, its task does not accept such inputs, or `longest` is below 1.
         """
+        if longest is not None and (not isinstance(longest, int | np.integer) or longest < 1):
+            raise ValueError(f"longest must be a whole number of at least 1: it is {longest!r}")
         if isinstance(inputs, str):
             return self.predict([inputs], longest)[0]
         split = self._split(inputs)

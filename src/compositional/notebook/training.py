@@ -86,6 +86,8 @@ def train(
         raise TypeError(
             f"strength must be a number of Python, such as 0.1: it is {strength!r}, of type {type(strength).__name__}"
         )
+    if not isinstance(overlays, list | tuple):
+        raise TypeError(f"overlays must be a list of files and dictionaries, such as ['mine.yaml']: it is {overlays!r}")
     asked = [*overlays, {"models": {model: {"training": settings}}}] if settings else overlays
     known, run = configuration(*asked), Run.parse(Run(task, model, regularizer, strength, seed).path)
     known.check_run(run)

@@ -27,3 +27,9 @@ def test_an_edited_module_is_refused_until_the_kernel_is_restarted(tmp_path, mon
 def test_a_lambda_that_is_no_number_is_refused(strength):
     with pytest.raises(TypeError, match="strength must be a number of Python"):
         compositional.train("digits_concat", "cnn", "entropy", strength=strength)
+
+
+@pytest.mark.parametrize("overlays", ["mine.yaml", {"device": "cpu"}, None])
+def test_an_overlay_that_is_in_no_list_is_refused(overlays):
+    with pytest.raises(TypeError, match="overlays must be a list of files and dictionaries, such as"):
+        compositional.train("digits_concat", "cnn", overlays=overlays)

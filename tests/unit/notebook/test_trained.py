@@ -118,6 +118,39 @@ def test_inputs_that_a_task_does_not_know_are_refused(model, task, inputs, messa
         opened(model, task).predict(inputs)
 
 
+@pytest.mark.parametrize(
+    ("model", "task", "known"),
+    [
+        ("gru_attention", "scan_jump", "jump"),
+        ("lstm_regressor", None, "1+2"),
+        ("cnn", None, np.zeros((8, 16))),
+        ("dense_network", None, [0, 0]),
+        ("multilayer_perceptron", None, [0.0, 0.5]),
+    ],
+)
+def test_inputs_of_another_type_are_refused_in_a_sentence(model, task, known):
+    """A number, a mapping, an iterator, inputs of another task, one among others, and lists of unequal lengths."""
+    run = opened(model, task)
+    for wrong in (3, None, np.array(3), {"jump": 1}, {"jump"}, iter(["jump"]), b"jump"):
+        with pytest.raises(ValueError, match=r"^inputs are a list or an array|takes "):
+            run.predict(wrong)
+        with pytest.raises(ValueError, match=r"^inputs are a list or an array|takes "):
+            run.representations(wrong)
+    other = [None] if isinstance(known, str) else ["jump"]
+    for wrong in (other, [known, *other], [[1, 2], [3]], [{"jump": 1}]):
+        with pytest.raises(ValueError, match=rf"task {run.problem.task!r} takes "):
+            run.predict(wrong)
+    if not isinstance(known, str):
+        with pytest.raises(ValueError, match="takes an array of numbers, or lists of equal lengths: not"):
+            run.predict("jump")
+
+
+@pytest.mark.parametrize("longest", [0, -1, 2.5, "7"])
+def test_a_prediction_without_a_length_is_refused(longest):
+    with pytest.raises(ValueError, match="longest must be a whole number of at least 1: it is"):
+        opened("gru_attention", "scan_jump").predict("jump", longest)
+
+
 def test_the_error_for_a_member_that_a_task_lacks_names_the_members():
     with pytest.raises(ValueError, match=r"task 'digits_concat' has no member 'tets'; did you mean 'test'\? Allowed: "):
         opened("cnn", "digits_concat").outputs("tets")
