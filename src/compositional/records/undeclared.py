@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
 from compositional.records.provenance import ROOT
 
@@ -86,12 +87,29 @@ def was_drawn(before: tuple) -> bool:
 def no_random_numbers(function: str) -> Iterator[None]:
     """Refuse a function, by its name, that draws from global generators within the context: each call would give other results.
 
-    Generators without a seed, as from `np.random.default_rng()`, are refused where they are written (`records.forbidden`).
+    Nor may code of this project give None as the seed of `np.random.default_rng`. (Libraries may: some never use what they make.)
+    Where nothing is given, `records.forbidden` refuses it as it is written.
     """
-    before = global_generators()
-    yield
-    if was_drawn(before):
+
+    def refuse(generator: str) -> NoReturn:
         raise ValueError(
-            f"{function} draws random numbers from a global generator of Python, NumPy or PyTorch, so each call gives another "
-            "result. Draw from compositional.randomness.generator(key), or from a generator with a seed of its own"
+            f"{function} draws random numbers from {generator}, so each call gives another result. Draw from "
+            "compositional.randomness.generator(key), or from a generator with a seed of its own"
         )
+
+    def default_rng(seed: Any = None) -> Any:
+        if seed is None and sys._getframe(1).f_globals["__name__"].startswith("compositional."):
+            refuse("default_rng with None as its seed")
+        return made(seed)
+
+    numpy: Any = sys.modules.get("numpy")
+    before, made = global_generators(), numpy and numpy.random.default_rng
+    try:
+        if numpy:
+            numpy.random.default_rng = default_rng
+        yield
+    finally:
+        if numpy:
+            numpy.random.default_rng = made
+    if was_drawn(before):
+        refuse("a global generator of Python, NumPy or PyTorch")
