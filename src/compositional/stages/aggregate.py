@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from compositional import files, plugins
-from compositional.records import integrity, provenance
+from compositional.records import integrity, provenance, undeclared
 from compositional.records.places import STAGES, record_of, sources_of
 from compositional.runs import Run
 from compositional.stages.shared.job import check
@@ -74,9 +74,14 @@ def aggregate(sources: list[Path], destination: Path) -> None:
     columns: dict[str, tuple[str, ...]] = {}
     rows: list[tuple] = []
     for name, paths in read.items():
-        reader = reader_of(name)
-        table = plugins.load(Table, reader) if reader else None
-        columns[name], found = (table.COLUMNS, table.collect(paths)) if table else _as_they_are(paths)
+        if reader := reader_of(name):
+            table = plugins.load(Table, reader)
+            collect = f"{plugins.module_path(reader)}: collect"
+            why = f"{collect} may read only the files that it gets, so that the table is made again if a file changes"
+            with undeclared.refused([*paths.values()], why, everywhere=True), undeclared.no_random_numbers(collect):
+                columns[name], found = table.COLUMNS, [*table.collect(paths)]
+        else:
+            columns[name], found = _as_they_are(paths)
         rows += [(*_key(of), *line) for of, *line in found]
     if len(set(columns.values())) > 1:
         named = "; ".join(f"of {name}: {', '.join(own)}" for name, own in columns.items())

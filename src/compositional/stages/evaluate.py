@@ -14,6 +14,7 @@ from compositional import files
 from compositional.evaluation import conjunctions, decoding, error_types, metrics, readings, semantic_match, smoothness
 from compositional.kinds.sequence import SequenceSplit
 from compositional.layers.tap import silent_tap
+from compositional.records import undeclared
 from compositional.runs import Run
 from compositional.stages.shared.trained_runs import load_problem, measured
 from compositional.training.problem import Problem, initial_weights, width_of
@@ -23,6 +24,10 @@ PREDICTIONS_HEADER = ("input", "target", "prediction", "correct", "mistake")
 PREDICTIONS = 200  # decoded test examples kept per run
 # Metrics with a module of their own: (problem, weights (R, ...)) -> {(split, metric): value} for each run, empty for other tasks.
 MORE = (decoding.scores, semantic_match.scores)
+_NO_FILES = (
+    "a metric may read no file, because runs would not be evaluated again if it changed: write what it says into the metric's "
+    "module, or let a task write it to task.json"
+)
 
 
 def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results")) -> None:
@@ -96,12 +101,15 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
     lost = [json.loads((folder / "run.json").read_text(encoding="utf-8"))["status"] == "diverged" for folder in folders]
     # Imported by name, outside the fingerprint: it changes no number, so editing it must not evaluate everything again.
     import_module("compositional.training.guards").check_evaluation(problem, weights, lost[0])
-    results = metrics.measure(problem, weights)
-    for result, more in zip(results, _analyze(problem, weights, folders), strict=False):
-        result |= more
-    for scores in MORE:
-        for result, more in zip(results, scores(problem, weights), strict=True):
+    with undeclared.refused([], _NO_FILES, everywhere=True):
+        results = metrics.measure(problem, weights)
+        for result, more in zip(results, _analyze(problem, weights, folders), strict=False):
             result |= more
+        for scores in MORE:
+            with undeclared.no_random_numbers(f"{scores.__module__}.{scores.__name__}"):
+                found = scores(problem, weights)
+            for result, more in zip(results, found, strict=True):
+                result |= more
     is_text = isinstance(problem.splits["train"], SequenceSplit)
     decoded = decoding.predictions(problem, weights, "test", PREDICTIONS) if is_text else None
     for index, folder in enumerate(folders):

@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from io import StringIO
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -356,6 +357,27 @@ def test_measuring_again_gives_the_same_bytes_and_trains_nothing(trained):
     (folders[1] / "representation.json").unlink()
     represent.perform(told("represent", family, [Run.of_folder(folders[1])]), StringIO(), folders[1].parents[5])
     assert [(folders[1] / name).read_bytes() for name in names] == before
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("compositional.evaluation.representations.measure", "a measure of representations may read its task's folder only"),
+        ("compositional.stages.shared.trained_runs.read_problem", "a kind of task may read its task's folder only"),
+    ],
+)
+def test_a_measure_or_a_kind_that_reads_another_file_is_refused(trained, tmp_path, monkeypatch, place, message):
+    """Nothing would notice that it changes."""
+    folders, family = trained[0]
+    (tmp_path / "words.txt").write_text("red blue")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(place, lambda *given: Path("words.txt").read_text())
+    record = folders[1] / "representation.json"
+    kept = record.read_bytes()
+    record.unlink()
+    with pytest.raises(PermissionError, match=rf"{message}, .*: not {tmp_path}/words\.txt"):
+        represent.perform(told("represent", family, [Run.of_folder(folders[1])]), StringIO(), folders[1].parents[5])
+    record.write_bytes(kept)
 
 
 def test_untrained_networks_are_measured_for_each_seed(trained):

@@ -53,6 +53,18 @@ def test_a_reader_returns_rows_for_each_of_its_sources(name, tmp_path, monkeypat
     assert len(made) == len(rows)
 
 
+def test_a_reader_that_reads_another_file_is_refused(tmp_path, monkeypatch):
+    """Nothing would notice that it changes."""
+    (tmp_path / "names.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    reads = Table("run.json", lambda sources: ((run, "train", "named", Path("names.json").read_text()) for run in sources))
+    monkeypatch.setattr(plugins, "load", lambda contract, module: reads)
+    monkeypatch.setattr(integrity, "verify", lambda path: None)
+    (path, *_) = sources(reads, "digits_concat", tmp_path).values()
+    with pytest.raises(PermissionError, match=rf"tables/run\.py: collect may read only the files .*: not {tmp_path}/names\.json"):
+        aggregate([path], tmp_path / "table.csv")
+
+
 def test_no_two_readers_have_the_same_source():
     read = [plugins.declarations(f"tables.{name}")["SOURCE"] for name in plugins.available("tables")]
     assert len(set(read)) == len(read)
