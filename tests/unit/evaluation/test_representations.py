@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from io import StringIO
 from itertools import combinations
@@ -35,6 +36,7 @@ from compositional.runs import Run, run_folder
 from compositional.stages import evaluate, represent
 from compositional.stages import train as training
 from compositional.stages.aggregate import aggregate
+from compositional.stages.shared import trained_runs
 from compositional.stages.split import make_split
 from compositional.tables import activations, run
 from compositional.tasks import scan_length
@@ -378,6 +380,35 @@ def test_a_measure_or_a_kind_that_reads_another_file_is_refused(trained, tmp_pat
     with pytest.raises(PermissionError, match=rf"{message}, .*: not {tmp_path}/words\.txt"):
         represent.perform(told("represent", family, [Run.of_folder(folders[1])]), StringIO(), folders[1].parents[5])
     record.write_bytes(kept)
+
+
+def test_a_killed_job_measures_only_what_it_had_not_measured(trained, monkeypatch):
+    """Runs that compute together are recorded when they are measured, here one after the other, not at the end of the job."""
+    folders, family = trained[0]
+    results, runs = folders[0].parents[5], [Run.of_folder(folder) for folder in folders]
+    monkeypatch.setattr(trained_runs, "width_of", lambda problem: 1)
+    for folder in folders:
+        (folder / "evaluation.json").unlink()
+
+    def evaluated(stops_at: Path | None) -> list[Path]:
+        measured: list[Path] = []
+
+        def write(problem, weights, group, log):
+            if group == [stops_at]:
+                raise KeyboardInterrupt
+            measured.extend(group)
+            own(problem, weights, group, log)
+
+        with monkeypatch.context() as patched, nullcontext() if stops_at is None else pytest.raises(KeyboardInterrupt):
+            own = evaluate._write
+            patched.setattr(evaluate, "_write", write)
+            evaluate.perform(told("evaluate", family, runs), StringIO(), results)
+        return measured
+
+    assert evaluated(stops_at=folders[1]) == folders[:1]
+    assert evaluated(stops_at=None) == folders[1:]
+    assert evaluated(stops_at=None) == []
+    assert all((folder / "evaluation.json").exists() for folder in folders)
 
 
 def test_untrained_networks_are_measured_for_each_seed(trained):

@@ -70,7 +70,7 @@ def measured(
     of a trained run that it reads.
 
     Runs that compute together are measured together: measure(weights (R, ...) by name, folders) writes the files of each run.
-    Rows of the weights beyond the number of folders are padding.
+    Rows of the weights beyond the number of folders are padding. A killed job loses only those that it was measuring.
 
     Raises:
         DamagedFileError: a file of a run was altered after training, or a run was replaced while it was measured.
@@ -87,10 +87,22 @@ def measured(
     inputs = {run: read_now(run) for run in folders}
     identity = {key: content["common"][key] for key in ("family", "code")} | {"device": problem.device}
     identity |= {"described": {part: problem.about.get(part) for part in reads}}
-    existing = {run: intact(folder / name, identity | {"inputs": inputs[run]}) for run, folder in folders.items()}
-    facts = {run: record for run, record in existing.items() if record is not None}
-    print(f"{len(facts)} runs were measured before", file=log)
-    missing = [run for run in folders if run not in facts]
+
+    def write(run: str, facts: dict[str, Any]) -> None:
+        folder = folders[run]
+        trained = provenance.read(folder / "run.json")
+        record = facts | {key: trained[key] for key in ("run", "lambda", "seed", "status", "data", "raw_sha256")}
+        record |= identity | {"inputs": inputs[run], "pack": list(folders)}
+        made = [path for file in content["files"] if (path := folder / file).name != name]
+        provenance.write(folder / name, record, recipes[run], made)
+
+    missing = []
+    for run, folder in folders.items():
+        if (record := intact(folder / name, identity | {"inputs": inputs[run]})) is None:
+            missing.append(run)
+        else:
+            write(run, record)
+    print(f"{len(folders) - len(missing)} runs were measured before", file=log)
     width = width_of(problem) or len(folders)
     for start in range(0, len(missing), width):
         group, began = missing[start : start + width], time.monotonic()
@@ -98,18 +110,13 @@ def measured(
         loaded += [loaded[0]] * (width - len(loaded))
         measure({key: torch.stack([one[key] for one in loaded]) for key in loaded[0]}, [folders[run] for run in group])
         seconds, device = (time.monotonic() - began) / len(group), device_name(problem.device)
-        facts |= {run: provenance.circumstances(seconds) | {"device_name": device} for run in group}
-    for run, folder in folders.items():
-        trained = provenance.read(folder / "run.json")
-        if run in missing and read_now(run) != inputs[run]:
-            raise integrity.DamagedFileError(
-                f"{folder} was changed while it was measured, perhaps by a job of a build that was killed. End such jobs, and "
-                "call the same command again"
-            )
-        record = facts[run] | {key: trained[key] for key in ("run", "lambda", "seed", "status", "data", "raw_sha256")}
-        record |= identity | {"inputs": inputs[run], "pack": list(folders)}
-        made = [path for file in content["files"] if (path := folder / file).name != name]
-        provenance.write(folder / name, record, recipes[run], made)
+        for run in group:
+            if read_now(run) != inputs[run]:
+                raise integrity.DamagedFileError(
+                    f"{folders[run]} was changed while it was measured, perhaps by a job of a build that was killed. End such "
+                    "jobs, and call the same command again"
+                )
+            write(run, provenance.circumstances(seconds) | {"device_name": device})
 
 
 def intact(path: Path, expected: dict[str, Any]) -> dict[str, Any] | None:
