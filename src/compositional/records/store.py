@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,14 @@ class Store:
     def load(self, name: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """A finished run; None if it is missing or damaged."""
         return next((found for folder in self.folders if (found := read(_entry(folder, name)))), None)
+
+    def discard(self, name: str) -> list[Path]:
+        """Delete the damaged entries of a run; returns their paths, also of those that this user may not delete."""
+        found = [path for folder in self.folders if os.path.exists(path := _entry(folder, name))]
+        for path in found:
+            with suppress(OSError):
+                path.unlink()
+        return found
 
     def write_tensors(self, name: str, tensors: dict[str, Tensor], path: Path) -> None:
         """Write a finished run's tensors to a file, which takes no extra space if the store has the same bytes."""

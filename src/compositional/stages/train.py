@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import time
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from compositional.records import provenance
 from compositional.records.entries import name_of, stored, stores
 from compositional.records.store import Store
 from compositional.runs import Run
-from compositional.stages.shared import memory
+from compositional.stages.shared import devices, memory
 from compositional.stages.shared.job import recipes_of
 from compositional.stages.shared.progress import Progress
 from compositional.stages.shared.trained_runs import data_of, device_name, intact, load_problem
@@ -127,6 +128,21 @@ class _Job:
                 return True
         return False
 
+    def discard(self, missing: list[Run]) -> None:
+        """Delete the damaged entries of runs of a GPU, which the next call then plans to train where there is one.
+
+        Raises:
+            RuntimeError: there were any.
+        """
+        names = [name_of(self.identities[run] | {"device": "cuda"}) for run in missing]
+        if damaged := [path for name in names for path in self.store.discard(name)]:
+            left = [str(path) for path in damaged if os.path.exists(path)]
+            then = f", after the owner of {', '.join(left)} deleted it" if left else ""
+            raise RuntimeError(
+                f"{', '.join(map(str, damaged))}: damaged, and no GPU is visible here to train these runs again. What is damaged "
+                f"was deleted. Call the same command again{then}: it trains them as if they were new"
+            )
+
     def keep(self, run: Run, state: State, facts: dict[str, Any]) -> None:
         """Put a finished run into the store and its folder, without the optimizer's moments."""
         about = {"state": state.described(), "facts": facts, "identity": self.identities[run]}
@@ -152,7 +168,7 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     at most `checkpoint_seconds` of training, plus the steps since the last record.
 
     restore: if the store seems to have all runs, claim no GPU. If a run turns out to be missing or damaged, a second try trains
-        it.
+        it, where there is a GPU if it was trained on one.
     """
     told, shared = content["job"], {key: content["common"][key] for key in ("family", "code")}
     folders = stores(told["store"], results)
@@ -164,6 +180,8 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
     job = _Job(content, planned, problem, Store(*folders), results, log)
     missing = [run for run in job.recipes if not job.take(run, ["cpu", "cuda"] if wish == "auto" else [wish])]
     if missing and restore:
+        if wish != "cpu" and not devices.visible():  # as on a host that submits jobs to others
+            job.discard(missing)
         return perform(content, log, results, restore=False)
     _train(job, missing)
 

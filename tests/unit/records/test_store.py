@@ -193,6 +193,23 @@ def test_an_entry_that_another_user_does_not_let_others_read_stops_no_training(t
     assert store.load("plan/cpu-key") is not None
 
 
+def test_a_discarded_entry_that_may_not_be_deleted_is_named_like_the_others(tmp_path, monkeypatch):
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    for folder in (shared, own):
+        kept(Store(folder), "plan/cuda-key")
+    paths, unlink = [entry_of(folder, "plan/cuda-key") for folder in (shared, own)], Path.unlink
+
+    def refusing(path: Path, **options: bool) -> None:
+        if shared in path.parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        unlink(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", refusing)
+    assert Store(shared, own).discard("plan/cuda-other") == []
+    assert Store(shared, own).discard("plan/cuda-key") == paths
+    assert [path.exists() for path in paths] == [True, False]
+
+
 def test_a_full_disk_leaves_existing_entries_intact(tmp_path):
     shared, store = tmp_path / "shared", Store(tmp_path / "shared", tmp_path / "own")
     kept(store, "aaa", 1)

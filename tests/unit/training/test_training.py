@@ -7,6 +7,7 @@ import math
 import shutil
 import weakref
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,10 +19,11 @@ from support.trained import independent, same, train
 from compositional import randomness
 from compositional.layers.tap import silent_tap
 from compositional.records import integrity, provenance
-from compositional.records.entries import entries, name_of
+from compositional.records.entries import entries, name_of, stored
 from compositional.records.store import Store
 from compositional.runs import Run
 from compositional.stages import train as stage
+from compositional.stages.shared import devices
 from compositional.training.pack import Pack
 from compositional.training.problem import WIDTH, buffers, initial_weights, prepare, weight_layout
 from compositional.training.state import fresh_state
@@ -251,13 +253,26 @@ def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, t
     perform(content, tmp_path)
     assert asked == ["cpu"]
     assert [provenance.vouched(folder / "run.json")["device_name"] for folder in folders] == ["H100", "H100"]
-    # If one is damaged, all are trained on the same device, because a table must not mix devices.
+    # If one is damaged, a host without a GPU, such as one that submits jobs, trains nothing. It no longer counts as stored.
     for folder in folders:
         shutil.rmtree(folder)
     (path, _) = entries([tmp_path / "store"])
     path.write_bytes(b"damaged")
+    planned = [{"family": {}, "code": content["common"]["code"], "lambda": 0.0, "seed": seed} for seed in range(2)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "discard", lambda store, name: [path] if path.stem == Path(name).name else [])
+        with pytest.raises(RuntimeError, match=f"Call the same command again, after the owner of {path} deleted it"):
+            perform(content, tmp_path)
+    assert stored([tmp_path / "store"], planned, wish)
+    with pytest.raises(RuntimeError, match=rf"{path}: damaged, and no GPU is visible here .* Call the same command again: it"):
+        perform(content, tmp_path)
+    assert asked == ["cpu", "cpu", "cpu"]
+    assert not stored([tmp_path / "store"], planned, wish)
+    # Elsewhere, all are trained on the same device, because a table must not mix devices.
+    path.write_bytes(b"damaged")
+    monkeypatch.setattr(devices, "visible", lambda: ["0"])
     perform(content, tmp_path)
-    assert asked == ["cpu", "cpu", wish]
+    assert asked == ["cpu", "cpu", "cpu", "cpu", wish]
     assert [provenance.vouched(folder / "run.json")["device"] for folder in folders] == ["cpu", "cpu"]
 
 
