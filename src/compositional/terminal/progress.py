@@ -20,7 +20,7 @@ LAST = ("aggregate", "plot", "manifest", "archive", "report")  # stages that wai
 
 @dataclass
 class Task:
-    """One job of a build. units: steps of all its runs, or runs; 0 for jobs that have neither."""
+    """One job of a build. units: steps of all its runs, or runs; 0 for jobs that have neither. every: units between reports."""
 
     stage: str
     name: str  # of its family, or of its result
@@ -28,6 +28,9 @@ class Task:
     board: Path | None = None  # file to which a training job writes its progress
     began: float | None = None
     ended: float | None = None
+    every: int = 0
+    told: tuple[float, int, int] = (0.0, 0, 0)  # the last report on its board
+    since: float | None = None  # when this report was first seen
 
 
 def tasks_of(stats: dict[str, int], packs: list[Pack], results: Path) -> dict[str, list[Task]]:
@@ -45,7 +48,11 @@ def tasks_of(stats: dict[str, int], packs: list[Pack], results: Path) -> dict[st
         if training and pack.stored:  # its job only writes files
             found[pack.name] = [Task("restore", family)]
             continue
-        found[pack.name] = [Task(stage, family, pack.steps if training else len(pack.runs), board if training else None)]
+        if training:
+            every = len(pack.runs) * pack.content["common"]["family"]["settings"]["record_every"]
+            found[pack.name] = [Task(stage, family, pack.steps, board, every=every)]
+        else:
+            found[pack.name] = [Task(stage, family, len(pack.runs))]
     names = sorted({pack.family[0] for pack in needed}, key=lambda task: ((results / "splits" / task).exists(), task))
     for rule, count in stats.items():
         if rule not in found and rule not in ("all", "total"):
@@ -69,14 +76,14 @@ class Build:
     def __init__(self, tasks: list[Task], costs: Costs, workers: int) -> None:
         self.tasks, self.costs, self.workers = tasks, costs, workers
 
-    def _unit(self, told: dict[int, tuple[float, int, int]]) -> dict[tuple[str, str], float]:
+    def _unit(self) -> dict[tuple[str, str], float]:
         """Seconds of a unit, or of a job without units, by stage and name: those measured in this build or else those known
-        before, scaled by one factor. told: what `read_board` returned for each job that began."""
+        before, scaled by one factor."""
         measured: dict[tuple[str, str], tuple[float, int]] = {}  # seconds, units
         for task in self.tasks:
             seconds, units = 0.0, 0
             if task.stage == "train" and task.began is not None:
-                seconds, units, _ = told[id(task)]
+                seconds, units, _ = task.told
             elif task.units and task.began is not None and task.ended is not None:
                 seconds, units = max(0.1, task.ended - task.began - START), task.units
             if units and (seconds > FIRST_WORD or task.ended is not None):
@@ -92,8 +99,10 @@ class Build:
 
     def estimate(self, now: float) -> tuple[float, float]:
         """Share of the work that is done, and the seconds that are left."""
-        told = {id(task): read_board(task.board) for task in self.tasks if task.began is not None}
-        unit, done = self._unit(told), 0.0
+        for task in self.tasks:
+            if task.began is not None and (report := read_board(task.board)) != task.told:
+                task.told, task.since = report, now
+        unit, done = self._unit(), 0.0
         left: list[tuple[bool, float]] = []  # whether a job has yet to start, and its remaining seconds
         last: dict[str, float] = {}  # by stage: seconds of the longest job that waits for all others
         for task in self.tasks:
@@ -102,8 +111,10 @@ class Build:
             if task.ended is not None:
                 share = 1.0
             elif task.began is not None:
-                elapsed = min(ALMOST, (now - task.began) / whole)
-                share = told[id(task)][2] / task.units if task.board else elapsed
+                share = min(ALMOST, (now - task.began) / whole)
+                if task.board:  # what it reported, and what it has probably done since then
+                    probably = 0.0 if task.since is None else (now - task.since) / whole
+                    share = min(1.0, task.told[2] / task.units + min(ALMOST * task.every / task.units, probably))
             done += share * whole
             rest = (1 - share) * whole
             if task.stage in LAST:

@@ -72,6 +72,24 @@ def test_a_job_that_takes_longer_than_expected_counts_as_almost_done():
     assert left == pytest.approx(0.05 * (START + 30.0))
 
 
+def test_a_training_moves_between_its_reports(tmp_path):
+    """On a busy machine, a minute can pass before the next one. It gets no further than almost to the next one."""
+    slow, whole = training(tmp_path, done=0, trained=0, seconds=0.1), START + 200 * 0.5
+    slow.every = 20
+    shown = build(slow)
+    assert [shown.estimate(now)[0] for now in (3.0, 8.0, 60.0)] == pytest.approx([0.0, 5.0 / whole, 0.95 * 0.1])
+    slow.board.write_text(json.dumps({"done": 20, "trained": 20, "seconds": 60.0}))
+    assert shown.estimate(63.0)[0] == pytest.approx(0.1)
+    assert shown.estimate(63.0 + START + 200 * 3.0)[0] == pytest.approx(0.1 + 0.95 * 0.1)
+    slow.board.write_text(json.dumps({"done": 200, "trained": 200, "seconds": 600.0}))
+    assert [shown.estimate(now)[0] for now in (603.0, 700.0)] == [1.0, 1.0]
+
+
+def test_a_training_that_has_not_reported_may_wait_in_a_queue(tmp_path):
+    slow = Task("train", "slow", 200, tmp_path / "none.json", began=0.0, every=20)
+    assert build(slow).estimate(100.0)[0] == 0
+
+
 def test_no_time_is_left_when_all_jobs_are_done():
     assert build(Task("split", "digits", began=0.0, ended=3.0)).estimate(9.0) == (1.0, 0.0)
     assert build().estimate(0.0) == (1.0, 0.0)
@@ -79,7 +97,7 @@ def test_no_time_is_left_when_all_jobs_are_done():
 
 def packs_in(store: Path) -> list[Pack]:
     """A training and an evaluation of two runs."""
-    common = {"family": {"settings": {"steps": 10, "batch_size": 4}}, "code": {}}
+    common = {"family": {"settings": {"steps": 10, "batch_size": 4, "record_every": 5}}, "code": {}}
     runs = {f"digits/cnn/none/lambda=0/seed={seed}": {} for seed in (0, 1)}
     told = {"runs": runs, "common": common, "files": [], "job": {"store": str(store), "device": "cpu"}}
     return [Pack(told | {"stage": stage}) for stage in ("train", "evaluate")]
@@ -101,7 +119,8 @@ def test_runs_from_the_store_take_no_time_of_training(tmp_path):
 def test_the_number_of_jobs_equals_snakemakes_count(tmp_path):
     packs = packs_in(tmp_path)
     found = tasks_of({packs[0].name: 1, "split": 1, "plot": 1, "total": 3}, packs, tmp_path)
-    assert found[packs[0].name] == [Task("train", "digits/cnn/none", 20, tmp_path / "progress" / f"{packs[0].name}.json")]
+    board = tmp_path / "progress" / f"{packs[0].name}.json"
+    assert found[packs[0].name] == [Task("train", "digits/cnn/none", 20, board, every=10)]
     assert found["split"] == [Task("split", "digits")]
     assert found["plot"] == [Task("plot", "")]
     assert len(found) == 3
