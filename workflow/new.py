@@ -18,6 +18,7 @@ from compositional.configuration.messages import options_for
 from compositional.plugins import available, module_path
 from compositional.runs import NAME
 
+POINTS = module_path("models.multilayer_perceptron")
 SMALL = ROOT / "tests" / "support" / "small.yaml"
 # Kind of plug-in -> its folder, and its entry in SMALL.
 TEMPLATES = {
@@ -28,6 +29,14 @@ TEMPLATES = {
     "network": ("models", "{trains_on: digits_concat, width: 16}"),
     "regularizer": ("regularizers", "{}"),
     "task": ("tasks", "{other: {draw: 1}, train_points: 200, test_points: 60}"),
+}
+# Kind of plug-in -> runs that use it. What uses a dataset or a kind of task is a task, which is a plug-in, too.
+GRIDS = {
+    "figure": "{task: digits_concat, model: cnn, regularizers: {entropy: [0.1]}, seeds: 2}",
+    "model": "{task: digits_concat, model: NAME, regularizers: {}, seeds: 2}",
+    "network": "{task: digits_concat, model: NAME, regularizers: {}, seeds: 2}",
+    "regularizer": "{task: digits_concat, model: cnn, regularizers: {NAME: [0.1]}, seeds: 2}",
+    "task": "{task: NAME, model: multilayer_perceptron, regularizers: {}, seeds: 2}",
 }
 
 
@@ -68,6 +77,22 @@ def write(kind: str, name: str) -> list[Path]:
     return [path, SMALL]
 
 
+def use(kind: str, name: str) -> str:
+    """How a build uses a new plug-in, in words: a study with a figure, and the command that builds it."""
+    if kind not in GRIDS:
+        models = f', and\n  KIND = ("point", "{name}") into {POINTS.relative_to(ROOT)}' if kind == "kind" else ""
+        return (
+            f"To build a figure with it, call make new KIND=task NAME={name}_task, write\n"
+            f'  {kind.upper()} = "{name}" into the file of this task{models},\nand do what that call says.'
+        )
+    figure, module = (name, "") if kind == "figure" else (f"{name}_curves", "module: learning_curves, ")
+    return (
+        f"To build a figure with it, write these lines to config/studies/{name}.yaml:\n\n"
+        f"studies:\n  {name}:\n    figures:\n      {figure}: {{{module}grids: [{GRIDS[kind].replace('NAME', name)}]}}\n\n"
+        f"and call\n  snakemake results/figures/{figure}.pdf"
+    )
+
+
 def main() -> int:
     """Write the requested plug-in, and print what to do next."""
     if len(sys.argv) != 3:
@@ -82,7 +107,8 @@ def main() -> int:
     print(f"Written: {path.relative_to(ROOT)}, and its small settings for the tests in {settings.relative_to(ROOT)}.")
     print(f"Its contract: {module_path(f'{section}.__init__').relative_to(ROOT)}. Its test:")
     print(f"  python -m pytest tests/unit/{section}/test_contract.py -k {sys.argv[2]}")
-    print("After `make docs`, its options are in docs/options.md. How a build uses it: docs/extending.md#a-figure-and-its-study.")
+    print(use(*sys.argv[1:]))
+    print("After `make docs`, its options are in docs/options.md. More about studies: docs/extending.md#a-figure-and-its-study.")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from support.project import ROOT, Project
 
 MADE = {"dataset": "my_data", "figure": "my_figure", "kind": "my_kind", "model": "my_model", "regularizer": "my_term"}
 MADE |= {"network": "my_network", "task": "my_task"}
+SAID: dict[str, str] = {}  # by kind, what `make new` printed
 
 
 def new(project: Project, *words: str) -> subprocess.CompletedProcess:
@@ -27,6 +29,7 @@ def project(tmp_path_factory) -> Project:
         done = new(project, kind, name)
         assert done.returncode == 0, done.stderr
         assert f"/{name}.py" in done.stdout
+        SAID[kind] = done.stdout
     return project
 
 
@@ -53,6 +56,35 @@ def test_a_figure_made_of_new_plugins_can_be_built(project):
     assert "digits_concat, my_model, my_term, 0.1" in caption
     assert "digits_concat, my_network, my_term, 0.1" in caption
     assert "my_task, multilayer_perceptron, none, 0.0" in caption
+
+
+def follow(project: Project, said: str) -> list[str]:
+    """Write the study that `make new` printed where it says, and return the words of the command that it printed."""
+    path, study = re.search(r"write these lines to (\S+):\n\n(.+?)\n\n", said, re.DOTALL).groups()
+    (project.folder / path).write_text(study + "\n")
+    return re.search(r"^  snakemake (.+)$", said, re.MULTILINE)[1].split()
+
+
+@pytest.mark.workflow
+def test_what_make_new_prints_builds_a_figure_with_each_plugin(project):
+    """Word by word, at a small scale. A dataset and a kind are used by a task, which `make new` writes."""
+    targets = [target for kind in ("figure", "model", "network", "regularizer", "task") for target in follow(project, SAID[kind])]
+    assert "results/figures/my_figure.pdf" in targets
+    for kind in ("dataset", "kind"):
+        (task,) = re.findall(r"make new KIND=task NAME=(\w+), write$", SAID[kind], re.MULTILINE)
+        targets += follow(project, new(project, "task", task).stdout)
+        for literal, file in re.findall(r"^  (.+) into ([^,\n]+)", SAID[kind], re.MULTILINE):
+            path = project.folder / file.replace("the file of this task", f"src/compositional/tasks/{task}.py")
+            text, count = re.subn(rf"^{literal.split()[0]} = .*$", literal, path.read_text(), flags=re.MULTILINE)
+            assert count == 1
+            path.write_text(text)
+    training = {"training": {"steps": 4, "record_every": 2, "curve_examples": 32}}
+    tasks = dict.fromkeys(("my_task", "my_data_task", "my_kind_task"), training)
+    project.snakemake(*targets, overlay=project.overlay({"tasks": tasks}))
+    for figure in ("my_figure", *(f"{name}_curves" for name in ("my_model", "my_network", "my_term", *tasks))):
+        assert (project.folder / f"results/figures/{figure}.pdf").exists()
+    for path in (project.folder / "config/studies").glob("my_*.yaml"):
+        path.unlink()  # other tests define figures of these names, too
 
 
 def test_every_bar_of_the_new_figure_is_named():
