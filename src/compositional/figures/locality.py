@@ -63,7 +63,10 @@ def _shades(regularizer: str, strengths: list[float]) -> dict[float, Any]:
 
 
 def _by_place(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Means and standard deviations over seeds (NaN if there is only one), by place."""
+    """Means and standard deviations over seeds (NaN if there is only one), by place.
+
+    Other figures divide by n - 1. Here, deviations are those of the population, as in the paper's figures, which are compared.
+    """
     groups = own.groupby("place").value
     return groups.mean(), groups.std(ddof=0).where(groups.count() > 1)
 
