@@ -142,6 +142,11 @@ def test_methods_with_tiny_lambdas_are_distinguished(runs):
     }
 
 
+def test_a_method_without_rows_is_left_out(runs):
+    wanted = {"LSTM": "lstm_attention/none/lambda=0", "on other tasks": "lstm_attention/entropy/lambda=7"}
+    assert [*style.methods(runs, wanted)] == ["LSTM"]
+
+
 def test_metrics_caption_has_values_null_and_correlation(runs):
     wanted = {"CCGP": ["ccgp in penultimate", "ccgp in encoder_states"]}
     figure, caption = metrics.draw(runs, options("metrics", measures=wanted))

@@ -121,7 +121,7 @@ def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, li
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
-    methods = {label: rows for label, rows in style.methods(_placed(table), options["methods"]).items() if len(rows)}
+    methods = style.methods(_placed(table), options["methods"])
     models = list(dict.fromkeys(rows.model.iloc[0] for rows in methods.values()))
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.6), sharey=True, width_ratios=[1.5, 1], layout="constrained")
     shades = style.distinct_colors(rows.regularizer.iloc[0] for rows in methods.values())

@@ -67,7 +67,7 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
-    methods = {label: own for label, own in style.methods(table, options["methods"]).items() if len(own)}
+    methods = style.methods(table, options["methods"])
     size = (7.2, 0.34 * len(methods) + 1.5)
     figure, (left, right) = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained")
     shades = style.distinct_colors(own.regularizer.iloc[0] for own in methods.values())

@@ -96,7 +96,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     rows = rows.assign(category=rows.metric.str.removeprefix(_CATEGORY))
     if rows.empty:
         raise ValueError(f"per_category: no metric of the test set begins with {_CATEGORY!r}")
-    parts = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}
+    parts = style.methods(rows, options["methods"])
     tasks = sorted(set(rows.task))
     placed = {task: _order(list(dict.fromkeys(rows[rows.task == task].category)), options["groups"]) for task in tasks}
     looks = _looks(parts)

@@ -75,7 +75,7 @@ def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
 
 def _shades(methods: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """The color of every method: that of its regularizer, as in other figures, if this tells the methods apart."""
-    names = {method: next(iter(rows.regularizer), "none") for method, rows in methods.items()}
+    names = {method: rows.regularizer.iloc[0] for method, rows in methods.items()}
     if len(set(names.values())) < len(names):
         return dict(zip(names, style.apart(len(names)), strict=True))
     shades = style.distinct_colors(names.values())

@@ -66,7 +66,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
     rows = table[table.split == "test"]
     rows = rows.assign(reading=rows.metric.map(_reading)).dropna(subset="reading")
-    methods = {label: own for label, own in style.methods(rows, options["methods"]).items() if len(own)}
+    methods = style.methods(rows, options["methods"])
     tasks = sorted(set(rows.task))
     systems = charts.systems(options["published"], tasks)
     ours = [words.of_label(label, own, options) for label, own in methods.items()]

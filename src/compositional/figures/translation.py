@@ -110,7 +110,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         raise ValueError(
             f"translation: no run has bleu on {lacking[0]}; the figure is for tasks that measure it, such as multi30k"
         )
-    methods = {label: own for label, own in style.methods(table, options["methods"]).items() if len(own)}
+    methods = style.methods(table, options["methods"])
     tasks = sorted(set(rows.task))
     systems = charts.systems(options["published"], tasks)
     ours = [words.of_label(label, own, options) for label, own in methods.items()]

@@ -210,23 +210,22 @@ def exposure(shown: pd.DataFrame, table: pd.DataFrame) -> str:
 
 
 def methods(table: pd.DataFrame, wanted: dict[str, str | None]) -> dict[str, pd.DataFrame]:
-    """The rows of every method by its label.
+    """The rows of every method by its label; methods without rows are left out.
 
     wanted: label -> "<model>/<regularizer>/lambda=<number>", as in a run's path, or None: left out; empty: every method
     in the table.
     """
     if not wanted:
         keys = table[["model", "regularizer", "lambda"]].drop_duplicates().sort_values(["model", "lambda", "regularizer"])
-        rows = keys.itertuples(index=False, name=None)
-        runs = [Run("task", model, regularizer, strength, 0) for model, regularizer, strength in rows]
-        wanted = {label(run): run.method for run in runs}
-    found = {}
-    for name, path in wanted.items():
-        if path is None:
-            continue
-        run = Run.parse(f"task/{path}/seed=0")
-        found[name] = at_lambda(table[(table.model == run.model) & (table.regularizer == run.regularizer)], run.strength)
-    return found
+        settings = keys.itertuples(index=False, name=None)
+        every = [Run("task", model, regularizer, strength, 0) for model, regularizer, strength in settings]
+        wanted = {label(run): run.method for run in every}
+    runs = {name: Run.parse(f"task/{path}/seed=0") for name, path in wanted.items() if path is not None}
+    found = {
+        name: at_lambda(table[(table.model == run.model) & (table.regularizer == run.regularizer)], run.strength)
+        for name, run in runs.items()
+    }
+    return {name: rows for name, rows in found.items() if len(rows)}
 
 
 def at_lambda(rows: pd.DataFrame, strength: float) -> pd.DataFrame:

@@ -119,8 +119,6 @@ def of_category(name: str, options: dict[str, Any]) -> str:
 
 def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
     """The configured name of a method (`style.methods`), or words for its model and regularizer if it has no name."""
-    if rows.empty:
-        return label
     model, name, strength = rows[["model", "regularizer", "lambda"]].iloc[0]
     if label not in (model, f"{model} + {name} {format_lambda(strength)}"):
         return label
