@@ -62,8 +62,7 @@ def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, pla
     """
 
     def move(strengths: pd.Series, dot: float) -> pd.Series:
-        share = place + 0.05 * dot
-        return strengths * 10**share + (strengths == 0) * threshold * share
+        return intervals.moved(strengths, place + 0.05 * dot, threshold)
 
     intervals.line_of_means(axes, rows, "lambda", move, shade, label, line)
     diverged = rows[rows.value.isna()]["lambda"]

@@ -91,8 +91,7 @@ def _against_lambda(axes: Axes, table: pd.DataFrame, task: str, options: dict[st
         place = _STEP * (index - (len(names) - 1) / 2)
 
         def move(strengths: pd.Series, dot: float = 0.0, place: float = place) -> pd.Series:
-            share = place + 0.03 * dot
-            return strengths * 10**share + (strengths == 0) * threshold * share
+            return intervals.moved(strengths, place + 0.03 * dot, threshold)
 
         own = rows[rows.regularizer.isin(["none", name])]
         intervals.line_of_means(axes, own, "lambda", move, shades[name], words.of(name, options), _LINES[index % len(_LINES)])

@@ -21,20 +21,13 @@ _TICKS = (-1, -0.2, -0.05, 0, 0.05, 0.2, 1)
 
 def _effects(table: pd.DataFrame) -> pd.DataFrame:
     """One row per regularized run: gain, loss and ratio of times compared with the plain run of the same seed."""
-    seconds, steps = (
-        table[table.metric == metric].set_index([*paired.KEY, "regularizer", "lambda"]).value
-        for metric in ("wall_seconds", "steps")
-    )
-    runs = pd.DataFrame({"seconds": seconds / steps})
-    for name, split in (("test", "test"), ("own", "in_distribution")):
-        runs[name] = style.accuracies(table, split).set_index([*paired.KEY, "regularizer", "lambda"]).value
-    runs = runs.reset_index()
-    plain = runs[runs.regularizer == "none"]
+    found, own = (paired.gains(table, split).set_index(paired.RUN) for split in ("test", "in_distribution"))
+    seconds, steps = (table[table.metric == metric].set_index(paired.RUN).value for metric in ("wall_seconds", "steps"))
+    step = seconds / steps
     # The time of a single run is noisy and does not depend on its seed, so plain runs are averaged.
-    usual = plain.groupby(["task", "model"]).seconds.mean().rename("usual").reset_index()
-    found = runs[runs.regularizer != "none"].merge(plain[[*paired.KEY, "test", "own"]], on=paired.KEY, suffixes=("", "_plain"))
-    found = found.merge(usual, on=["task", "model"])
-    return found.assign(gain=found.test - found.test_plain, loss=found.own_plain - found.own, time=found.seconds / found.usual)
+    usual = step.xs("none", level="regularizer").groupby(["task", "model"]).mean().rename("usual")
+    found = found.assign(loss=own.plain - own.value, seconds=step).reset_index().join(usual, on=["task", "model"])
+    return found.assign(time=found.seconds / found.usual)
 
 
 def _summary(values: pd.Series) -> tuple[float, float]:
@@ -69,9 +62,9 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
                     f"  - {name}: largest gain {gain} at lambda {best:g}, with a loss of {loss:+.3f}; "
                     f"a step takes {time:.2f} times the plain run's (mean over lambdas)"
                 )
-            if lost := int(regularized.test.isna().sum()):
+            if lost := int(regularized.value.isna().sum()):
                 lines.append(f"  - {name}: {lost} runs diverged")
-        if lost := own[own.test_plain.isna()].seed.nunique():
+        if lost := own[own.plain.isna()].seed.nunique():
             lines.append(f"  - plain: {lost} runs diverged, so nothing of their seeds is compared")
     return "\n".join(lines)
 

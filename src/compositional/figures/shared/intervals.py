@@ -45,6 +45,11 @@ def line_of_means(
     )
 
 
+def moved(strengths: pd.Series, share: float, threshold: float) -> pd.Series:
+    """Lambdas moved to the right by a share of a decade, on a `style.lambda_axis` with this threshold; 0 moves as far."""
+    return strengths * 10**share + (strengths == 0) * threshold * share
+
+
 def crosses(axes: Axes, at: pd.Series, shade: str, size: float, **look: Any) -> None:
     """Draw diverged runs as crosses at 0, given their places on the axis."""
     axes.scatter(
