@@ -22,6 +22,7 @@ from compositional.configuration.configuration import Configuration
 from compositional.datasets import scan
 from compositional.evaluation import learning_curves
 from compositional.figures import boundaries, influence, quadrant_shares, setting_curves
+from compositional.figures.shared import quadrants
 from compositional.kinds import image, point, sequence
 from compositional.kinds.shared.labelled import Labelled
 from compositional.language.vocabulary import Vocabulary
@@ -437,7 +438,7 @@ def test_the_toy_problems_captions_judge_the_papers_claim():
 
 def test_a_margin_is_that_of_the_right_class():
     rows = [("grid", "margin at -0.5000 0.2500", 2.0), ("grid", "margin at 0.5000 -1.0000", 3.0), ("grid", "accuracy", 0.5)]
-    found = boundaries.coordinates(pd.DataFrame(rows, columns=["split", "metric", "value"]))
+    found = quadrants.coordinates(pd.DataFrame(rows, columns=["split", "metric", "value"]))
     # The margin is that of the right class: Y_1 = 0 to the left of the vertical axis.
     assert found[["first", "second", "score"]].to_numpy().tolist() == [[-0.5, 0.25, -2.0], [0.5, -1.0, 3.0]]
 

@@ -38,7 +38,7 @@ from compositional.figures import (
     regularized_salience,
     salience_layers,
 )
-from compositional.figures.shared import item_values
+from compositional.figures.shared import item_values, kernel_theory
 from compositional.kinds.combination import Batch, CombinationSplit
 from compositional.kinds.composite import CompositeSplit
 from compositional.kinds.composite import load as load_composites
@@ -288,7 +288,7 @@ def test_values_of_minimum_norm_and_the_machines_own_agree_on_the_dominant_conju
     orders = by_order(kernels.salience(similarity, 3), 3)
     canonical = orders[[name.count("=") for name in names]] * (matrix.T @ dual)
     values = pd.DataFrame({"seed": 0, "metric": [f"value of {name}" for name in names], "value": canonical})
-    means = conjunction_values.magnitudes(values).loc[0].round(2).to_dict()
+    means = kernel_theory.magnitudes(values).loc[0].round(2).to_dict()
     expected = {"right conjunction": 0.29, "wrong conjunction": 0.04, "sensory": 0.21, "context": 0.47, "memorization": 0.07}
     assert means == expected
     kernel = "0.20350064 0.50123953"
@@ -297,7 +297,7 @@ def test_values_of_minimum_norm_and_the_machines_own_agree_on_the_dominant_conju
         [(0, metric, value) for (split, metric), value in found.items() if split == "all"], columns=["seed", "metric", "value"]
     )
     rows["metric"] = rows.metric.str.removesuffix(f" at {kernel}")
-    ridge = conjunction_values.magnitudes(rows).loc[0]
+    ridge = kernel_theory.magnitudes(rows).loc[0]
     assert ridge.idxmax() == max(means, key=means.get) == "context"
 
 
@@ -990,7 +990,7 @@ def test_conjunctions_of_context_dependence_have_their_types():
         "context=1 feature1=3": "wrong conjunction",
         "context=1 feature1=3 feature2=0": "memorization",
     }
-    assert {name: conjunction_values.type_of(name) for name in kinds} == kinds
+    assert {name: kernel_theory.type_of(name) for name in kinds} == kinds
 
 
 def test_the_caption_states_the_saliences_of_the_table():

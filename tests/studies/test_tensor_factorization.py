@@ -16,6 +16,7 @@ from support.trained import independent, problem_of, train_plain, weights_of
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.datasets import low_rank
 from compositional.figures import component_dynamics, growth_law
+from compositional.figures.shared import components
 from compositional.kinds.tensor import TensorSplit, load
 from compositional.layers import factorization
 from compositional.models import cp_factorization, hierarchical_tensor_factorization, matrix_factorization
@@ -281,7 +282,7 @@ def test_components_are_learned_one_after_the_other_and_recover_the_matrix():
     )
     (state,) = train_plain(case, [0])
     table = pd.DataFrame(state.history, columns=["step", "split", "metric", "value"])
-    found = component_dynamics.components(table, "singular_value")
+    found = components.tracked(table, "singular_value")
     singular = np.linalg.svd(low_rank_recovery.matrix_target(defaults("tasks.matrix_completion") | changes), compute_uv=False)
     assert found.iloc[-1][[1, 2]].tolist() == pytest.approx(singular[:2], rel=0.02)
     assert found.iloc[-1][3] < 0.01
@@ -421,13 +422,13 @@ def test_the_growth_law_follows_a_component_that_overtakes_another():
     assert curves_[1].tolist() == found[5]
     assert curves_[2].tolist() == found[3]
     assert np.array_equal(curves_[3], [np.nan, np.nan, np.nan, 1.0], equal_nan=True)
-    assert component_dynamics.components(table, "norm")[1].tolist() == [3.0, 3.0, 5.0, 8.0]
+    assert components.tracked(table, "norm")[1].tolist() == [3.0, 3.0, 5.0, 8.0]
     sizes = pd.DataFrame([(step, "batches", "step_size", 0.1) for step in steps], columns=table.columns)
     size, rate = growth_law.growth(pd.concat([table, sizes]), "norm", [0.05, 0.5])[1]
     assert size.tolist() == pytest.approx([0.5**0.5, 2.0])
     assert rate.tolist() == pytest.approx([0.5, 3.0])
     by_rank = table[~table.metric.str.endswith("_index")]
-    pd.testing.assert_frame_equal(growth_law.followed(by_rank, "norm"), component_dynamics.components(table, "norm"))
+    pd.testing.assert_frame_equal(growth_law.followed(by_rank, "norm"), components.tracked(table, "norm"))
 
 
 def test_the_dynamics_figure_counts_components_and_states_when_they_appear():
@@ -443,6 +444,6 @@ def test_the_dynamics_figure_counts_components_and_states_when_they_appear():
     assert fewer.endswith(": holds")
     _, unjudged = component_dynamics.draw(table, options | {"panels": [panel | {"judged": False}]})
     assert unjudged == caption.removesuffix(": DOES NOT HOLD").replace(": 5 expected", "")
-    curves_ = component_dynamics.components(table, "component_norm")
+    curves_ = components.tracked(table, "component_norm")
     steps = component_dynamics.appearances(curves_)
     assert steps[1] < steps[2]

@@ -50,6 +50,18 @@ def test_an_import_from_a_higher_floor_is_found(tmp_path, monkeypatch):
     assert ARCHITECTURE["cycles"]() == [["high", "low"]]
 
 
+def test_plug_ins_share_code_only_in_shared():
+    """A model, a regularizer or a kind may be a variant of another one, and import it."""
+    folders = ("datasets", "tasks", "tables", "figures")
+    others = {
+        f"{path.parent.name}.{path.stem}" for folder in folders for path in (ARCHITECTURE["LIBRARY"] / folder).glob("[a-z]*.py")
+    }
+    found = [
+        (one, other) for one, other in ARCHITECTURE["imports"]() if other in others and one.split(".")[0] == other.split(".")[0]
+    ]
+    assert not found, f"move what they share to the folder's shared/: {found}"
+
+
 def test_no_unexpected_module_is_outside_the_rooms():
     assert {path.stem for path in ARCHITECTURE["LIBRARY"].glob("*.py")} == FLAT
 

@@ -15,6 +15,8 @@ VERBS = ("walk", "jump", "look", "turn")
 REPEATS = {"": 1, "twice": 2, "thrice": 3}
 JOINT = "then"
 NOISE = ("foo", "bar", "baz")
+LENGTHS = range(5, 13)  # clauses of the published test sentences
+_PER_LENGTH, _SEED = 200, 123  # of these
 _TRIES = 10  # per sentence asked for: with two clauses and no noise there are only 144
 
 
@@ -37,6 +39,11 @@ def draw(clauses: int, noise_words: int, count: int, seed: int) -> list[tuple[st
         written = [verb.upper() for verb, modifier in zip(verbs, modifiers, strict=True) for _ in range(REPEATS[modifier])]
         found[" ".join(words), " ".join(written)] = None
     return list(found)
+
+
+def published(clauses: int) -> list[tuple[str, str]]:
+    """The published test sentences with this number of clauses; drawn in the same way for other numbers."""
+    return draw(clauses, 0, _PER_LENGTH, _SEED)
 
 
 def last_verb_read(pairs: list[tuple[str, str]]) -> float:

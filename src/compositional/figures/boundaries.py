@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from compositional.figures.shared import claims, page
+from compositional.figures.shared import claims, page, quadrants
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -33,15 +33,8 @@ PARAMETERS = {
 CLASSES = ("#F6D5B8", "#BFDDF0")  # colors of Y_1 = 0 and Y_1 = 1
 
 
-def coordinates(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows "margin at <X_1> <X_2>" with columns first, second and score: how strongly the output favors Y_1 = 1."""
-    places = rows.metric.str.extract(r"margin at (?P<first>\S+) (?P<second>\S+)").astype(float)
-    score = rows.value.where(places["first"] > 0, -rows.value)
-    return places.assign(score=score, split=rows.split)[places["first"].notna()]
-
-
 def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
-    scores = coordinates(rows[rows.split == "grid"]).pivot(index="second", columns="first", values="score")
+    scores = quadrants.coordinates(rows[rows.split == "grid"]).pivot(index="second", columns="first", values="score")
     if scores.notna().any(axis=None):
         axes.contourf(scores.columns, scores.index, scores, levels=[-np.inf, 0, np.inf], colors=CLASSES)
     if scores.min(axis=None) < 0 < scores.max(axis=None):

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import page, style
+from compositional.figures.shared.components import LEARNED, RANKS, tracked
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -38,15 +39,6 @@ PARAMETERS = {
     "columns": {"type": "integer", "minimum": 1, "default": 5, "description": "panels side by side"},
 }
 EXPECTED = [5]
-LEARNED = 0.02  # a component counts as learned if it is above this share of the largest one
-RANKS = ("largest", "2nd largest", "3rd largest", *(f"{rank}th largest" for rank in range(4, 11)))  # names of the lines
-
-
-def components(rows: pd.DataFrame, quantity: str, suffix: str = "") -> pd.DataFrame:
-    """The tracked components of one run: one row per recorded step, columns 1, 2, ..., the largest at that step first."""
-    own = rows[(rows.split == "model") & rows.metric.str.fullmatch(rf"{quantity}_\d+{suffix}")]
-    ranks = own.metric.str.removeprefix(f"{quantity}_").str.removesuffix(suffix).astype(int)
-    return own.assign(component=ranks).pivot(index="step", columns="component", values="value")
 
 
 def appearances(curves: pd.DataFrame) -> dict[int, int]:
@@ -90,7 +82,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         expected = " or ".join(map(str, panel.get("expected", EXPECTED)))
         lines.append(f"* {panel['title']}, {panel['axis']}" + (f": {expected} expected" if panel.get("judged", True) else ""))
         for _, rows in own.groupby("seed"):
-            curves = components(rows, panel["quantity"])
+            curves = tracked(rows, panel["quantity"])
             for component in curves.columns[: len(RANKS)]:
                 width = 1.5 if options["seeds"] == "first" else 0.8
                 label = RANKS[component - 1]

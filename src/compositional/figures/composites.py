@@ -11,8 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures import conjunction_values
-from compositional.figures.shared import item_values, style
+from compositional.figures.shared import item_values, kernel_theory, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -96,10 +95,10 @@ def _values(axes: Axes, by_distance: dict[str, pd.DataFrame], problem: str) -> l
         learned = {distance: item_values.of_networks(rows) for distance, rows in by_distance.items()}
         item_values.draw(axes, learned, shades, size=2.5)
         return [f"slope of item values {_stated(map(item_values.slope, learned.values()))}"]
-    groups = {distance: conjunction_values.magnitudes(rows[rows.split == "all"]) for distance, rows in by_distance.items()}
-    conjunction_values.bars(axes, groups, shades)
+    groups = {distance: kernel_theory.magnitudes(rows[rows.split == "all"]) for distance, rows in by_distance.items()}
+    kernel_theory.bars(axes, groups, shades)
     means = [values.mean() for values in groups.values()]
-    return [f"{kind} {_stated((values[kind] for values in means), 2)}" for kind in conjunction_values.TYPES]
+    return [f"{kind} {_stated((values[kind] for values in means), 2)}" for kind in kernel_theory.TYPES]
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import page, style
+from compositional.figures.shared import kernel_theory, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -36,41 +34,6 @@ PARAMETERS = {
     },
     "problem": {"type": "string", "default": "", "description": "what was trained, for the caption"},
 }
-TYPES = ("right conjunction", "wrong conjunction", "sensory", "context", "memorization")
-
-
-def type_of(conjunction: str) -> str:
-    """The type of a conjunction such as "context=0 feature1=3"."""
-    items = dict(part.split("=") for part in conjunction.split())
-    if "context" not in items:
-        return "sensory"
-    if len(items) != 2:
-        return "context" if len(items) == 1 else "memorization"
-    relevant = "feature1" if items["context"] == "0" else "feature2"
-    return "right conjunction" if relevant in items else "wrong conjunction"
-
-
-def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean absolute value by type (columns, in order of TYPES), one row per seed, from the rows of one task and model."""
-    rows = rows[rows.metric.str.startswith("value of ") & ~rows.metric.str.startswith("value of intercept")]
-    kind = rows.metric.str.removeprefix("value of ").map(type_of)
-    found = rows.assign(kind=kind, value=rows.value.abs()).pivot_table(index="seed", columns="kind", values="value")
-    return found.reindex(columns=TYPES)
-
-
-def bars(axes: Axes, groups: dict[str, pd.DataFrame], shades: np.ndarray) -> None:
-    """Draw grouped bars of `magnitudes`, with every seed as a dot."""
-    width = 0.8 / len(groups)
-    for place, ((label, values), shade) in enumerate(zip(groups.items(), shades, strict=True)):
-        at = np.arange(len(TYPES)) - 0.4 + width * (place + 0.5)
-        axes.bar(at, values.mean(), width * 0.92, color=shade, label=label)
-        if len(values) > 1:
-            dots = np.tile(at, len(values)), values.to_numpy().ravel()
-            axes.scatter(*dots, s=6, color="0.15", linewidths=0, alpha=0.6, zorder=3, label=style.RUN)
-    axes.set_xticks(range(len(TYPES)), TYPES, fontsize="small", rotation=25, ha="right", rotation_mode="anchor")
-    axes.set_ylabel("mean |value|")
-    axes.grid(axis="y", color="0.92")
-    axes.set_axisbelow(True)
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
@@ -95,8 +58,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     names = {"train": "training", "validation": "new images", "test": "new\ncombinations"}
     for column, (task, title) in enumerate(tasks.items()):
         own = {label: table[(table.task == task) & (table.model == model)] for model, label in models.items()}
-        groups = {label: magnitudes(rows[rows.split == "all"]) for label, rows in own.items()}
-        bars(grid[0, column], groups, shades)
+        groups = {label: kernel_theory.magnitudes(rows[rows.split == "all"]) for label, rows in own.items()}
+        kernel_theory.bars(grid[0, column], groups, shades)
         grid[0, column].set_title(title)
         axes = grid[1, column]
         for place, ((label, rows), shade) in enumerate(zip(own.items(), shades, strict=True)):

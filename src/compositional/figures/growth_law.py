@@ -13,8 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.component_dynamics import LEARNED, RANKS, components
-from compositional.figures.shared import claims, style
+from compositional.figures.shared import claims, components, style
 
 SOURCE = "history.csv"
 PARAMETERS = {
@@ -56,8 +55,8 @@ def followed(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
     If an index is recorded for each size, a column is one component, NaN while it is not tracked. Otherwise (singular values) a
     column is a rank.
     """
-    ranks = components(rows, quantity)
-    indices = components(rows, quantity, "_index")
+    ranks = components.tracked(rows, quantity)
+    indices = components.tracked(rows, quantity, "_index")
     if indices.empty:
         return ranks
     sizes = pd.DataFrame({"size": ranks.stack(), "index": indices.stack()}).reset_index("component", drop=True)
@@ -76,7 +75,7 @@ def growth(rows: pd.DataFrame, quantity: str, window: list[float]) -> dict[int, 
     found = {}
     for name in curves.columns[:_COMPONENTS]:
         size = curves[name].to_numpy()
-        if size[-1] < LEARNED * curves.iloc[-1].max():
+        if size[-1] < components.LEARNED * curves.iloc[-1].max():
             continue
         above = int((size > window[1] * size[-1]).argmax())
         below = np.flatnonzero(size[:above] < window[0] * size[-1])
@@ -103,7 +102,7 @@ def _panel(axes: Axes, group: dict[str, Any], own: pd.DataFrame, window: list[fl
             exponents.append(exponent(size, rate))
             seeds.append(seed)
             every.append((size, rate))
-            axes.plot(size, rate, ".", color=shades[name - 1], markersize=2.5, label=f"{RANKS[name - 1]} component")
+            axes.plot(size, rate, ".", color=shades[name - 1], markersize=2.5, label=f"{components.RANKS[name - 1]} component")
     theory = 2 - 2 / group["factors"]
     if every:
         sizes, rates = (np.concatenate(part) for part in zip(*every, strict=True))

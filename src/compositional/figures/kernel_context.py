@@ -11,9 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from compositional.figures import conjunction_values
-from compositional.figures.salience_layers import saliences
-from compositional.figures.shared import page, style
+from compositional.figures.shared import kernel_theory, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -97,7 +95,7 @@ def _diagram(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> list[s
 def _paths(axes: Axes, table: pd.DataFrame, networks: dict[str, str]) -> None:
     """Draw the layers of infinite networks in the phase diagram."""
     for (model, label), line in zip(networks.items(), ("-", "--", "-.", ":", (0, (1, 3))), strict=False):
-        rows = saliences(table[table.model == model])
+        rows = kernel_theory.saliences(table[table.model == model])
         path = rows[rows.layer.between(1, 10)].groupby(["layer", "order"]).value.mean().unstack()
         name = f"{label}, layers 1 to 10"
         axes.plot(path[1], path[2], linestyle=line, color="k", linewidth=1, marker="o", markersize=1.5, label=name)
@@ -133,8 +131,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     names = {label: kernel for kernel, label in options["representations"].items()}
     for label, level in options["bars"]:
         rows = own[(own.task == levels[level]) & (own.split == "all") & own.metric.str.endswith(f" at {names[label]}")]
-        groups[f"{label}, CD-{level}"] = conjunction_values.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
-    conjunction_values.bars(right, groups, style.shades(len(groups)))
+        groups[f"{label}, CD-{level}"] = kernel_theory.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
+    kernel_theory.bars(right, groups, style.shades(len(groups)))
     page.legend(figure, (left, right), options)
     lines += [
         f"* values, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in values.mean().items())

@@ -8,8 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from compositional.figures.boundaries import coordinates
-from compositional.figures.shared import page
+from compositional.figures.shared import page, quadrants
 
 SOURCE = "history.csv"
 PARAMETERS: dict = {}
@@ -17,7 +16,7 @@ PARAMETERS: dict = {}
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table of one run (`record_outputs` names its data)."""
-    points = coordinates(table[table.step == table.step.max()])
+    points = quadrants.coordinates(table[table.step == table.step.max()])
     points["label"] = (points["first"] > 0).astype(int)
     figure, axes = plt.subplots(figsize=(3.9, 3.4), layout="constrained")
     lines = []

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import comb
 
-from compositional.figures.shared import page, style
+from compositional.figures.shared import kernel_theory, page, style
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -37,14 +37,6 @@ PARAMETERS = {
 }
 
 
-def saliences(table: pd.DataFrame) -> pd.DataFrame:
-    """Columns model, name (a set of components), order, layer, value."""
-    rows = table[(table.split == "kernel") & table.metric.str.contains(" at layer ")]
-    name = rows.metric.str.removeprefix("salience of ").str.partition(" at layer ")
-    found = rows.assign(name=name[0], layer=name[2].astype(int), order=name[0].str.count(r"\+") + 1)
-    return found[found.name != "none"][["model", "name", "order", "layer", "value"]]
-
-
 def _grid(panels: list, titles: list[str]) -> tuple[Figure, dict[tuple[str, Any], Axes]]:
     """The figure, and its axes by column title and panel: panels are side by side, or below each other if columns have titles."""
     if titles == [""]:
@@ -64,7 +56,7 @@ def _grid(panels: list, titles: list[str]) -> tuple[Figure, dict[tuple[str, Any]
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
-    rows, by_order = saliences(table), not options["columns"]
+    rows, by_order = kernel_theory.saliences(table), not options["columns"]
     asked = {"": options["models"]} if by_order else options["columns"]
     columns = {title: found for title, models in asked.items() if (found := style.present(models, table.model))}
     key = "order" if by_order else "name"

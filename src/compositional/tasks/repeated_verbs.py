@@ -30,19 +30,12 @@ PARAMETERS = {
     },
     "draw": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the training sentences"},
 }
-LENGTHS = range(5, 13)  # clauses of the test's sentences
-_PER_LENGTH, _SEED = 200, 123  # of the published test set
-
-
-def published(clauses: int) -> list[tuple[str, str]]:
-    """The published test sentences with this number of clauses; drawn in the same way for other numbers."""
-    return repeated_verbs.draw(clauses, 0, _PER_LENGTH, _SEED)
 
 
 def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     """Training sentences, and the published test set: 200 sentences for each number of clauses. Reads no file."""
     own = parameters["noise_words"], parameters["train_sentences"], parameters["draw"]
-    tests = {f"clauses/{clauses}": published(clauses) for clauses in LENGTHS}
+    tests = {f"clauses/{clauses}": repeated_verbs.published(clauses) for clauses in repeated_verbs.LENGTHS}
     members: dict[str, list] = {
         "train": repeated_verbs.draw(2, *own),
         "test": [(*pair, category) for category, pairs in tests.items() for pair in pairs],

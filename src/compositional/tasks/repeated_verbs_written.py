@@ -13,7 +13,6 @@ from datasets import DatasetDict
 
 from compositional import randomness
 from compositional.datasets import repeated_verbs
-from compositional.tasks.repeated_verbs import LENGTHS, published
 from compositional.tasks.shared import sentence_pairs
 
 KIND = "sequence"
@@ -39,7 +38,11 @@ def build(raw: Path, parameters: dict) -> tuple[DatasetDict, dict]:
     members: dict[str, list] = {
         "train": shuffled[held:],
         "validation": shuffled[:held],
-        "test": [(*pair, f"clauses/{clauses}") for clauses in range(3, LENGTHS.stop) for pair in published(clauses)],
+        "test": [
+            (*pair, f"clauses/{clauses}")
+            for clauses in range(3, repeated_verbs.LENGTHS.stop)
+            for pair in repeated_verbs.published(clauses)
+        ],
     }
     return sentence_pairs.task(
         members,
