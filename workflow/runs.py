@@ -27,8 +27,8 @@ import fsspec
 
 from compositional import files
 from compositional.archive import finished_runs
-from compositional.archive.bundle import ArchiveError
 from compositional.archive.finished_runs import identity_of
+from compositional.archive.layout import ArchiveError
 from compositional.configuration.configuration import Configuration, configuration
 from compositional.configuration.messages import ConfigurationError
 from compositional.planning.recipes import Recipes

@@ -6,6 +6,7 @@ import re
 import runpy
 from pathlib import Path
 
+import networkx
 import pytest
 
 import compositional
@@ -31,6 +32,11 @@ def test_no_room_imports_from_a_higher_floor():
         if {ARCHITECTURE["room"](one), ARCHITECTURE["room"](other)} <= set(group) and one.split(".")[0] != other.split(".")[0]
     ]
     assert not back, "rooms import each other:\n" + "\n".join(back)
+
+
+def test_no_modules_import_each_other():
+    modules = networkx.DiGraph(ARCHITECTURE["imports"]())
+    assert not [sorted(group) for group in networkx.strongly_connected_components(modules) if len(group) > 1]
 
 
 def test_an_import_from_a_higher_floor_is_found(tmp_path, monkeypatch):

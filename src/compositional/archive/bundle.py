@@ -16,20 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from compositional import files
+from compositional.archive import unpacking
+from compositional.archive.layout import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
 from compositional.plugins import declarations
 from compositional.records import integrity, provenance, surroundings
 from compositional.records.order import in_order, order_of
 
-FORMAT = 1
-FOLDER = "archived"
-MANIFEST = f"{FOLDER}/manifest.json"
-METADATA = "ro-crate-metadata.json"
-REBUILT = ("results", ".snakemake", ".venv")  # folders that a rebuild adds to an unpacked archive
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
-
-
-class ArchiveError(ValueError):
-    """No archive can be made or opened; the message says why."""
 
 
 def _sha256(payload: bytes) -> str:
@@ -146,11 +139,6 @@ def _configuration(built: dict[str, Any]) -> bytes:
     return (json.dumps(in_order(built["config"], built["order"]), indent=2) + "\n").encode()
 
 
-def is_kept(name: str) -> bool:
-    """Whether an artifact's file goes into the archive: tables and figures do, others only with their sha256."""
-    return name.split("/")[0] in ("tables", "figures")
-
-
 def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool) -> None:
     """Write an archive of the sources and of a build.
 
@@ -185,8 +173,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     if data:
         allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]
         members |= {f"{FOLDER}/data/{name}": (results / "raw" / name).read_bytes() for name in allowed}
-    from compositional.archive import unpacking  # imported here, because it imports this module
-    from compositional.archive.ro_crate import describe  # and this, because checking an archive must need no package
+    from compositional.archive.ro_crate import describe  # imported here, because checking an archive must need no package
 
     members[METADATA] = files.json_bytes(describe(members, built))
     with files.replacing(destination) as temporary:

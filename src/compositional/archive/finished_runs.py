@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from compositional import files
-from compositional.archive.bundle import ArchiveError
+from compositional.archive.layout import ArchiveError
 from compositional.archive.unpacking import members_of
 from compositional.records.entries import PLANNED, name_of
 from compositional.records.store import adopt, read, tensors_of

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from compositional import files
-from compositional.archive.bundle import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
+from compositional.archive.layout import FOLDER, FORMAT, MANIFEST, METADATA, REBUILT, ArchiveError, is_kept
+from compositional.records.places import ENDINGS, record_of
 
 _NEVER = {".snakemake", ".venv", "__pycache__", ".git"}  # refused in any folder: they hold code that runs unnoticed
 _ANY: Any = ...  # stands for every name
@@ -46,11 +47,9 @@ def _misfit(built: dict[str, Any]) -> str | None:
     for key, form in _FORM.items():
         if not _fits(form, built[key]):
             return f"its {key} have another form than this program reads"
-    shown = [(f"tables/{name}", f"figures/{name}") for name in built["figures"]]
-    needed = [
-        made for table, figure in shown for made in (f"{table}.csv", *(f"{figure}.{kind}" for kind in ("pdf", "png", "rst")))
-    ]
-    needed += [f"{name}.provenance.json" for pair in shown for name in pair]
+    shown = [(kind, name) for name in built["figures"] for kind in ("tables", "figures")]
+    needed = [f"{kind}/{name}{ending}" for kind, name in shown for ending in ENDINGS[kind]]
+    needed += [record_of(kind, name) for kind, name in shown]
     missing = [name for name in needed if name not in built["artifacts"] | built["records"]]
     if not needed or missing:
         return f"it lists no {missing[0]}" if missing else "it lists no figure"

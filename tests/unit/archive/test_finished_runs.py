@@ -13,7 +13,7 @@ from support.disk import full_disk
 
 from compositional import files
 from compositional.archive import finished_runs
-from compositional.archive.bundle import ArchiveError
+from compositional.archive.layout import ArchiveError
 from compositional.records.entries import entries, name_of
 from compositional.records.store import Store, read, tensors_of
 from compositional.training.state import State
