@@ -22,15 +22,14 @@ from compositional import files
 from compositional.archive.layout import ArchiveError
 from compositional.archive.unpacking import members_of
 from compositional.records.entries import PLANNED, name_of
-from compositional.records.store import adopt, read, tensors_of
+from compositional.records.store import FACTS, adopt, read, tensors_of
 
 FORMAT = 2
 UNPACKING = ".unpacking-"  # how a folder's name begins in which a file is unpacked
 INDEX = "runs.json"
 MEMBER = r"(cpu|cuda)-[0-9a-f]{64}\.json|weights-[0-9a-f]{64}\.safetensors"
-# What an entry holds as JSON (stages.train, training.state).
+# What an entry holds as JSON of a run's state (training.state).
 _STATE = {"seed": int, "strength": int | float, "step": int, "diverged_at": int | None, "history": list, "seconds": int | float}
-_FACTS = {"device_name", "versions", "source", "wall_seconds", "finished"}
 
 
 def identity_of(path: Path) -> dict[str, Any] | None:
@@ -65,7 +64,7 @@ def _is_run(path: Path) -> bool:
         state = about["state"]
         return (
             {*about} == {"state", "facts", "identity"}
-            and {*about["facts"]} == _FACTS
+            and {*about["facts"]} == {*FACTS}
             and {*state} == {*_STATE}
             and all(isinstance(state[key], kind) for key, kind in _STATE.items())
             and torch.float32 in (kinds := {tensor.dtype for tensor in tensors.values()})

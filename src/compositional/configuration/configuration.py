@@ -87,12 +87,8 @@ class Configuration(Entries):
         Raises:
             ConfigurationError: the message says what is unknown, or why the combination is impossible.
         """
-        sections = {"tasks": run.task, "models": run.model} | (
-            {} if run.regularizer == "none" else {"regularizers": run.regularizer}
-        )
-        for section, name in sections.items():
-            if name not in self.names(section):
-                known = self.names(section)
+        for section, name in (("tasks", run.task), ("models", run.model), ("regularizers", run.regularizer)):
+            if name not in (known := self.names(section)) and (section, name) != ("regularizers", "none"):
                 raise ConfigurationError(f"{run.path}: unknown {SECTIONS[section]} {name!r}{options_for(name, known)}")
         if (run.regularizer == "none") != (run.strength == 0):
             asked = "ask for none/lambda=0, or for a regularizer with a lambda above 0"

@@ -37,7 +37,7 @@ def _fits(value: Any, kind: str) -> bool:
     return any(known.get(one, True) for one in kind.split(" | "))
 
 
-def _takes(written: ast.FunctionDef, given: int, more: bool = False) -> bool:
+def _takes(written: ast.FunctionDef, given: int, more: bool) -> bool:
     """Whether a function can be called with `given` values (more: and with others by their names)."""
     own = written.args
     places, needed = len(own.posonlyargs + own.args), len(own.posonlyargs + own.args) - len(own.defaults)

@@ -83,10 +83,10 @@ class PackSizes:
         self.configuration = configuration
         self.most = configuration.config["pack_size"]
         device = configuration.config["device"]
-        self.measured = device != "cuda"  # what was measured are steps on the CPU
+        measured = device != "cuda"  # what was measured are steps on the CPU
         self.on_cores = device == "cpu" or (device == "auto" and not any(path.exists() for path in GPU))
-        self._own = read(results / OWN, own=True) if self.measured else {}
-        self._shipped = read(SHIPPED, own=False) if self.measured else {}
+        self._own = read(results / OWN, own=True) if measured else {}
+        self._shipped = read(SHIPPED, own=False) if measured else {}
         self.of = cache(self._of)
 
     def _of(self, family: Key) -> int:

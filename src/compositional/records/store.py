@@ -27,6 +27,9 @@ from torch import Tensor
 from compositional import files
 from compositional.records.links import share
 
+# What an entry holds about how its run was made. With the run's state it is all that is needed to write the run's record.
+FACTS = ("device_name", "versions", "source", "wall_seconds", "finished")
+
 
 def _digest(text: str, tensors: dict[str, Tensor]) -> str:
     """Digest of everything in a file. Without it, training would continue from data that were altered on disk."""

@@ -18,7 +18,7 @@ from compositional import files
 from compositional.evaluation import learning_curves
 from compositional.records import provenance
 from compositional.records.entries import name_of, stored, stores
-from compositional.records.store import Store
+from compositional.records.store import FACTS, Store
 from compositional.runs import Run
 from compositional.stages.shared import devices, memory
 from compositional.stages.shared.job import recipes_of
@@ -30,8 +30,6 @@ from compositional.training.state import State, begun, has_ended
 from compositional.training.weights import WeightLayout
 
 HISTORY_HEADER = ("step", "split", "metric", "value")
-# The part of a run's record about how it was made. With the state it is all that is needed to write the record.
-FACTS = ("device_name", "versions", "source", "wall_seconds", "finished")
 
 
 def _buffers_digest(problem: Problem, seed: int) -> dict[str, str]:

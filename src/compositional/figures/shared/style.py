@@ -266,7 +266,7 @@ def named_diverged(runs: pd.Series | np.ndarray) -> dict[str, Any]:
     return {"label": f"{RUN} that diverged"} if len(runs) else {}
 
 
-def _mark(name: str, across: bool = False) -> Any:
+def _mark(name: str, across: bool) -> Any:
     """The legend's handle for a mark that appears in every color: it is gray. across: intervals are horizontal."""
     if name == RUN:
         return Line2D([], [], linestyle="", marker="o", markersize=3.5, markeredgewidth=0, color="0.4", alpha=0.6, label=name)
