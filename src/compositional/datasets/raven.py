@@ -147,21 +147,17 @@ def _ordinal_rows(
     if rule.name == "distribute_three":
         return _latin_rows(source, [int(value) for value in low + source.choice(high - low + 1, size=3, replace=False)])
     rows: list[tuple[int, int, int]] = []
-    for _ in range(3):
+    while len(rows) < 3:
         first = int(source.integers(bounds[0], bounds[1] + 1))
-        if rule.name == "arithmetic":
-            # Adding nothing in two rows would hide the rule, so at most one of the first two rows may do so.
-            hidden = len(rows) == 1 and rows[0][1] == 0
-            options: list[int] = []
-            while not options:
-                last = high - first if rule.step > 0 else first - low
-                options = [value for value in range(low, last + 1) if value or not hidden]
-                if not options:
-                    first = int(source.integers(bounds[0], bounds[1] + 1))
+        if rule.name != "arithmetic":
+            rows.append((first, first + rule.step, first + 2 * rule.step))
+            continue
+        # Adding nothing in two rows would hide the rule, so at most one of the first two rows may do so.
+        hidden = len(rows) == 1 and rows[0][1] == 0
+        last = high - first if rule.step > 0 else first - low
+        if options := [value for value in range(low, last + 1) if value or not hidden]:
             second = options[source.integers(len(options))]
             rows.append((first, second, first + rule.step * second))
-        else:
-            rows.append((first, first + rule.step, first + 2 * rule.step))
     return rows
 
 
