@@ -55,6 +55,24 @@ def _scatter(axes: Axes, points: np.ndarray, items: list[str], groups: dict[str,
                 named.append(point)
 
 
+def _panel(axes: Axes, space: pd.DataFrame, axes_of: np.ndarray, head: str, groups: dict[str, list[str]]) -> str:
+    """Draw vectors, one row per item, on two axes (2, D); returns the text about them for the caption."""
+    values = space.to_numpy()
+    if not np.isfinite(values).all():
+        axes.set_title(f"{head}\ndiverged")
+        return f"{head}: diverged"
+    centered = values - values.mean(0)
+    points = centered @ axes_of.T
+    total = np.square(centered).sum()
+    share = np.square(points).sum() / total if total > 0 else 0.0
+    _scatter(axes, points, list(space.index), groups)
+    axes.set_title(f"{head}\n({share:.0%} of its variance)")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.tick_params(labelsize="small")
+    spread = np.sqrt(total / len(values))
+    return f"{head}: share {share:.3f}, root mean square distance from the center {spread:.3f}"
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table (representation, item, dimension, value); options: see PARAMETERS.
 
@@ -98,24 +116,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             raise ValueError(f"embeddings: the plain run of {task}, {model}, seed {seed} diverged, and all panels use its axes")
         axes_of = PCA(2, svd_solver="full").fit(spaces[columns[0]].to_numpy()).components_
         shares = []
-        for axes, key in zip(panels, columns, strict=True):
-            strength, regularizer = key
+        for axes, (strength, regularizer) in zip(panels, columns, strict=True):
             head = "plain, lambda 0" if regularizer == "none" else f"{words.of(regularizer, options)}, lambda {strength:g}"
-            values = spaces[key].to_numpy()
-            if not np.isfinite(values).all():
-                axes.set_title(f"{head}\ndiverged")
-                shares.append(f"{head}: diverged")
-                continue
-            centered = values - values.mean(0)
-            points = centered @ axes_of.T
-            total = np.square(centered).sum()
-            share = np.square(points).sum() / total if total > 0 else 0.0
-            _scatter(axes, points, list(spaces[key].index), options["groups"])
-            axes.set_title(f"{head}\n({share:.0%} of its variance)")
-            axes.set_aspect("equal", adjustable="datalim")
-            axes.tick_params(labelsize="small")
-            spread = np.sqrt(total / len(values))
-            shares.append(f"{head}: share {share:.3f}, root mean square distance from the center {spread:.3f}")
+            shares.append(_panel(axes, spaces[strength, regularizer], axes_of, head, options["groups"]))
         panels[0].set_ylabel(f"{title}\nPC 2 of the plain model")
         for axes in panels[1:]:
             axes.set_ylabel("PC 2 of the plain model")

@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import item_values, page, paired, style
@@ -49,6 +50,45 @@ def _similarity(rows: pd.DataFrame, split: str, kind: str = "similarity") -> pd.
     return (first + second) / 2
 
 
+def _measured(rows: pd.DataFrame) -> dict[str, pd.Series]:
+    """What is measured of a network, by seed: the quantities of the lower panels, and "before": similarity before training."""
+    return {
+        "additivity index": _by_seed(rows, "all", "additivity"),
+        "squared error, new": _by_seed(rows, "test", "loss"),
+        "similarity": _similarity(rows, "all"),
+        "before": _similarity(rows, "initialization"),
+        "spread of similarity": _similarity(rows, "all", "similarity_spread"),
+    }
+
+
+def _described(rows: pd.DataFrame, learned: pd.Series, measured: dict[str, pd.Series]) -> str:
+    """The numbers of a network, for the caption."""
+    four = f"value of item 4 {learned[8]:.2f}, " if pd.notna(learned.get(8)) else ""
+    means = {name: values.mean() for name, values in measured.items()}
+    return (
+        f"({rows.seed.nunique()} seeds): additivity {means['additivity index']:.3f}, squared error on new combinations "
+        f"{means['squared error, new']:.3f}, {four}similarity of overlapping inputs {means['before']:.3f} before and "
+        f"{means['similarity']:.3f} after training, its spread {means['spread of similarity']:.3f}"
+    )
+
+
+def _panel(axes: Axes, quantity: str, measured: list[tuple[str, dict[str, dict[str, pd.Series]]]], names: list[str]) -> None:
+    """Draw a quantity by network, one line per training set. measured: titles of the sets, with what is measured by network."""
+    for (title, of), mark, shade in zip(measured, _MARKS, style.apart(len(_MARKS)), strict=False):
+        if not of:  # all its runs are left out
+            continue
+        places = [names.index(label) for label in of]
+        for place, own in zip(places, of.values(), strict=True):
+            axes.scatter([place] * len(own[quantity]), own[quantity], s=8, color=shade, alpha=0.5, linewidths=0)
+        middle = [own[quantity].mean() for own in of.values()]
+        axes.plot(places, middle, marker=mark, color=shade, markersize=4, linewidth=1, label=title)
+        if quantity == "similarity":
+            before = [own["before"].mean() for own in of.values()]
+            axes.plot(places, before, mark, color=shade, markersize=5, fillstyle="none")
+    axes.set_xticks(range(len(names)), names)
+    axes.grid(axis="y", color="0.92")
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     sets, models = style.present(options["sets"], table.task), style.present(options["models"], table.model)
@@ -68,55 +108,24 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         lines.append(
             f"* {dropped} of {len(loss)} runs end with a training loss above {options['largest_loss']:g} and are left out"
         )
-    measured: dict[str, dict[str, dict[str, pd.Series]]] = {}  # by task, quantity and network, one value per seed
+    measured: dict[str, dict[str, dict[str, pd.Series]]] = {task: {} for task in sets}
     for axes, (task, title) in zip(grid[0], sets.items(), strict=False):
         learned = {}
         for model, label in models.items():
             rows = table[(table.task == task) & (table.model == model) & kept]
             if rows.empty:
                 continue
-            learned[label] = item_values.of_networks(rows)
-            four = f"value of item 4 {learned[label][8]:.2f}, " if pd.notna(learned[label].get(8)) else ""
-            own = {
-                "additivity index": _by_seed(rows, "all", "additivity"),
-                "squared error, new": _by_seed(rows, "test", "loss"),
-                "similarity": _similarity(rows, "all"),
-                "before": _similarity(rows, "initialization"),
-                "spread of similarity": _similarity(rows, "all", "similarity_spread"),
-            }
-            for name, values in own.items():
-                measured.setdefault(task, {}).setdefault(name, {})[label] = values
-            means = {name: values.mean() for name, values in own.items()}
-            lines.append(
-                f"* {title}, {label} ({rows.seed.nunique()} seeds): additivity {means['additivity index']:.3f}, squared "
-                f"error on new combinations {means['squared error, new']:.3f}, {four}similarity of overlapping inputs "
-                f"{means['before']:.3f} before and {means['similarity']:.3f} after training, its spread "
-                f"{means['spread of similarity']:.3f}"
-            )
+            learned[label], measured[task][label] = item_values.of_networks(rows), _measured(rows)
+            lines.append(f"* {title}, {label} {_described(rows, learned[label], measured[task][label])}")
         item_values.draw(axes, learned, [shades[label] for label in learned])
         axes.set(title=title, ylim=(-4.4, 4.4))
     for axes in grid[0, len(sets) :]:
         axes.set_axis_off()
     grid[0, len(sets) - 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), title=options["along"])
-    names = [*models.values()]
-    for axes, quantity in zip(
-        grid[1], ("additivity index", "squared error, new", "similarity", "spread of similarity"), strict=True
-    ):
-        for (task, title), mark, shade in zip(sets.items(), _MARKS, style.apart(len(_MARKS)), strict=False):
-            if task not in measured:  # all its runs are left out
-                continue
-            found = measured[task]
-            places = [names.index(label) for label in found[quantity]]
-            for place, values in zip(places, found[quantity].values(), strict=True):
-                axes.scatter([place] * len(values), values, s=8, color=shade, alpha=0.5, linewidths=0)
-            middle = [values.mean() for values in found[quantity].values()]
-            axes.plot(places, middle, marker=mark, color=shade, markersize=4, linewidth=1, label=title)
-            if quantity == "similarity":
-                before = [values.mean() for values in found["before"].values()]
-                axes.plot(places, before, mark, color=shade, markersize=5, fillstyle="none")
+    quantities = ("additivity index", "squared error, new", "similarity", "spread of similarity")
+    for axes, quantity in zip(grid[1], quantities, strict=True):
+        _panel(axes, quantity, [(title, measured[task]) for task, title in sets.items()], [*models.values()])
         axes.set(ylabel=quantity, xlabel=options["along"])
-        axes.set_xticks(range(len(names)), names)
-        axes.grid(axis="y", color="0.92")
     grid[1, 2].plot([], [], "o", color="0.4", fillstyle="none", markersize=5, label="before training")
     page.legend(figure, grid[1], options, style.RUN)
     return figure, "\n".join(lines)

@@ -54,6 +54,41 @@ def _grid(panels: list, titles: list[str]) -> tuple[Figure, dict[tuple[str, Any]
     return figure, {(title, panel): grid[row, column] for row, panel in enumerate(panels) for column, title in enumerate(titles)}
 
 
+def _caption(rows: pd.DataFrame, columns: dict[str, dict[str, str]], panels: list, key: str, layers: list[int]) -> str:
+    """Numbers and verdicts. columns: the models by the title of their column. key: what the panels are, "order" or "name"."""
+    by_order, components = key == "order", int(rows.order.max())
+    lines = [
+        f"Normalized salience against depth in randomly weighted networks of infinite width, {components} components, one-hot "
+        "input. "
+        + (
+            "Dotted: a representation of conjunctions of this order alone. "
+            if by_order
+            else "Rows are sets of components, columns are activations, lines are the first component's share q of the input. "
+        )
+        + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
+        "",
+    ]
+    full, single = (rows[rows.order == order].groupby(["layer", "model"]).value.mean().unstack() for order in (components, 1))
+    named = {
+        model: label if by_order else f"{title}, {label}" for title, models in columns.items() for model, label in models.items()
+    }
+    verdicts: dict[str, tuple[bool, bool]] = {}
+    for model, label in named.items():
+        for layer in layers:
+            own = rows[(rows.model == model) & (rows.layer == layer)].groupby(key, sort=False).value.mean()
+            shown = ", ".join(f"{'Sal(' + str(panel) + ')' if by_order else panel} {own[panel]:.3f}" for panel in panels)
+            lines.append(f"* {label}, layer {layer}: {shown}")
+        verdicts[label] = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
+    if not by_order:
+        verdicts = {"every network": (all(up for up, _ in verdicts.values()), all(down for _, down in verdicts.values()))}
+    for label, (rises, falls) in verdicts.items():
+        lines.append(
+            f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises, of=rows.value)}; "
+            f"single components fall with every layer: {style.verdict(falls, of=rows.value)}"
+        )
+    return "\n".join(lines)
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     rows, by_order = kernel_theory.saliences(table), not options["columns"]
@@ -77,33 +112,4 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set_xlim(0, rows.layer.max())
         axes.grid(axis="y", color="0.92")
     page.legend(figure, places.values(), options)
-    lines = [
-        f"Normalized salience against depth in randomly weighted networks of infinite width, {components} components, one-hot "
-        "input. "
-        + (
-            "Dotted: a representation of conjunctions of this order alone. "
-            if by_order
-            else "Rows are sets of components, columns are activations, lines are the first component's share q of the input. "
-        )
-        + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
-        "",
-    ]
-    full, single = (rows[rows.order == order].groupby(["layer", "model"]).value.mean().unstack() for order in (components, 1))
-    named = {
-        model: label if by_order else f"{title}, {label}" for title, models in columns.items() for model, label in models.items()
-    }
-    verdicts: dict[str, tuple[bool, bool]] = {}
-    for model, label in named.items():
-        for layer in options["stated_layers"]:
-            own = rows[(rows.model == model) & (rows.layer == layer)].groupby(key, sort=False).value.mean()
-            shown = ", ".join(f"{'Sal(' + str(panel) + ')' if by_order else panel} {own[panel]:.3f}" for panel in panels)
-            lines.append(f"* {label}, layer {layer}: {shown}")
-        verdicts[label] = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
-    if not by_order:
-        verdicts = {"every network": (all(up for up, _ in verdicts.values()), all(down for _, down in verdicts.values()))}
-    for label, (rises, falls) in verdicts.items():
-        lines.append(
-            f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises, of=rows.value)}; "
-            f"single components fall with every layer: {style.verdict(falls, of=rows.value)}"
-        )
-    return figure, "\n".join(lines)
+    return figure, _caption(rows, columns, panels, key, options["stated_layers"])

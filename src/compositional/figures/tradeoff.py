@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compositional.figures.shared import page, paired, style, words
@@ -69,6 +70,56 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def _line(axes: Axes, runs: pd.DataFrame, column: str, shade: str, name: str, below: bool) -> None:
+    """Draw one regularizer: its means by lambda and, of losses, its runs. below: where to write the lambdas."""
+    of_loss = column == "loss"
+    if of_loss:
+        axes.scatter(runs.loss, runs.gain, s=9, color=shade, alpha=0.35, linewidths=0)
+    points = []
+    for strength, own in runs.groupby("lambda"):
+        (across, wide), (gain, high) = _summary(own[column]), _summary(own.gain)
+        if np.isfinite([across, gain]).all():
+            points.append((across, gain, wide, high, strength))
+    if not points:
+        return
+    x, y, xerr, yerr, strengths = np.array(points).T
+    axes.errorbar(
+        x,
+        y,
+        xerr=xerr if of_loss else None,
+        yerr=yerr,
+        color=shade,
+        marker="o",
+        markersize=4,
+        linewidth=0.8 if of_loss else 0,
+        elinewidth=0.5,
+        capsize=2,
+        label=name,
+    )
+    for index in sorted({int(np.argmax(y)), len(y) - 1}):
+        axes.annotate(
+            f"{strengths[index]:g}",
+            (x[index], y[index]),
+            xytext=(3, -10 if below else 3),
+            textcoords="offset points",
+            fontsize="small",
+            color=shade,
+            bbox=style.BEHIND,
+        )
+
+
+def _losses(axes: Axes) -> None:
+    """Set up the axis of losses after they are drawn: logarithmic if some are large."""
+    limits = axes.get_xlim()
+    if max(map(abs, limits)) > _LINEAR:
+        axes.set_xscale("symlog", linthresh=_LINEAR)
+        axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize="small")
+        axes.xaxis.minorticks_off()
+        axes.set_xlim(limits)
+    else:
+        axes.locator_params(axis="x", nbins=4)
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     effects = _effects(table)
@@ -78,56 +129,15 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for panels, (task, model) in zip(grid, problems, strict=True):
         own = effects[(effects.task == task) & (effects.model == model)]
         for axes, (column, title) in zip(panels, COLUMNS.items(), strict=True):
-            for number, (name, regularized) in enumerate(own.groupby("regularizer")):
-                if column == "loss":
-                    axes.scatter(regularized.loss, regularized.gain, s=9, color=shades[name], alpha=0.35, linewidths=0)
-                points = []
-                for strength, runs in regularized.groupby("lambda"):
-                    (across, wide), (gain, high) = _summary(runs[column]), _summary(runs.gain)
-                    if np.isfinite([across, gain]).all():
-                        points.append((across, gain, wide, high, strength))
-                if not points:
-                    continue
-                x, y, xerr, yerr, strengths = np.array(points).T
-                axes.errorbar(
-                    x,
-                    y,
-                    xerr=xerr if column == "loss" else None,
-                    yerr=yerr,
-                    color=shades[name],
-                    marker="o",
-                    markersize=4,
-                    linewidth=0.8 if column == "loss" else 0,
-                    elinewidth=0.5,
-                    capsize=2,
-                    label=words.of(name, options),
-                )
-                for index in sorted({int(np.argmax(y)), len(y) - 1}):
-                    axes.annotate(
-                        f"{strengths[index]:g}",
-                        (x[index], y[index]),
-                        xytext=(3, 3 if number % 2 == 0 else -10),
-                        textcoords="offset points",
-                        fontsize="small",
-                        color=shades[name],
-                        bbox=style.BEHIND,
-                    )
+            for number, (name, runs) in enumerate(own.groupby("regularizer")):
+                _line(axes, runs, column, shades[name], words.of(name, options), below=number % 2 == 1)
             axes.axhline(0, color="0.7", linewidth=0.8, zorder=0)
             axes.axvline(0 if column == "loss" else 1, color="0.7", linewidth=0.8, zorder=0)
-            axes.set(xlabel=title)
-            if column == "loss":
-                if style.holds_nothing_out(table, task):
-                    axes.set(xlabel="loss on training examples (nothing is held out)")
-                limits = axes.get_xlim()
-                if max(map(abs, limits)) > _LINEAR:
-                    axes.set_xscale("symlog", linthresh=_LINEAR)
-                    axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], fontsize="small")
-                    axes.xaxis.minorticks_off()
-                    axes.set_xlim(limits)
-                else:
-                    axes.locator_params(axis="x", nbins=4)
+            axes.set(xlabel=title, ylabel="gain on recombinations")
             axes.grid(color="0.94")
-        panels[0].set(ylabel="gain on recombinations", title=f"{words.of(task, options)}, {words.of(model, options)}")
-        panels[1].set(ylabel="gain on recombinations")
+        if style.holds_nothing_out(table, task):
+            panels[0].set(xlabel="loss on training examples (nothing is held out)")
+        _losses(panels[0])
+        panels[0].set(title=f"{words.of(task, options)}, {words.of(model, options)}")
     page.legend(figure, grid.flat, options, style.RUN, style.INTERVAL)
     return figure, _caption(table, effects)
