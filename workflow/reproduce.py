@@ -22,17 +22,18 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 sys.path.insert(0, str(SOURCES))
 
-from compositional.archive import bundle, unpacking
+from compositional.archive import unpacking
+from compositional.archive.layout import FOLDER, MANIFEST, ArchiveError
 from compositional.records import surroundings
 
-CONFIGURATION = f"{bundle.FOLDER}/config.json"
+CONFIGURATION = f"{FOLDER}/config.json"
 DEVICE = "results/device.json"  # an overlay, in a folder that only a rebuild has: files of the archive must not change
 
 
 def surrounding(folder: Path, python: Path) -> dict[str, str]:
     """The environment of programs in the unpacked archive: with its sources and raw data, and its own store."""
     environment = dict(os.environ)
-    data = folder / bundle.FOLDER / "data"
+    data = folder / FOLDER / "data"
     environment[surroundings.MIRROR] = surroundings.mirror(environment, str(data) if data.is_dir() else None)
     environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', '')}"
     environment.pop("PYTHONPATH", None)  # use the archive's sources, not ours
@@ -87,7 +88,7 @@ def main() -> int:
     folder = (arguments.folder or Path(tempfile.mkdtemp(prefix="reproduce-"))).resolve()
     try:
         unpacking.unpack(arguments.archive, folder)
-    except bundle.ArchiveError as error:
+    except ArchiveError as error:
         if arguments.folder is None:
             folder.rmdir()
         print(error, file=sys.stderr)
@@ -101,7 +102,7 @@ def main() -> int:
         installed = subprocess.run(["make", "env", f"PYTHON={sys.executable}"], cwd=folder, check=False)
         python = folder / ".venv" / "bin" / "python"
         if installed.returncode:
-            made = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))["environment"]["python"]
+            made = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["environment"]["python"]
             print(
                 f"The pinned environment could not be installed (make env, see above). The archive was made with Python {made}, "
                 f"this is {platform.python_version()}. Name another one (make reproduce PYTHON=...), or use this one's packages "
@@ -118,7 +119,7 @@ def main() -> int:
             return 2
     rebuild(folder, python, arguments.cores, configured)
     if arguments.runs and arguments.sample:
-        figures = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))["figures"]
+        figures = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["figures"]
         command = [*runs, "check", "--figures", *figures, "--sample", str(arguments.sample), *configured]
         checked = subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode
     print(flush=True)

@@ -173,7 +173,7 @@ def write(destination: Path, results: Path, built: dict[str, Any], *, data: bool
     if data:
         allowed = [name for name, about in built["raw"].items() if about["license"]["redistribution"]]
         members |= {f"{FOLDER}/data/{name}": (results / "raw" / name).read_bytes() for name in allowed}
-    from compositional.archive.ro_crate import describe  # imported here, because checking an archive must need no package
+    from compositional.archive.ro_crate import describe  # imported here, because every call of Snakemake imports this module
 
     members[METADATA] = files.json_bytes(describe(members, built))
     with files.replacing(destination) as temporary:
