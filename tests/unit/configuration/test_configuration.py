@@ -37,6 +37,15 @@ def test_a_studys_overlay_has_the_same_figures_alone_and_with_all_other_overlays
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.parametrize("overlay", PAPER)
+def test_an_entry_that_names_its_module_in_an_overlay_keeps_no_option_of_laptop_scale(overlay):
+    laptop = read("config.yaml", *STUDIES)
+    for section in ("tasks", "models"):
+        for name, entry in read(overlay).get(section, {}).items():
+            if "module" in entry:
+                assert set(laptop[section].get(name, {})) <= set(entry), f"{section}.{name}"
+
+
 def test_the_overlay_for_a_gpu_changes_where_runs_train_and_how_many_together_and_nothing_else():
     here, there = (Configuration(read("config.yaml", *STUDIES, *names)) for names in ([], ["gpu.yaml"]))
     assert here.figures == there.figures
