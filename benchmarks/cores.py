@@ -6,10 +6,13 @@ be the same in smaller packs.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
+from arguments import count
+
 from compositional.configuration.configuration import configuration
+from compositional.configuration.messages import ConfigurationError
 from compositional.planning import packs
 from compositional.planning.recipes import Recipes
 from compositional.planning.targets import wanted_runs
@@ -17,9 +20,17 @@ from compositional.planning.targets import wanted_runs
 
 def main() -> None:
     """Print one line per figure."""
-    cores, names = int(sys.argv[1]), sys.argv[2:]
-    recipes = Recipes(configuration({"device": "cpu"}), Path("none"))
-    for name in names or recipes.figures:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cores", type=count, help="of the machine")
+    parser.add_argument("figures", nargs="*", metavar="figure", help="all without one")
+    options = parser.parse_args()
+    recipes, cores = Recipes(configuration({"device": "cpu"}), Path("none")), options.cores
+    try:
+        for name in options.figures:
+            recipes.configuration.check_name("figure", name)
+    except ConfigurationError as error:
+        parser.error(str(error))
+    for name in options.figures or recipes.figures:
         wanted = wanted_runs(recipes.configuration, [f"results/figures/{name}.pdf"])
         usual, shared = (packs.shared_out("train", wanted, recipes, number) for number in (None, cores))
         seconds = {family: packs.seconds_of("train", family, recipes) for family in {run.family for run in wanted}}

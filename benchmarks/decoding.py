@@ -16,6 +16,7 @@ import time
 from dataclasses import replace
 
 import torch
+from arguments import count
 from packed_training import about_of, splits_of  # finds the library
 from plain_sequences import known
 from plain_transformer import Transformer
@@ -52,9 +53,9 @@ def written_packed(case: Problem, weights: dict[str, Tensor], batch: Batch, step
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, nargs="+", default=[25, 50, 100, 150], help="symbols that are written")
-    parser.add_argument("--runs", type=int, default=3, help="runs in the pack")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=count, nargs="+", default=[25, 50, 100, 150], help="symbols that are written")
+    parser.add_argument("--runs", type=count, default=3, help="runs in the pack")
+    parser.add_argument("--rounds", type=count, default=3)
     given = parser.parse_args()
     torch.set_num_threads(1)
     splits = splits_of("cogs", "cpu")
@@ -66,7 +67,9 @@ def main() -> None:
     weights = {name: torch.stack([one[name] for one in runs]) for name in runs[0]}
     networks = [Transformer(case, one).eval() for one in runs]
     _, batch = case.splits["train"].evaluation_batches(given.runs, SENTENCES, SENTENCES)[0]
-    written_packed(case, weights, batch, 2)  # the first call of anything is slower
+    with torch.no_grad():  # the first call of anything is slower
+        written_plain(networks[0], batch, 2)
+        written_packed(case, weights, batch, 2)
     print(f"{'symbols':>8}{'plain (s)':>12}{'packed (s)':>12}{'ratio':>8}{'from':>8}{'to':>8}{'equal':>8}   of one run")
     for steps in given.steps:
         rounds = []

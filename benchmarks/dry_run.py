@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import subprocess
@@ -10,14 +11,19 @@ import tempfile
 from pathlib import Path
 
 import yaml
+from arguments import count
 
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS = 20
+SEEDS, LEAST = 20, 40
 
 
 def main() -> None:
     """Resolve a grid of this many runs in an empty folder and print the time and memory that it took."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=count, nargs="?", default=2000, help=f"at least {LEAST}, in steps of {SEEDS}")
+    runs = parser.parse_args().runs
+    if runs < LEAST:
+        parser.error(f"runs: {runs} must be at least {LEAST}: {SEEDS} seeds, each without and with a regularizer")
     strengths = [round(0.001 * (index + 1), 6) for index in range(runs // SEEDS - 1)]
     grid = {"task": "digits_concat", "model": "cnn", "regularizers": {"entropy": strengths}, "seeds": list(range(SEEDS))}
     overlay = {"studies": {"compositional_regularization": {"figures": {"ablation": {"grids": [grid]}}}}}

@@ -40,10 +40,11 @@ sys.path.insert(0, str(ROOT / "src"))
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler's messages
 
 import family_table
+import plain_factorizations
 import plain_training
 import problems
-import tensor_factorization
 import torch
+from arguments import count, duration
 from numba.core.dispatcher import Dispatcher
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
@@ -75,7 +76,7 @@ def advancing(name: str, case: Problem, way: str, runs: int) -> Callable[[int], 
         )
         return lambda steps: [once() for _ in range(steps)]
     if way == "plain" and name in problems.FACTORIZATIONS:
-        return tensor_factorization.plain(problems.FACTORIZATIONS[name], case)
+        return plain_factorizations.plain(problems.FACTORIZATIONS[name], case)
     if way == "plain":
         trainer = plain_training.Trainer(case)
         return lambda steps: [trainer.step() for _ in range(steps)]
@@ -226,8 +227,8 @@ def main() -> None:
     """Measure, print, write, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", nargs="+", default=list(problems.FAMILIES), choices=list(problems.FAMILIES))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.4, help="of a turn")
+    parser.add_argument("--rounds", type=count, default=5)
+    parser.add_argument("--seconds", type=duration, default=0.4, help="of a turn")
     parser.add_argument("--short", action="store_true", help="plain and largest packs, compared with benchmarks/reference.csv")
     parser.add_argument("--keep", action="store_true", help="this is what is to be compared with, and shown in the documentation")
     parser.add_argument("--default-allocator", action="store_true", help="packs allocate memory like plain PyTorch")

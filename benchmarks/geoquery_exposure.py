@@ -9,6 +9,7 @@ The accuracy on each is printed if the figure `comparison_geoquery_terms`, `read
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -30,6 +31,7 @@ SWAPS = {  # by task and model
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     known = configuration()
     for (task, model), terms in SWAPS.items():
         if not (ROOT / "results/splits" / task).is_dir():

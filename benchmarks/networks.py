@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 import torch
+from arguments import count
 from packed_training import about_of, splits_of
 from torch import Tensor, nn
 from torch.nn import functional
@@ -114,9 +115,9 @@ def main() -> None:
     """Measure all models and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", nargs="+", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--runs", nargs="+", type=int, default=[1, 8], help="numbers of runs of the packed model")
-    parser.add_argument("--steps", type=int, default=5, help="timed steps per round")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--runs", nargs="+", type=count, default=[1, 8], help="numbers of runs of the packed model")
+    parser.add_argument("--steps", type=count, default=5, help="timed steps per round")
+    parser.add_argument("--rounds", type=count, default=7)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for model in options.model:

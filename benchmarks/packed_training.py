@@ -28,6 +28,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from arguments import count, duration
+
 BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -212,18 +214,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
-    parser.add_argument("--runs", nargs="+", type=int, default=[1, 2, 5, 10])
+    parser.add_argument("--runs", nargs="+", type=count, default=[1, 2, 5, 10])
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS, help="what to measure; compiled is on CUDA only")
-    parser.add_argument("--steps", type=int, default=40, help="timed steps")
-    parser.add_argument("--rounds", type=int, default=1, help="how often all ways are measured")
+    parser.add_argument("--steps", type=count, default=40, help="timed steps")
+    parser.add_argument("--rounds", type=count, default=1, help="how often all ways are measured")
     parser.add_argument(
-        "--batch-size", type=int, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
+        "--batch-size", type=count, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
     )
-    parser.add_argument("--minutes", type=float, help="leave out what is not measured after this time")
+    parser.add_argument("--minutes", type=duration, help="leave out what is not measured after this time")
     parser.add_argument("--work", choices=WAYS, help=argparse.SUPPRESS)
-    parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=count, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
+    if (options.batch_size or 0) % 16:
+        parser.error(f"--batch-size: {options.batch_size} must be a multiple of 16")
     if options.work:
         told = (options.work, options.problem[0], options.runs[0], options.steps, options.threads, options.device)
         print(json.dumps(work(*told, options.batch_size)))

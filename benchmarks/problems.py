@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensor_factorization  # finds the library
+import plain_factorizations  # finds the library
 import torch
 
 from compositional import plugins
@@ -145,7 +145,7 @@ def _puzzles(known: Any) -> Data:
 def problem_of(name: str) -> Problem:
     """The problem of a family of FAMILIES, on the CPU."""
     if name in FACTORIZATIONS:
-        return tensor_factorization.problem_of(FACTORIZATIONS[name])
+        return plain_factorizations.problem_of(FACTORIZATIONS[name])
     own = FAMILIES[name]
     known = configuration(*([ROOT / "config" / own.overlay] if own.overlay else []))
     told = known.family_parameters((own.task, own.model, own.regularizer))

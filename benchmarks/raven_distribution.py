@@ -8,13 +8,16 @@ combinations of layout, component, attribute, rule and step, in standard errors.
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from arguments import count
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
@@ -66,7 +69,12 @@ def ours() -> Counter:
 
 def main() -> None:
     """Compare both generators and print the results."""
-    puzzles = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("puzzles", type=count, nargs="?", default=2000, help="of raven-gen")
+    puzzles = parser.parse_args().puzzles
+    if find_spec("raven_gen") is None:
+        sys.exit("raven-gen is not installed: pip install raven-gen==0.3.2")
+    theirs(1)  # imports raven-gen, which is not to be timed
     start = time.perf_counter()
     left = theirs(puzzles)
     middle = time.perf_counter()

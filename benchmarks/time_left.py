@@ -1,11 +1,12 @@
 """Check the time left that a build shows: python benchmarks/time_left.py [folder] [target].
 
-Builds the target, by default the main figure, in a folder without results, by default a temporary one, and compares the times
-left that were shown with the true ones. Exit status 1: after the first minute, the error was more than 30 % of the time left.
+Builds the target, by default the main figure, in a new folder, by default a temporary one, and compares the times left that were
+shown with the true ones. Exit status 1: after the first minute, the error was more than 30 % of the time left.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -49,9 +50,14 @@ def build(folder: Path, target: str) -> Iterator[tuple[float, str]]:
 
 def main() -> None:
     """Build the target, and print every time left that was shown next to the true one."""
-    target = sys.argv[2] if len(sys.argv) > 2 else "results/figures/ablation.pdf"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="a new one; without it, a temporary one")
+    parser.add_argument("target", nargs="?", default="results/figures/ablation.pdf", help="what is built")
+    options = parser.parse_args()
+    if options.folder and options.folder.exists():
+        parser.error(f"folder: {options.folder} exists already: name a new one")
     with tempfile.TemporaryDirectory() as temporary:
-        lines = list(build(Path(sys.argv[1] if len(sys.argv) > 1 else temporary) / "build", target))
+        lines = list(build(options.folder or Path(temporary) / "build", options.target))
     end = lines[-1][0]
     rows = wrong(list(said(lines)), end)
     for moment, left, truth, error in rows:

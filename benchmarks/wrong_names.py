@@ -8,6 +8,7 @@ Of every run, 200 answers are stored. Shares of them are compared with those of 
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ def judged(path: Path) -> pd.Series:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     found = {}
     for method in METHODS:
         paths = sorted((RUNS / method).glob("seed=*/predictions.csv"))

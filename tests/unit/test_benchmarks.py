@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -26,10 +27,10 @@ import family_table
 import networks
 import packed_training
 import plain
+import plain_factorizations
 import plain_sequences
 import plain_training
 import problems
-import tensor_factorization
 
 ADAPTED = {
     "batchnorm_cnn_torch",
@@ -74,6 +75,35 @@ def test_the_two_stream_model_made_of_standard_modules_computes_the_same():
         known = batch.target_mask[run]
         place, step = batch.layout.positions[known].unbind(1)
         torch.testing.assert_close(ours[run][known], logits[place, step], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "reason"),
+    [
+        ("cores", [], "the following arguments are required: cores"),
+        ("cores", ["0"], "argument cores: '0' must be a whole number of at least 1"),
+        ("cores", ["2", "ablatoin"], "unknown figure 'ablatoin'; did you mean 'ablation'?"),
+        ("decoding", ["--rounds", "0"], "argument --rounds: '0' must be a whole number of at least 1"),
+        ("dry_run", ["many"], "argument runs: 'many' must be a whole number of at least 1"),
+        ("dry_run", ["20"], "runs: 20 must be at least 40: 20 seeds, each without and with a regularizer"),
+        ("families", ["--seconds", "nan"], "argument --seconds: 'nan' must be a number above 0"),
+        ("families", ["--rounds", "2.5"], "argument --rounds: '2.5' must be a whole number of at least 1"),
+        ("networks", ["--steps", "-1"], "argument --steps: '-1' must be a whole number of at least 1"),
+        ("pack_sizes", ["COGS, transformr"], "there is no family 'COGS, transformr'; did you mean 'COGS, transformer'?"),
+        ("packed_training", ["--batch-size", "8"], "--batch-size: 8 must be a multiple of 16"),
+        ("packed_training", ["--minutes", "soon"], "argument --minutes: 'soon' must be a number above 0"),
+        ("raven_distribution", ["0"], "argument puzzles: '0' must be a whole number of at least 1"),
+        ("geoquery_exposure", ["cogs"], "unrecognized arguments: cogs"),
+        ("wrong_names", ["cogs"], "unrecognized arguments: cogs"),
+        ("time_left", ["."], "folder: . exists already: name a new one"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_a_sentence(name, words, reason, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [name, *words])
+    with pytest.raises(SystemExit) as caught:
+        import_module(name).main()
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
 
 
 def test_decoding_writes_what_plain_pytorch_writes(monkeypatch, capsys):
@@ -135,16 +165,19 @@ def test_the_plain_network_of_every_model_computes_the_same_loss(name):
     assert any(not torch.equal(*pair) for pair in zip(before, trainer.network.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("name", tensor_factorization.PROBLEMS)
+@pytest.mark.parametrize("name", plain_factorizations.PROBLEMS)
 def test_the_dense_factorization_takes_the_same_steps(name, monkeypatch):
-    task, model, changes = tensor_factorization.PROBLEMS[name]
+    task, model, changes = plain_factorizations.PROBLEMS[name]
     size = {"side": 12, "rank": 2} if name == "matrix" else {"dimension": 4, "ranks": [2, 2] if name == "hierarchical" else [2]}
     changes = changes | size | {"train_measurements": 60, "test_measurements": 4}
-    monkeypatch.setitem(tensor_factorization.PROBLEMS, name, (task, model, changes))
-    case = tensor_factorization.problem_of(name)
+    monkeypatch.setitem(plain_factorizations.PROBLEMS, name, (task, model, changes))
+    case = plain_factorizations.problem_of(name)
     case = replace(case, settings=case.settings | {"batch_size": 60})
-    theirs, ours = tensor_factorization.plain(name, case), tensor_factorization.packed(case, 2)
-    assert [theirs(1) for _ in range(3)] == pytest.approx([ours(1) for _ in range(3)], rel=1e-4)
+    pack, theirs = Pack(case, [fresh_state(case, seed, 0.0) for seed in range(2)], None), plain_factorizations.plain(name, case)
+    for step in range(1, 4):
+        pack.advance(step)
+        (ours,) = (value for at, *_, metric, value in pack.states[0].history if (at, metric) == (step, "loss"))
+        assert theirs(1) == pytest.approx(ours, rel=1e-4)
 
 
 def test_the_plain_kernel_machines_give_the_same_outputs():
