@@ -63,7 +63,8 @@ class Configuration(Entries):
                 for name in sizes
                 if name not in known
             ]
-        problems = problems or wrong_figures(self)
+        # The tasks of a series may have the same problem.
+        problems = list(dict.fromkeys(problems)) or wrong_figures(self)
         if problems:
             raise ConfigurationError("\n".join(["The configuration is wrong:", *(f"  - {line}" for line in problems)]))
 

@@ -31,24 +31,24 @@ class Entries:
         return declared_by(self.module(section, name))
 
     def wrong_entry(self, section: str, name: str) -> list[str]:
-        """Problems of an entry of one of SECTIONS."""
-        entry = self.config[section][name]
-        module = entry.get("module", name)
+        """Problems of an entry of one of SECTIONS. Those of a task of a series name the entry of the file."""
+        entry, given = self.config[section][name], self.config["owners"][name] if section == "tasks" else name
+        where, module = f"{section}.{given}", entry.get("module", name)
         if (section, name) == ("regularizers", "none"):
             return ["regularizers.none: 'none' is the plain run (lambda = 0); give this regularizer another name"]
         if module not in available(section):
-            known = available(section)
-            other = "" if "module" in entry else f" Another name for one of them needs `module: <name>`; this has {[*entry]}."
-            return [f"{section}.{name}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}{other}"]
+            known, keys = available(section), [key for key in entry if key != "module"]
+            other = f" Another name for one of them needs `module: <name>`; this has {keys}." if module == given else ""
+            return [f"{where}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}{other}"]
         if module != name and name in available(section):
             return [
-                f"{section}.{name}: this is a variant of {module!r}, and there is also a module {name!r}, which it would hide: "
+                f"{where}: this is a variant of {module!r}, and there is also a module {name!r}, which it would hide: "
                 "rename one of them"
             ]
         shared = {"module": {"type": "string"}}
         if section != "regularizers":
             shared["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])
-        return check(entry, options_schema(merged(f"{section}.{module}", shared)), f"{section}.{name}")
+        return check(entry, options_schema(merged(f"{section}.{module}", shared)), where)
 
     def parameters(self, section: str, name: str) -> dict[str, Any]:
         """An entry's options with defaults filled in, without its training settings."""

@@ -13,6 +13,7 @@ from compositional.plugins import available, declarations, defaults, kinds_that
 from compositional.runs import Run, expand, format_lambda
 
 GRID_KEYS = ["task", "model", "regularizers", "seeds"]
+_SHOWN = 3  # places of the same problem in a message
 
 
 def shared_options() -> dict[str, dict[str, Any]]:
@@ -52,6 +53,16 @@ def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, s
             yield from _names_in(schema.get("items"), own, f"{where}.{place}")
 
 
+def _each_once(problems: list[str]) -> list[str]:
+    """One line for the same problem at several places: it usually has one cause, such as a setting of a task in many grids."""
+    places: dict[str, list[str]] = {}
+    for line in problems:
+        place, _, problem = line.partition(": ")
+        places.setdefault(problem, []).append(place)
+    more = {problem: f" and {len(own) - _SHOWN} more" * (len(own) > _SHOWN) for problem, own in places.items()}
+    return [f"{', '.join(own[:_SHOWN])}{more[problem]}: {problem}" for problem, own in places.items()]
+
+
 def wrong_figures(entries: Entries) -> list[str]:
     """Problems of the figures of all studies, and of the archive's choice of figures."""
     problems, names = check(entries.config.get("figures", {}), options_schema(shared_options()), "figures"), []
@@ -70,7 +81,7 @@ def wrong_figures(entries: Entries) -> list[str]:
         for name in (chosen if chosen != "all" else [])
         if name not in names
     ]
-    return problems + [
+    return _each_once(problems) + [
         f"studies: {' and '.join(owners)} have a figure {name!r}: rename one of them"
         for name in sorted({name for name in names if names.count(name) > 1})
         if (owners := [study for study, own in entries.config["studies"].items() if name in own["figures"]])

@@ -61,6 +61,8 @@ def _hint_about_type(value: Any, wanted: str | list[str]) -> str:
         return "; it must be finite"
     if isinstance(value, float) and "integer" in wanted and value.is_integer():
         return f"; write {value:.0f}"
+    if isinstance(value, list) and wanted != "object":
+        return "; write one value, not a list"
     if wanted == "object":
         colon = ", with a space after the colon" if isinstance(value, str) and ":" in value else ""
         return f"; write a value for each name, {{name: value}}{colon}{', instead of a list' * isinstance(value, list)}"
@@ -97,7 +99,8 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
     if error.validator in ("anyOf", "oneOf"):
         # If one of the types is right, the others are not what was meant.
         meant = [part for part in error.context if part.validator not in ("type", "const") or part.relative_path] or error.context
-        return f"{key}: " + ", and ".join(map(_said, meant))
+        hints = (_hint_about_type(part.instance, part.validator_value) for part in meant if part.validator == "type")
+        return f"{key}: {', and '.join(map(_said, meant))}{next(filter(None, hints), '')}"
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.
     power = error.validator == "type" and re.fullmatch(r"([+-]?\d+)(\.\d*)?e([+-]?)(\d+)", str(error.instance), re.IGNORECASE)
     hint = f"; write {power[1]}{power[2] or '.0'}e{power[3] or '+'}{power[4]}" if power else ""
@@ -105,4 +108,8 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
         hint = f"; write {float(power[0]):.0f}" if float(power[0]).is_integer() else ""
     if error.validator == "type" and not hint:
         hint = _hint_about_type(error.instance, error.validator_value)
+    if error.instance in ("", [], {}) and error.validator in ("minLength", "minItems", "minProperties", "pattern"):
+        hint = "; it is empty: write a value"
+    elif error.validator == "pattern" and (examples := error.schema.get("examples")):
+        hint = f"; write it like {examples[0]}"
     return f"{key}: {_said(error)} (value: {_short(error.instance)}){hint}"

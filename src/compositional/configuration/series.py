@@ -80,7 +80,8 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The configuration with series expanded into single tasks, grids of one task, one model and listed seeds, and the pack sizes
     of its device only; and a list of problems: tasks with the same name, or more tasks or runs than a build can plan.
 
-    In a figure, `places` lists for each grid which grid of the file it comes from, for messages.
+    For messages, `owners` holds the entry of the file that each task comes from, and in a figure, `places` lists for each grid
+    which grid of the file it comes from.
     """
     tasks: dict[str, dict[str, Any]] = {}
     owners: dict[str, str] = {}
@@ -92,6 +93,11 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"tasks.{name}.series: these are {count} tasks, must be at most {LARGEST}")
             members[name] = []
             continue
+        problems += [
+            f"tasks.{name}.{axis}: it is also in series, which sets it for each task: remove one of the two"
+            for axis in entry.get("series", {})
+            if axis in entry
+        ]
         own, own_parts = _members(name, entry)
         problems += [
             f"tasks: {owners[task]!r} and {name!r} both make a task {task!r}; rename one of them"
@@ -118,4 +124,4 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     sizes = config["pack_size"]["cuda" if config["device"] == "cuda" else "cpu"]
     sizes = {task: sizes[name] for name in config["tasks"] if name in sizes for task in members[name]} | sizes
     archived = {"figures": "all", "data": False} | config.get("archive", {})
-    return config | {"tasks": tasks, "studies": studies, "pack_size": sizes, "archive": archived}, problems
+    return config | {"tasks": tasks, "owners": owners, "studies": studies, "pack_size": sizes, "archive": archived}, problems

@@ -59,7 +59,7 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
         ([*GRID, "seeds"], 5.0, ["seeds: 5.0", "write 5\n"]),
         ([*GRID, "regularizers"], {"entropy": None}, ["entropy: None", "it is empty: write a value"]),
         (GRID[:-1], {"task": "scan_jump"}, ["grids: {", "write a list, [{'task': 'scan_jump'}]"]),
-        ([*GRID, "task"], ["cogs", "cogs"], ["grids.0.task: ['cogs', 'cogs'] has non-unique elements\n"]),
+        ([*GRID, "task"], ["cogs", "cogs"], ["grids.0.task: 'cogs' is repeated in ['cogs', 'cogs']; write it once\n"]),
         (["tasks"], "scan_jump:{}", ["write a value for each name, {name: value}, with a space after the colon\n"]),
         (["tasks", "scan_jump", "steps"], 5, ["unknown key 'steps'; it belongs to training: {steps: ...}"]),
         (["regularizers", "entropy"], {"lambda": 1}, ["unknown key 'lambda'; lambdas and seeds are in the grids of a figure"]),
@@ -77,8 +77,19 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["archive"], {"figures": "ablation"}, "archive.figures: 'all' was expected, and 'ablation' is not of type 'array'"),
-        ([*GRID, "task"], 5, "5 is not of type 'string', and 5 is not of type 'array'"),
+        (["archive"], {"figures": "ablation"}, "and 'ablation' is not of type 'array'; write a list, .ablation.$"),
+        ([*GRID, "task"], 5, r"task: 5 is not of type 'string', 'array' \(value: 5\); this is a number: write it in quotes$"),
+        (
+            [*GRID, "regularizers"],
+            {"entropy": []},
+            r"entropy: \[\] should be non-empty \(value: \[\]\); it is empty: write a value$",
+        ),
+        (
+            ["tasks", "scan_jump", "training", "learning_rate"],
+            [0.1],
+            r"\[0.1\] is not of type 'number'.*; write one value, not a list$",
+        ),
+        (["models", "My-CNN"], {}, r"models: 'My-CNN' does not match .*; write it like my_name_2$"),
         (["pack_size", "cpu"], {"default": "8"}, "pack_size.cpu.default: '8' is not of type 'integer'.*this is text"),
         ([*GRID, "regularizers"], {"entropy": [0.1, 0.1000000000001]}, "entropy: lambdas 0.1, 0.1000000000001 are not different"),
         ([*GRID[:-2], "options"], {"ceilings": ["digits_concat_b"]}, "options.ceilings: .* is not of type 'object'"),
@@ -88,6 +99,12 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
 )
 def test_values_of_wrong_types_have_these_messages(path, value, message):
     assert re.search(message, refusal(path, value))
+
+
+def test_the_same_problem_of_many_grids_is_told_once_with_some_of_them_and_how_many_more():
+    said = refusal(["tasks", "scan_jump", "training", "loss"], "hinge")
+    (line,) = (one for one in said.splitlines() if "'scan_jump'," in one)
+    assert re.search(r"ablation.grids.0, .*learning_curves.grids.0, .* and \d+ more: training.loss 'hinge' is not for", line)
 
 
 def test_a_figure_of_two_studies_is_named_with_both():

@@ -14,6 +14,23 @@ def test_two_tasks_with_the_same_name_are_refused():
     assert "'sums' and 'sums_shuffle1' both make a task 'sums_shuffle1'" in refusal(["tasks"], tasks)
 
 
+def test_a_problem_of_a_series_is_told_once_and_names_the_entry_of_the_file():
+    for entry, problem in (
+        ({"module": "addition", "series": {"sets": 9}, "shufle": 1}, "tasks.sums: unknown key 'shufle'; did you mean 'shuffle'?"),
+        ({"module": "addition", "series": {"setz": [1, 2]}}, "tasks.sums: unknown key 'setz'; did you mean 'sets'?"),
+        ({"series": {"sets": 9}}, "tasks.sums: there is no task module 'sums'"),
+    ):
+        said = refusal(["tasks", "sums"], entry).splitlines()
+        assert len(said) == 2
+        assert said[1].startswith(f"  - {problem}")
+    assert "needs `module: <name>`; this has ['sets']" in said[1]
+
+
+def test_an_option_that_is_in_a_series_and_beside_it_is_refused():
+    said = refusal(["tasks", "sums"], {"module": "addition", "sets": 3, "series": {"sets": [2, 5]}})
+    assert "tasks.sums.sets: it is also in series, which sets it for each task: remove one of the two" in said
+
+
 def test_a_grid_of_several_tasks_and_models_becomes_one_grid_for_each_pair(config):
     change(config, GRID, {"task": ["scan_jump", "scan_length"], "model": "lstm_attention", "regularizers": {}, "seeds": 2})
     grids = Configuration(config).figures["ablation"]["grids"]
