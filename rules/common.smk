@@ -69,7 +69,7 @@ DRAWS = HERE and any(target.startswith("results/figures/") for target in targets
 if DRAWS:
     # The libraries of drawing are imported while the plan is made.
     forks.start(os.environ, forks.OF_DRAWING)
-# A module gets its configuration from the workflow that imports it. The --configfile belongs to that workflow.
+# A module gets its configuration from the workflow that imports it. Options about configuration files are for that workflow.
 AS_MODULE = Path(workflow.basedir).resolve() not in (ROOT.resolve(), ROOT.resolve() / "workflow")
 SHOWS = MAIN and not AS_MODULE  # an importing workflow controls its own output
 OVERLAYS = [] if AS_MODULE else of_snakemake("config_settings.configfiles")
@@ -79,7 +79,7 @@ if MAIN:
     with refusals.in_a_sentence():
         # Not `configfile:`, which takes a quarter of a second to parse, and reports for each file that the command line extends
         # it.
-        replaces = of_snakemake("config_settings.replace_workflow_config")
+        replaces = not AS_MODULE and of_snakemake("config_settings.replace_workflow_config")
         config = config_files.whole(ROOT / "config", config, OVERLAYS, replaces, os.environ.get("COMPOSITIONAL_STORE"))
         PLAN = Plan(Configuration(config), sys.argv, options=OPTIONS, cores=None if settings.nodes else settings.cores)
     PACKS = PLAN.rules

@@ -57,10 +57,14 @@ def test_another_workflow_uses_this_one_as_a_module(project, tmp_path):
     assert "mine begins" in said
     assert (mine / "paper.json").read_bytes() == (mine / RUN).read_bytes()
     assert "Nothing to be done" in said_by(mine, "-n")
+    # This option is about the configuration files of the other workflow.
+    assert "Nothing to be done" in said_by(mine, "-n", "--configfile", "mine.yaml", "--replace-workflow-config")
     assert not (project.folder / "results").exists()
     # Errors name the module's own keys, and changed options are noticed.
     (mine / "mine.yaml").write_text(yaml.safe_dump({"place": "../project", "compositional": tiny | {"devise": "cpu"}}))
     assert "unknown key 'devise'" in said_by(mine, "-n", succeeds=False)
+    (mine / "mine.yaml").write_text(yaml.safe_dump({"place": "../project", "compositional": 5}))
+    assert "the module gets the configuration 5, must be a mapping" in said_by(mine, "-n", succeeds=False)
     tiny["tasks"]["digits_concat"]["training"]["learning_rate"] = 0.1
     (mine / "mine.yaml").write_text(yaml.safe_dump({"place": "../project", "compositional": tiny}))
     assert "learning_rate 0.001 -> 0.1" in said_by(mine, "-n")

@@ -204,9 +204,11 @@ def whole(folder: Path, given: dict[str, Any], overlays: Iterable[Path], replace
         store: a store that has priority over the configured one.
 
     Raises:
-        ConfigurationError: a file is wrong.
+        ConfigurationError: a file is wrong, or the workflow that imports this one as a module gives it no mapping.
     """
     # Only regular files are checked: a pipe cannot be read twice.
+    if not isinstance(given, dict):
+        raise ConfigurationError(f"the module gets the configuration {given!r}, must be a mapping such as {{device: cpu}}")
     contents = check([] if replaces else shipped(folder), [path for path in overlays if path.is_file()])
     found: dict[str, Any] = reduce(merged, (*contents, given), {})
     return found | {"store": store or found.get("store")}

@@ -35,13 +35,18 @@ def named(arguments: list[str], option: str = "configfiles?") -> Iterator[Path]:
 
 
 def wrong_setting(arguments: list[str]) -> str | None:
-    """Why a word after --config is no setting; None if all are. Snakemake would end with a traceback."""
+    """Why a word after --config is no setting, or sets a key again; None if all are right. Snakemake would end with a traceback,
+    or forget all but the last value."""
+    keys: set[str] = set()
     for word in _after(arguments, "-C|--config"):
         if not re.fullmatch(r"[a-zA-Z_][\w-]*\w=.*", word, re.DOTALL):
             return (
                 f"--config {word}: write <key>=<value> without spaces around =, such as device=cpu, and targets before it. "
                 "Keys below another key, such as a task's options, belong in a file for --configfile (config/README.md)"
             )
+        if (key := word.partition("=")[0]) in keys:
+            return f"--config {word}: {key} is set twice, write it once"
+        keys.add(key)
     return None
 
 

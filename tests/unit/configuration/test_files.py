@@ -157,6 +157,8 @@ def test_what_is_given_changes_the_shipped_configuration_or_replaces_it(tmp_path
     assert config_files.whole(tmp_path, given, [], False, "there") == merged | {"store": "there"}
     assert config_files.whole(tmp_path, given, [], True, None) == given | {"store": None}
     assert given == {"tasks": {"t": {"seeds": [2]}}, "mirror": None}
+    with pytest.raises(ConfigurationError, match=r"the module gets the configuration \['a'\], must be a mapping"):
+        config_files.whole(tmp_path, ["a"], [], False, None)
     (tmp_path / "overlay.yaml").write_text("5")
     with pytest.raises(ConfigurationError, match="overlay"):
         config_files.whole(tmp_path, given, [tmp_path / "overlay.yaml"], False, None)

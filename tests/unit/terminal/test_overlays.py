@@ -141,6 +141,11 @@ def test_a_word_that_is_no_setting_is_named(words, wrong):
             check(["snakemake", *words.split()])
 
 
+def test_a_key_that_is_set_twice_is_refused():
+    with pytest.raises(SystemExit, match=r"^--config device=cuda: device is set twice, write it once$"):
+        check(["snakemake", "a.pdf", "--config", "device=cpu", "store=here", "device=cuda"])
+
+
 @pytest.mark.parametrize(
     "words",
     [
