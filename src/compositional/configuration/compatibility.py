@@ -98,7 +98,7 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
         for name in entries.declared("models", model)["PACKAGES"]
         if find_spec(name) is None
     ]
-    if entries.declared("tasks", task)["BUILT_FROM"]:
+    if keys := entries.declared("tasks", task)["BUILT_FROM"]:
         # The network must have room for every graph that the search may find.
         allowed, found = entries.parameters("models", model), entries.parameters("tasks", task)
         problems += [
@@ -106,6 +106,11 @@ def impossible(entries: Entries, task: str, model: str, regularizer: str) -> lis
             for name in ("max_nodes", "max_edges")
             if found[name] > allowed.get(name, 0)
         ]
+        where, source, network = f"tasks.{entries.owner(task)}", found[keys["task"]], found[keys["model"]]
+        if (other := entries.declared("tasks", source)["KIND"]) != kind:
+            problems.append(f"{where}.{keys['task']}: {source!r} is a task of kind {other!r}, must be of kind {kind!r}")
+        elif network != model:
+            problems += [f"{where}.{keys['model']}: {line}" for line in impossible(entries, task, network, "none")]
     return problems + (_unregularizable(entries, task, model, regularizer, kind) if regularizer != "none" else [])
 
 

@@ -42,7 +42,10 @@ def _allowed(option: dict) -> str:
         "multipleOf": "a multiple of",
     }
     limits = [f"{words} {option[key]}" for key, words in bounds.items() if key in option]
-    return ", ".join([" or ".join(several(option["type"])), *limits])
+    items = option.get("items")
+    inside = f"array of ({_allowed(items)})" if isinstance(items, dict) and items.keys() & {"type", "enum"} else "array"
+    kinds = [inside if kind == "array" else kind for kind in several(option["type"])]
+    return ", ".join([" or ".join(kinds), *limits])
 
 
 def _default(option: dict) -> str:

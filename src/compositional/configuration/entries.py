@@ -22,6 +22,10 @@ class Entries:
         """The module that implements an entry, such as "models.cnn" for a variant of it."""
         return f"{section}.{self.config[section].get(name, {}).get('module', name)}"
 
+    def owner(self, task: str) -> str:
+        """The entry of the file that a task comes from: itself, or a series."""
+        return self.config["owners"].get(task, task)
+
     def names(self, section: str) -> list[str]:
         """Every name that may be used: the configured entries, and the modules themselves with their default options."""
         return sorted({*self.config[section], *available(section)})
@@ -32,13 +36,13 @@ class Entries:
 
     def wrong_entry(self, section: str, name: str) -> list[str]:
         """Problems of an entry of one of SECTIONS. Those of a task of a series name the entry of the file."""
-        entry, given = self.config[section][name], self.config["owners"][name] if section == "tasks" else name
+        entry, given = self.config[section][name], self.owner(name) if section == "tasks" else name
         where, module = f"{section}.{given}", entry.get("module", name)
         if (section, name) == ("regularizers", "none"):
             return ["regularizers.none: 'none' is the plain run (lambda = 0); give this regularizer another name"]
         if module not in available(section):
-            known, keys = available(section), [key for key in entry if key != "module"]
-            other = f" Another name for one of them needs `module: <name>`; this has {keys}." if module == given else ""
+            known, own = available(section), [key for key in entry if key != "module"]
+            other = f" Another name for one of them needs `module: <name>`; this has {own}." if module == given else ""
             return [f"{where}: there is no {SECTIONS[section]} module {module!r}{options_for(module, known)}{other}"]
         if module != name and name in available(section):
             return [
@@ -48,7 +52,17 @@ class Entries:
         shared = {"module": {"type": "string"}}
         if section != "regularizers":
             shared["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])
-        return check(entry, options_schema(merged(f"{section}.{module}", shared)), where)
+        problems = check(entry, options_schema(merged(f"{section}.{module}", shared)), where)
+        return problems or (self._wrong_sources(name, where) if section == "tasks" else [])
+
+    def _wrong_sources(self, task: str, where: str) -> list[str]:
+        """Unknown names of the task and the model that a task is built from."""
+        keys, options = self.declared("tasks", task)["BUILT_FROM"], self.parameters("tasks", task)
+        return [
+            f"{where}.{keys[what]}: unknown {what} {named!r}{options_for(named, names)}"
+            for what in ("task", "model")
+            if keys and (named := options[keys[what]]) not in (names := self.names(f"{what}s"))
+        ]
 
     def parameters(self, section: str, name: str) -> dict[str, Any]:
         """An entry's options with defaults filled in, without its training settings."""
@@ -118,9 +132,6 @@ class Entries:
             return [], []
         parameters = self.parameters("tasks", task)
         source, place = parameters[keys["task"]], parameters[keys["along"]]
-        if source not in self.names("tasks"):
-            where = f"tasks.{task}.{keys['task']}"
-            raise ConfigurationError(f"{where}: unknown task {source!r}{options_for(source, self.names('tasks'))}")
         if place == 1:
             return [source], []
         before = re.sub(rf"_{keys['along']}{place}(?=_|$)", f"_{keys['along']}{place - 1}", task)

@@ -99,6 +99,8 @@ def explain(error: jsonschema.ValidationError, prefix: str) -> str:
     if error.validator in ("anyOf", "oneOf"):
         # If one of the types is right, the others are not what was meant.
         meant = [part for part in error.context if part.validator not in ("type", "const") or part.relative_path] or error.context
+        if len(meant) == 1:
+            return explain(meant[0], prefix)
         hints = (_hint_about_type(part.instance, part.validator_value) for part in meant if part.validator == "type")
         return f"{key}: {', and '.join(map(_said, meant))}{next(filter(None, hints), '')}"
     # YAML reads 1e-3 as text: its numbers have a dot before the e and a sign after it.

@@ -93,11 +93,6 @@ def written_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"tasks.{name}.series: these are {count} tasks, must be at most {LARGEST}")
             members[name] = []
             continue
-        problems += [
-            f"tasks.{name}.{axis}: it is also in series, which sets it for each task: remove one of the two"
-            for axis in entry.get("series", {})
-            if axis in entry
-        ]
         own, own_parts = _members(name, entry)
         problems += [
             f"tasks: {owners[task]!r} and {name!r} both make a task {task!r}; rename one of them"

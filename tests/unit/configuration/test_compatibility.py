@@ -30,6 +30,15 @@ GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids
             )
         ),
         ([*GRID, "model"], "cnn", ["model 'cnn' is for image tasks", "'scan_jump'"]),
+        *(
+            (["tasks", "raven_evolved", option], name, [f"tasks.raven_evolved.{option}: {reason}"])
+            for option, name, reason in (
+                ("network", "graph_structurd", "unknown model 'graph_structurd'; did you mean 'graph_structured'?"),
+                ("network", "cnn", "model 'cnn' is for image tasks, 'raven_evolved_loop"),
+                ("puzzles", "ravn", "unknown task 'ravn'; did you mean 'raven'?"),
+                ("puzzles", "scan_jump", "'scan_jump' is a task of kind 'sequence', must be of kind 'puzzle'"),
+            )
+        ),
         (
             [*GRID, "regularizers"],
             {"additivity": [1]},

@@ -16,6 +16,8 @@ def test_every_option_is_documented():
     assert written == documentation.page(), "docs/options.md is not what the modules declare (make docs)"
     assert "| `dropout` | number, at least 0, below 1 | `0.1` |" in written
     assert "| `stop_loss` | number or null, above 0 | `null` |" in written
+    assert "| `against` | array of (string) or null | `null` |" in written
+    assert "| `matricizations` | array of (array of (integer, at least 1)) | `[[1, 3]]` |" in written
     for key in yaml.safe_load((ROOT / "config" / "schema.yaml").read_text())["properties"]:
         assert f"`{key}`" in documented
 

@@ -77,6 +77,7 @@ def test_errors_name_key_value_and_what_is_allowed(path, value, parts):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
+        (["archive"], {"figures": ["ablation"] * 2}, r"archive.figures: 'ablation' is repeated in .*; write it once$"),
         (["archive"], {"figures": "ablation"}, "and 'ablation' is not of type 'array'; write a list, .ablation.$"),
         ([*GRID, "task"], 5, r"task: 5 is not of type 'string', 'array' \(value: 5\); this is a number: write it in quotes$"),
         (

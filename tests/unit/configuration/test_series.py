@@ -26,11 +26,6 @@ def test_a_problem_of_a_series_is_told_once_and_names_the_entry_of_the_file():
     assert "needs `module: <name>`; this has ['sets']" in said[1]
 
 
-def test_an_option_that_is_in_a_series_and_beside_it_is_refused():
-    said = refusal(["tasks", "sums"], {"module": "addition", "sets": 3, "series": {"sets": [2, 5]}})
-    assert "tasks.sums.sets: it is also in series, which sets it for each task: remove one of the two" in said
-
-
 def test_a_grid_of_several_tasks_and_models_becomes_one_grid_for_each_pair(config):
     change(config, GRID, {"task": ["scan_jump", "scan_length"], "model": "lstm_attention", "regularizers": {}, "seeds": 2})
     grids = Configuration(config).figures["ablation"]["grids"]
