@@ -20,7 +20,10 @@ from compositional.plugins import module_path
         ({"type": "integer", "description": ""}, "PARAMETERS.width: 'default' is a required property"),
         ({"type": "integer", "default": 1}, "PARAMETERS.width: 'description' is a required property"),
         ({"default": 1, "description": ""}, "PARAMETERS.width: 'type' is a required property, and 'enum' is a required property"),
-        ({"type": "nubmer", "default": 1, "description": ""}, "PARAMETERS.width.type: 'nubmer' is not one of .*'number'"),
+        (
+            {"type": "nubmer", "default": 1, "description": ""},
+            "PARAMETERS.width.type: 'nubmer' is not allowed; did you mean 'number'",
+        ),
         ({"type": "integer", "minimun": 0, "default": 1, "description": ""}, "unknown key 'minimun'; did you mean 'minimum'"),
         (
             {"type": "array", "items": {"minimun": 0}, "default": [], "description": ""},
