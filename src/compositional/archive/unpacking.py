@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import stat
 import zipfile
@@ -177,7 +178,9 @@ def altered(folder: Path) -> list[str]:
     known = {*_named(built), *_data(built), *_about(built), MANIFEST, METADATA}
     for path in sorted(path for top in folder.iterdir() if top.name not in REBUILT for path in (top, *top.rglob("*"))):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in known and "__pycache__" not in path.parts:
+        # Python compiles sources, and pip describes the package in src/ when `make env` installs it in place.
+        made = "__pycache__" in path.parts or re.fullmatch(r"src/\w+\.egg-info/[^/]+", name)
+        if path.is_file() and name not in known and not made:
             found.append(f"{name} is not in the manifest")
     for name, digest in _data(built).items():
         path = folder / name

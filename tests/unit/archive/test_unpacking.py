@@ -80,6 +80,21 @@ def test_an_archive_that_agrees_with_its_manifest_is_unpacked(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "good.zip"]
 
 
+def test_what_a_rebuild_adds_to_an_unpacked_archive_is_no_alteration(tmp_path):
+    """`make env` installs the package in place: pip writes into the sources."""
+    unpacking.unpack(write(tmp_path / "good.zip", members()), tmp_path / "folder")
+    added = (
+        "results/manifest.json",
+        ".venv/.complete",
+        "src/compositional/__pycache__/a.pyc",
+        "src/compositional.egg-info/PKG-INFO",
+    )
+    for name in (*added, "other.egg-info/PKG-INFO"):
+        (tmp_path / "folder" / name).parent.mkdir(parents=True)
+        (tmp_path / "folder" / name).touch()
+    assert unpacking.altered(tmp_path / "folder") == ["other.egg-info/PKG-INFO is not in the manifest"]
+
+
 @pytest.mark.parametrize(
     "name",
     [
