@@ -3,9 +3,10 @@
 Needs Python 3.11 and make, but no package. The archive's files are checked against its manifest and unpacked, and its own pinned
 environment is installed. Then the archived build is made again from raw data with the archive's own sources, and everything is
 compared. With --runs, trained runs are taken from a file (make pack-runs), and only a random sample of them is trained again.
-This runs the archive's code, so it asks first: only reproduce archives from people you trust.
+This runs the archive's code, so it asks first: only reproduce archives from people you trust. With --folder, a call goes on
+where an earlier one ended.
 
-Exit status: 0 everything agrees, 1 something does not, 2 the archive cannot be used.
+Exit status: 0 everything agrees, 1 something does not, 2 the archive cannot be used, 130 it was stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +25,7 @@ sys.path.insert(0, str(SOURCES))
 from compositional.archive import unpacking
 from compositional.archive.layout import FOLDER, MANIFEST, ArchiveError
 from compositional.records import surroundings
+from compositional.terminal import commands
 
 CONFIGURATION = f"{FOLDER}/config.json"
 DEVICE = "results/device.json"  # an overlay, in a folder that only a rebuild has: files of the archive must not change
@@ -53,27 +54,31 @@ def configuration(folder: Path, device: str | None) -> list[str]:
 def rebuild(folder: Path, python: Path, cores: int, configured: list[str]) -> None:
     """Make everything that the archive lists from raw data. Failed results are reported as missing by the comparison."""
     command = [str(python), "-m", "snakemake", "results/manifest.json", "--cores", str(cores), "--keep-going"]
-    done = subprocess.run([*command, *configured], cwd=folder, env=surrounding(folder, python), check=False)
-    if done.returncode:
-        print("The rebuild failed; missing results are shown below.", file=sys.stderr)
+    if commands.run([*command, *configured], surrounding(folder, python), folder):
+        print(f"The rebuild failed; missing results are shown below. {_continuing(folder)}", file=sys.stderr)
+
+
+def _continuing(folder: Path) -> str:
+    """How to go on with a rebuild that ended too early."""
+    return f'The same call with --folder {folder} continues (make reproduce: OPTIONS="--folder {folder}").'
 
 
 def _agreed(environment: str) -> bool:
     """Whether the user agrees to run the archive's code; no, if nobody can be asked."""
     installs = "installs the packages that the archive names, then " if environment == "pinned" else ""
     print(f"The rebuild {installs}runs the archive's code with your rights: only do so if you trust its authors.")
-    try:
-        return input("Continue? [y/N] ").strip().lower() in ("y", "yes")
-    except (EOFError, KeyboardInterrupt):
-        print("There is no answer: call with --yes (make reproduce ARCHIVE=... OPTIONS=--yes).", file=sys.stderr)
-        return False
+    return commands.agreed("Continue?")
 
 
 def main() -> int:
-    """Check, unpack, ask, install, rebuild, compare."""
+    """Check and unpack an archive, and reproduce it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("archive", type=Path)
-    parser.add_argument("--folder", type=Path, help="where to unpack, new or empty (default: a new temporary folder)")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="where to unpack: new, empty, or that of an earlier call, which continues (default: a new temporary folder)",
+    )
     parser.add_argument(
         "--environment", choices=["pinned", "current"], default="pinned", help="install the archive's pins, or use this Python"
     )
@@ -94,14 +99,23 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     print(f"Unpacked in {folder}; all files match the manifest", flush=True)
+    try:
+        return reproduced(folder, arguments)
+    except KeyboardInterrupt:
+        print(f"Stopped. {_continuing(folder)}", file=sys.stderr)
+        return commands.STOPPED
+
+
+def reproduced(folder: Path, arguments: argparse.Namespace) -> int:
+    """Ask, install, rebuild, compare. Returns the exit status."""
     if not (arguments.yes or _agreed(arguments.environment)):
-        print("Nothing was installed or run.", file=sys.stderr)
+        print(f"Nothing was installed or run. {_continuing(folder)}", file=sys.stderr)
         return 2
     python = Path(sys.executable)
     if arguments.environment == "pinned":
-        installed = subprocess.run(["make", "env", f"PYTHON={sys.executable}"], cwd=folder, check=False)
+        failed = commands.run(["make", "env", f"PYTHON={sys.executable}"], os.environ, folder)
         python = folder / ".venv" / "bin" / "python"
-        if installed.returncode:
+        if failed:
             made = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["environment"]["python"]
             print(
                 f"The pinned environment could not be installed (make env, see above). The archive was made with Python {made}, "
@@ -114,19 +128,17 @@ def main() -> int:
     runs = [str(python), "workflow/runs.py"]
     if arguments.runs:
         place = arguments.runs if "://" in arguments.runs else str(Path(arguments.runs).resolve())
-        command = [*runs, "unpack", place, *configured]
-        if subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode:
+        if commands.run([*runs, "unpack", place, *configured], surrounding(folder, python), folder):
             return 2
     rebuild(folder, python, arguments.cores, configured)
     if arguments.runs and arguments.sample:
         figures = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["figures"]
         command = [*runs, "check", "--figures", *figures, "--sample", str(arguments.sample), *configured]
-        checked = subprocess.run(command, cwd=folder, env=surrounding(folder, python), check=False).returncode
+        checked = commands.run(command, surrounding(folder, python), folder)
     print(flush=True)
     # This program's own comparison, not the archive's.
     command = [str(python), "-m", "compositional.archive.comparison", str(folder)]
-    compared = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(SOURCES)}, check=False).returncode
-    return max(compared, checked)
+    return max(checked, commands.run(command, os.environ | {"PYTHONPATH": str(SOURCES)}))
 
 
 if __name__ == "__main__":

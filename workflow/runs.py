@@ -1,6 +1,6 @@
 """Finished runs: pack, unpack, check and prune them. make pack-runs FIGURES="ablation comparison", unpack-runs, check-runs, prune
 
-Exit status: 0 success, 1 a retrained run differs, 2 the command failed.
+Exit status: 0 success, 1 a retrained run differs, 2 the command failed, 130 it was stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import random
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -39,6 +38,7 @@ from compositional.records.store import read, tensors_of
 from compositional.runs import Run
 from compositional.stages import download
 from compositional.stages.shared import devices
+from compositional.terminal import commands
 
 OWN = Path("results/store")
 
@@ -149,7 +149,12 @@ def retrain(runs: list[Run], overlays: list[Path], folder: Path, mirror: str) ->
     targets = [f"results/runs/{run.path}/run.json" for run in runs]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *targets]
     command += ["--configfile", *map(str, overlays)] if overlays else []
-    if subprocess.run(command, env=environment, check=False).returncode:
+    try:
+        failed = commands.run(command, environment)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if failed:
         raise ArchiveError(f"the runs could not be trained again. The paths above are in {folder}, which is kept")
 
 
@@ -231,29 +236,27 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
         f"{arguments.store}: {len(unused)} entries and {len(left)} other files are used by no configured run ({size:.1f} MB), "
         f"{len(used_by)} runs are kept{', and what you may not read' if closed else ''}"
     )
-    if (unused or left) and not arguments.yes:
-        try:
-            agreed = input("Remove them? [y/N] ").strip().lower() in ("y", "yes")
-        except (EOFError, KeyboardInterrupt):
-            agreed = False
-        if not agreed:
-            return "Nothing was removed"
+    if (unused or left) and not arguments.yes and not commands.agreed("Remove them?"):
+        return "Nothing was removed"
     # Other builds may have finished runs since then, to which some of these files belong.
     came = [path for path in entries([arguments.store]) if not every.get(path) and identity_of(path)]
-    for path in gone.difference(came, map(tensors_of, came)):
-        path.unlink(missing_ok=True)
-    for path in left:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    refused = []
+    for path in sorted([*gone.difference(came, map(tensors_of, came)), *left]):
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        except FileNotFoundError:  # another call removed it
+            pass
+        except OSError as error:
+            refused.append(error)
+    if refused:
+        raise ArchiveError(f"{len(refused)} files or folders could not be removed, all others were. The first one: {refused[0]}")
     return f"{len(unused) + len(left)} removed"
 
 
 def main() -> int:
     """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(required=True)
+    named_commands = parser.add_subparsers(required=True)
     options: dict[Any, dict[str, dict[str, Any]]] = {
         pack: {"file": {}, "--figures": {"nargs": "+", "required": True}},
         unpack: {"file": {}},
@@ -265,7 +268,7 @@ def main() -> int:
         prune: {"--store": {"type": Path, "default": OWN}, "--yes": {"action": "store_true"}},
     }
     for function, named in options.items():
-        command = commands.add_parser(function.__name__, help=function.__doc__)
+        command = named_commands.add_parser(function.__name__, help=function.__doc__)
         command.set_defaults(function=function)
         command.add_argument("--configfile", type=Path, nargs="+", default=[], help="overlays, as for Snakemake")
         for name, about in named.items():
@@ -276,6 +279,9 @@ def main() -> int:
     except (ArchiveError, ConfigurationError, OSError, ImportError) as error:  # some remotes need a package that may be missing
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Stopped. The same call begins again.", file=sys.stderr)
+        return commands.STOPPED
     return 0
 
 

@@ -23,6 +23,7 @@ from support.project import FIGURE, ROOT, Project, numbers_of
 
 from compositional.archive import finished_runs
 from compositional.records.store import Store
+from compositional.terminal import commands
 
 pytestmark = pytest.mark.workflow
 GRID = {"task": "digits_concat", "model": "cnn", "regularizers": {}, "seeds": [0, 1]}
@@ -239,6 +240,41 @@ def test_prune_keeps_what_this_user_may_not_read(packed, runs, monkeypatch):
     assert "0 runs are kept, and what you may not read" in runs("prune", "--yes")
     assert sorted(path for path in Path("results/store/entries").rglob("*") if path.is_file()) == sorted(one.parent.iterdir())
     assert one.exists()
+
+
+def test_prune_removes_the_rest_if_it_may_not_remove_a_file(packed, runs, monkeypatch):
+    """In a shared store, some folders belong to others. The folder was left by a killed process."""
+    runs("unpack", str(packed))
+    one, other = entries(Path("results/store"))
+    left = Path(f"results/.split.{'3' * 16}")
+    (left / "deep").mkdir(parents=True)
+    os.utime(left, (time.time() - 90_000,) * 2)
+    unlink, rmdir = Path.unlink, os.rmdir
+
+    def refuse(path: Path, **options: bool) -> None:
+        if path.parent == one.parent:
+            raise PermissionError(13, "Permission denied", str(path))
+        unlink(path, **options)
+
+    def refuse_folder(path: str, **options: int) -> None:
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        rmdir(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(os, "rmdir", refuse_folder)
+    said = runs("prune", "--yes", overlays=False, status=2)
+    assert "3 files or folders could not be removed, all others were. The first one: [Errno 13] Permission denied" in said
+    assert one.exists()
+    assert not other.exists()
+    assert left.exists()
+
+
+def test_ctrl_c_while_runs_are_trained_again_leaves_no_folder(packed, runs, monkeypatch, tmp_path):
+    runs("unpack", str(packed))
+    monkeypatch.setattr(commands, "run", Mock(side_effect=KeyboardInterrupt))
+    assert "Stopped." in runs("check", "--figures", "ablation", status=130)
+    assert not list(tmp_path.glob("retrained-*"))
 
 
 @pytest.mark.parametrize("meanwhile", ["entries are read", "the question waits"])

@@ -139,27 +139,41 @@ def check(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None:
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack into a new folder and make scripts executable again. Everything is checked before the first file is written.
 
+    A folder into which an earlier call unpacked the same archive is left as it is: it may hold a part of a rebuild.
+
     Raises:
-        ArchiveError: the file is not one of our archives, does not match its own manifest, or the folder is not empty. Nothing is
-            left behind.
+        ArchiveError: the file is not one of our archives, does not match its own manifest, or the folder holds something else.
+            Nothing is left behind.
     """
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    earlier = (folder / MANIFEST).read_bytes() if (folder / MANIFEST).is_file() else None
+    if folder.exists() and earlier is None and not (folder.is_dir() and not any(folder.iterdir())):
         raise ArchiveError(f"{folder} is not an empty folder")
     try:
         with zipfile.ZipFile(archive) as stored:
             members = members_of(stored, archive.stat().st_size)
             check(stored, members)
-            with files.replacing_folder(folder) as temporary:
-                for name, entry in members.items():
-                    target = temporary / name
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    with stored.open(entry) as source, target.open("wb") as stream:
-                        shutil.copyfileobj(source, stream)
-                    target.chmod(0o755 if entry.external_attr >> 16 & 0o100 else 0o644)
+            manifest = stored.read(members[MANIFEST])
+            if earlier is None:
+                _write(stored, members, folder)
     except ArchiveError as error:
         raise ArchiveError(f"{archive} cannot be trusted: {error}") from error
     except Exception as error:  # a damaged zip file may raise almost any exception
         raise ArchiveError(f"{archive} can't be unpacked: {str(error) or type(error).__name__!a}") from error
+    if earlier is not None and (
+        wrong := "it is of another archive" if earlier != manifest else next(iter(altered(folder)), None)
+    ):
+        raise ArchiveError(f"{folder} is not an empty folder, and no rebuild of {archive} can continue there: {wrong}")
+
+
+def _write(stored: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], folder: Path) -> None:
+    """Write the members of an archive into a new folder."""
+    with files.replacing_folder(folder) as temporary:
+        for name, entry in members.items():
+            target = temporary / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with stored.open(entry) as source, target.open("wb") as stream:
+                shutil.copyfileobj(source, stream)
+            target.chmod(0o755 if entry.external_attr >> 16 & 0o100 else 0o644)
 
 
 def altered(folder: Path) -> list[str]:
@@ -173,7 +187,11 @@ def altered(folder: Path) -> list[str]:
         elif files.sha256(path) != digest:
             found.append(f"{name} was altered")
     for name, value in _about(built).items():
-        if json.loads((folder / name).read_text(encoding="utf-8")) != value:
+        try:
+            same = json.loads((folder / name).read_text(encoding="utf-8")) == value
+        except (OSError, ValueError):  # it is missing, or no JSON
+            same = False
+        if not same:
             found.append(f"{name} was altered")
     known = {*_named(built), *_data(built), *_about(built), MANIFEST, METADATA}
     for path in sorted(path for top in folder.iterdir() if top.name not in REBUILT for path in (top, *top.rglob("*"))):

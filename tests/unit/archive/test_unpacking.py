@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import runpy
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support.configurations import ROOT
 
 from compositional import files
 from compositional.archive import bundle, unpacking
+from compositional.terminal import commands
 
 SNAKEFILE = b"rule all:\n"
 TABLE = b"value\n0.5\n"
@@ -93,6 +96,24 @@ def test_what_a_rebuild_adds_to_an_unpacked_archive_is_no_alteration(tmp_path):
         (tmp_path / "folder" / name).parent.mkdir(parents=True)
         (tmp_path / "folder" / name).touch()
     assert unpacking.altered(tmp_path / "folder") == ["other.egg-info/PKG-INFO is not in the manifest"]
+
+
+def test_an_archive_that_is_unpacked_again_leaves_its_rebuild_as_it_is(tmp_path):
+    archive, folder = write(tmp_path / "good.zip", members()), tmp_path / "folder"
+    unpacking.unpack(archive, folder)
+    (folder / "results").mkdir()
+    unpacking.unpack(archive, folder)
+    assert (folder / "results").is_dir()
+    with pytest.raises(bundle.ArchiveError, match="cannot be trusted"):
+        unpacking.unpack(write(tmp_path / "bad.zip", members() | {"Snakefile": b"rule any:\n"}), folder)
+    other = write(tmp_path / "other.zip", members(manifest(config={"device": "cuda"})))
+    with pytest.raises(bundle.ArchiveError, match=r"no rebuild of .*other\.zip can continue there: it is of another archive$"):
+        unpacking.unpack(other, folder)
+    for name in ("archived/config.json", "Snakefile"):
+        (folder / name).write_text("changed")
+        with pytest.raises(bundle.ArchiveError, match=f"can continue there: {name} was altered$"):
+            unpacking.unpack(archive, folder)
+    assert (folder / "results").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +207,16 @@ def test_reproduce_has_one_exit_code_for_errors_and_asks_before_it_runs_anything
         done = call(write(tmp_path / "good.zip", members()), answer=answer)
         assert done.returncode == 2
         assert "installs the packages that the archive names, then runs the archive's code" in done.stdout
-        assert "Nothing was installed or run." in done.stderr
+        assert f"Nothing was installed or run. The same call with --folder {tmp_path}/folder continues" in done.stderr
+        assert ("There is no answer: --yes answers yes" in done.stderr) == (not answer)
         assert not (tmp_path / "folder/.venv").exists()
-        for path in sorted((tmp_path / "folder").rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def test_a_rebuild_that_is_stopped_or_fails_says_how_to_continue_it(tmp_path, monkeypatch, capsys):
+    script, folder = runpy.run_path(str(ROOT / "workflow/reproduce.py")), tmp_path / "folder"
+    words = [str(write(tmp_path / "good.zip", members())), "--folder", str(folder), "--yes", "--environment", "current"]
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *words])
+    for ends, status in ((KeyboardInterrupt, 130), ([1, 1], 1)):
+        monkeypatch.setattr(commands, "run", Mock(side_effect=ends))
+        assert script["main"]() == status
+        assert f"The same call with --folder {folder} continues" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""Programs ask, and end together with those that they run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from unittest.mock import Mock
+
+import pytest
+from support.configurations import ROOT
+
+from compositional.terminal import commands
+
+# A program that needs a second to end after Ctrl-C, as Snakemake does, and one that runs it.
+SLOW = """
+import sys, time
+print("begun", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1)
+    print("ended", flush=True)
+"""
+RUNNING = f"""
+import os, sys
+from compositional.terminal import commands
+try:
+    commands.run([sys.executable, "-c", {SLOW!r}], os.environ)
+except KeyboardInterrupt:
+    print("after it")
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "agrees"),
+    [("y", True), (" YES ", True), ("", False), ("no", False), (EOFError, False), (KeyboardInterrupt, False)],
+)
+def test_only_yes_is_agreement(answer, agrees, monkeypatch, capsys):
+    monkeypatch.setattr("builtins.input", Mock(side_effect=[answer]))
+    assert commands.agreed("Go on?") == agrees
+    assert ("OPTIONS=--yes" in capsys.readouterr().err) == (not isinstance(answer, str))
+
+
+def test_the_status_of_a_program_is_returned(tmp_path):
+    code = "import os, sys; sys.exit(len(os.listdir()))"
+    (tmp_path / "file").touch()
+    assert commands.run([sys.executable, "-c", code], os.environ, tmp_path) == 1
+
+
+def test_ctrl_c_leaves_a_program_the_time_to_end():
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNING], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == "begun\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout.read() == "ended\nafter it\n"
