@@ -17,6 +17,7 @@ import yaml
 
 from compositional.configuration import files
 from compositional.configuration.messages import ConfigurationError
+from compositional.terminal.refusals import permitting
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -109,6 +110,9 @@ def check(arguments: list[str], root: Path = Path()) -> None:
         if above != folder.absolute() and not os.access(above, os.W_OK):
             sys.exit(f"--directory {folder}: it cannot be made, because {above} is not writable")
     here = (folder or Path()).absolute()
+    # Snakemake takes braces for wildcards, and cannot write a name that is not UTF-8 into its log.
+    if set("{}") & set(str(here)) or os.fsencode(here).decode(errors="replace") != str(here):
+        sys.exit(f"{str(here)!a}: Snakemake cannot build here. Use a folder without braces in its path, and with a name in UTF-8")
     results, writes = here / "results", next((path for path in (here / ".snakemake", here) if path.exists()), None)
     if results.is_symlink() and not results.exists():
         sys.exit(f"{results} is a link to {results.readlink()}, which does not exist: make that folder, or remove the link")
@@ -116,5 +120,13 @@ def check(arguments: list[str], root: Path = Path()) -> None:
         sys.exit(f"{results} is a file, must be a folder: move it away")
     if writes and not os.access(writes, os.W_OK):
         sys.exit(f"{writes} is not writable. Snakemake writes there even if it only looks (-n): copy the folder, and look there")
+    if not {"--unlock", "--nolock"} & set(arguments):
+        locks = here / ".snakemake" / "locks"
+        closed = [path for path in (locks, *sorted(locks.glob("*.lock"))) if path.exists() and not os.access(path, os.R_OK)]
+        if closed:
+            sys.exit(
+                f"{closed[0]} is the lock of another call, which you may not read{permitting(closed[0])}. If no build is "
+                "running there, call the same command with --unlock first"
+            )
     if wrong := [f"{place}--configfile {why}" for place, path in asked if (why := refused(path, root))]:
         sys.exit("\n".join(wrong))

@@ -122,6 +122,30 @@ def test_results_that_cannot_be_a_folder_are_refused(tmp_path, monkeypatch):
         check(["snakemake", "all"])
 
 
+@pytest.mark.parametrize(("name", "said"), [("b\udcff", "b\\udcff"), ("{1}", "{1}"), ("größer 1", None)])
+def test_a_folder_whose_name_snakemake_cannot_use_is_refused(name, said, tmp_path):
+    command = ["snakemake", "all", "--directory", str(tmp_path / name)]
+    if said is None:
+        check(command)
+    else:
+        with pytest.raises(SystemExit, match=re.escape(f"'{tmp_path}/{said}': Snakemake cannot build here.")):
+            check(command)
+
+
+def test_a_lock_that_may_not_be_read_is_refused_with_its_owner(tmp_path, monkeypatch):
+    """Snakemake reads all locks, also if it only looks; removing them needs no permission to read."""
+    lock, command = tmp_path / ".snakemake/locks/0.input.lock", ["snakemake", "-n", "--directory", str(tmp_path)]
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    check(command)
+    monkeypatch.setattr("os.access", lambda path, mode: path != lock)
+    with pytest.raises(
+        SystemExit, match=rf"^{lock} is the lock of another call, .*its owner is {lock.owner()}.* with --unlock first$"
+    ):
+        check(command)
+    check([*command, "--unlock"])
+
+
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
