@@ -12,6 +12,7 @@ Exit status: 0 everything agrees, 1 something does not, 2 the archive cannot be 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -28,6 +29,7 @@ from compositional.records import surroundings
 from compositional.terminal import commands
 
 CONFIGURATION = f"{FOLDER}/config.json"
+NEEDED = ("snakemake", "pandas", "torch")  # without these packages, nothing is built and nothing is compared
 DEVICE = "results/device.json"  # an overlay, in a folder that only a rebuild has: files of the archive must not change
 
 
@@ -112,7 +114,15 @@ def reproduced(folder: Path, arguments: argparse.Namespace) -> int:
         print(f"Nothing was installed or run. {_continuing(folder)}", file=sys.stderr)
         return 2
     python = Path(sys.executable)
-    if arguments.environment == "pinned":
+    if arguments.environment == "current":
+        if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+            print(
+                f"{python} has no {missing[0]}. Use the Python of an environment that has the archive's packages "
+                f"({folder}/envs/requirements.txt), or leave out --environment current, which installs them.",
+                file=sys.stderr,
+            )
+            return 2
+    else:
         failed = commands.run(["make", "env", f"PYTHON={sys.executable}"], os.environ, folder)
         python = folder / ".venv" / "bin" / "python"
         if failed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import runpy
@@ -220,3 +221,12 @@ def test_a_rebuild_that_is_stopped_or_fails_says_how_to_continue_it(tmp_path, mo
         monkeypatch.setattr(commands, "run", Mock(side_effect=ends))
         assert script["main"]() == status
         assert f"The same call with --folder {folder} continues" in capsys.readouterr().err
+
+
+def test_a_python_without_the_packages_is_no_difference(tmp_path, monkeypatch, capsys):
+    script, archive = runpy.run_path(str(ROOT / "workflow/reproduce.py")), write(tmp_path / "good.zip", members())
+    words = [str(archive), "--folder", str(tmp_path / "folder"), "--yes", "--environment", "current"]
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *words])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pandas" else name)
+    assert script["main"]() == 2
+    assert f"{sys.executable} has no pandas. Use the Python of an environment" in capsys.readouterr().err
