@@ -77,6 +77,7 @@ archive: env
 	$(RUN) snakemake results/archive.zip
 
 # This also works on a fresh machine: it installs the archive's own environment. OPTIONS: see workflow/reproduce.py --help
+ARCHIVE ?= results/archive.zip
 reproduce:
 	@$(NEW_ENOUGH)
 	$(PYTHON) workflow/reproduce.py "$(ARCHIVE)" $(if $(RUNS),--runs "$(RUNS)") $(if $(SAMPLE),--sample $(SAMPLE)) $(OPTIONS)

@@ -163,3 +163,11 @@ def test_a_python_that_is_too_old_is_named_before_an_archive_is_opened(tmp_path)
     assert done.returncode
     assert "Python 3.11 or newer is needed" in done.stderr
     assert "reproduce.py" not in done.stdout
+
+
+def test_the_archive_of_this_folder_is_reproduced_if_none_is_named(tmp_path):
+    """An empty name would be the current folder."""
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    command = ["make", "--dry-run", "reproduce"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert 'workflow/reproduce.py "results/archive.zip"' in done.stdout
