@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,8 +198,14 @@ def abandoned(store: Path, used: set[str]) -> dict[Path, str]:
     }
     ours = rf"{re.escape(finished_runs.UNPACKING)}\w+|{files.TEMPORARY}"
     place = store.parent if store == OWN else store
-    hidden = [path for path in sorted(place.rglob(".*")) if re.fullmatch(ours, path.name) and path.lstat().st_mtime < yesterday]
-    return found | dict.fromkeys(hidden, "left by a process that was killed")
+    hidden = []
+    # Not rglob, which fails if a running build meanwhile removes a folder of its own.
+    for folder, folders_in, files_in in os.walk(place):
+        for path in (Path(folder, name) for name in (*folders_in, *files_in) if re.fullmatch(ours, name)):
+            with suppress(FileNotFoundError):
+                if path.lstat().st_mtime < yesterday:
+                    hidden.append(path)
+    return found | dict.fromkeys(sorted(hidden), "left by a process that was killed")
 
 
 def prune(arguments: argparse.Namespace, known: Configuration) -> str:
@@ -243,9 +249,8 @@ def prune(arguments: argparse.Namespace, known: Configuration) -> str:
     refused = []
     for path in sorted([*gone.difference(came, map(tensors_of, came)), *left]):
         try:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        except FileNotFoundError:  # another call removed it
-            pass
+            with suppress(FileNotFoundError):  # another call removed it
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         except OSError as error:
             refused.append(error)
     if refused:

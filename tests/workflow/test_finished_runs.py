@@ -242,6 +242,24 @@ def test_prune_keeps_what_this_user_may_not_read(packed, runs, monkeypatch):
     assert one.exists()
 
 
+def test_prune_goes_on_if_a_build_removes_its_temporary_files_meanwhile(packed, runs, monkeypatch):
+    runs("unpack", str(packed))
+    gone = Path(f"results/store/entries/.a.json.{'4' * 16}")
+    gone.touch()
+    lstat, scandir = Path.lstat, os.scandir
+
+    def vanished(path: Path) -> os.stat_result:
+        return lstat(path if path != gone else Path("vanished"))
+
+    def scanned(path: str | Path):
+        return scandir(path if Path(path) != Path("results/splits/.b") else "vanished")
+
+    Path("results/splits/.b").mkdir(parents=True)
+    monkeypatch.setattr(Path, "lstat", vanished)
+    monkeypatch.setattr(os, "scandir", scanned)
+    assert "0 entries and 0 other files are used by no configured run" in runs("prune", "--yes")
+
+
 def test_prune_removes_the_rest_if_it_may_not_remove_a_file(packed, runs, monkeypatch):
     """In a shared store, some folders belong to others. The folder was left by a killed process."""
     runs("unpack", str(packed))
