@@ -95,14 +95,13 @@ def main() -> int:
     folder = (arguments.folder or Path(tempfile.mkdtemp(prefix="reproduce-"))).resolve()
     try:
         unpacking.unpack(arguments.archive, folder)
+        print(f"Unpacked in {folder}; all files match the manifest", flush=True)
+        return reproduced(folder, arguments)
     except ArchiveError as error:
         if arguments.folder is None:
             folder.rmdir()
         print(error, file=sys.stderr)
         return 2
-    print(f"Unpacked in {folder}; all files match the manifest", flush=True)
-    try:
-        return reproduced(folder, arguments)
     except KeyboardInterrupt:
         print(f"Stopped. {_continuing(folder)}", file=sys.stderr)
         return commands.STOPPED
