@@ -148,6 +148,10 @@ def unpack(archive: Path, folder: Path) -> None:
     earlier = (folder / MANIFEST).read_bytes() if (folder / MANIFEST).is_file() else None
     if folder.exists() and earlier is None and not (folder.is_dir() and not any(folder.iterdir())):
         raise ArchiveError(f"{folder} is not an empty folder")
+    if earlier is None and folder.is_mount():
+        raise ArchiveError(
+            f"{folder} is a mount point, which cannot be replaced: name a folder in it, such as {folder / 'rebuilt'}"
+        )
     try:
         with zipfile.ZipFile(archive) as stored:
             members = members_of(stored, archive.stat().st_size)

@@ -99,6 +99,15 @@ def test_what_a_rebuild_adds_to_an_unpacked_archive_is_no_alteration(tmp_path):
     assert unpacking.altered(tmp_path / "folder") == ["other.egg-info/PKG-INFO is not in the manifest"]
 
 
+def test_a_mount_point_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "empty")
+    (tmp_path / "empty").mkdir()
+    archive = write(tmp_path / "good.zip", members())
+    with pytest.raises(bundle.ArchiveError, match=rf"mount point, .* such as {tmp_path}/empty/rebuilt$"):
+        unpacking.unpack(archive, tmp_path / "empty")
+    unpacking.unpack(archive, tmp_path / "empty/rebuilt")
+
+
 def test_an_archive_that_is_unpacked_again_leaves_its_rebuild_as_it_is(tmp_path):
     archive, folder = write(tmp_path / "good.zip", members()), tmp_path / "folder"
     unpacking.unpack(archive, folder)
