@@ -15,9 +15,10 @@ from compositional.terminal import commands
 
 # A program that needs a second to end after Ctrl-C, as Snakemake does, and one that runs it.
 SLOW = """
-import sys, time
-print("begun", flush=True)
+import time
 try:
+    time.sleep(0.5)  # the other program waits by then
+    print("begun", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     time.sleep(1)
