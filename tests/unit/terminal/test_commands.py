@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
@@ -51,9 +52,13 @@ def test_the_status_of_a_program_is_returned(tmp_path):
 
 
 def test_ctrl_c_leaves_a_program_the_time_to_end():
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     with subprocess.Popen(
-        [sys.executable, "-c", RUNNING], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", RUNNING],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
     ) as process:
         assert process.stdout.readline() == "begun\n"
         os.killpg(process.pid, signal.SIGINT)
