@@ -54,7 +54,7 @@ def test_tradeoff_pairs_runs_with_the_plain_run_of_their_seed(runs):
     # The gain is 0.8 and the loss 0.02 for every seed; times are 3 / 2 and 5 / 2.
     assert "entropy: largest gain +0.800 ± 0.000 at lambda 0.1, with a loss of +0.020" in caption
     assert "a step takes 2.00 times the plain run's" in caption
-    assert "entropy: 1 runs diverged" in caption
+    assert "entropy: 1 run diverged" in caption
     assert "plain:" not in caption
     # The table has no other rows.
     assert "* scan_jump, lstm_attention\n  - no examples of its distribution are held out" in caption
@@ -86,8 +86,8 @@ def test_tradeoff_shows_every_seed_of_gain_and_loss(runs):
 def test_tradeoff_does_not_count_a_run_as_diverged_if_only_its_plain_partner_has(runs):
     runs.loc[(runs.regularizer == "none") & (runs.seed == 2) & (runs.metric == "accuracy"), "value"] = np.nan
     _, caption = tradeoff.draw(runs, options("tradeoff"))
-    assert "entropy: 1 runs diverged" in caption
-    assert "plain: 1 runs diverged" in caption
+    assert "entropy: 1 run diverged" in caption
+    assert "plain: 1 run diverged" in caption
     _, caption = tradeoff.draw(runs[runs.seed == 0], options("tradeoff"))
     assert "entropy: largest gain +0.800 (1 seed) at lambda 0.1" in caption
 

@@ -207,7 +207,7 @@ def _runs(folder: Path, archived: dict[str, Any], results: Path) -> list[Finding
             detail = f"{kinds.count('other')} of {len(kinds)} on another device or version: see the tables"
             found.append(Finding(f"runs {family}", "other", detail))
         else:
-            found.append(Finding(f"runs {family}", "identical", f"{len(kinds)} runs"))
+            found.append(Finding(f"runs {family}", "identical", f"{len(kinds)} run{'s' * (len(kinds) > 1)}"))
     return found
 
 

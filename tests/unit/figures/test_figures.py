@@ -65,7 +65,7 @@ def test_the_caption_takes_its_numbers_from_the_table(table, tmp_path):
     noise = defaults("regularizers.entropy")
     powers = f"{noise['word_noise']:g} for word embeddings and {noise['feature_noise']:g} for the penultimate layer"
     assert f"by default with standard deviation {powers}" in text
-    assert "1 runs diverged (crosses) and are not averaged" in text
+    assert "1 run diverged (crosses), not averaged" in text
     assert "ceiling (digits_b): 0.950" in text
     rows = pd.read_csv(table)
     rows[rows.task != "digits_b"].to_csv(table, index=False)
