@@ -129,7 +129,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
                     at = f"its largest lambda, {largest:g}" if several else f"lambda {largest:g}"
                     lines.append(f"  - {name}: {style.mean(last)} at {at} (training examples: {learned})")
                 if lost := int(regularized.value.isna().sum()):
-                    lines.append(f"  - {name}: {style.runs(lost)} diverged (crosses), not averaged")
+                    lines.append(f"  - {name}: {words.runs(lost)} diverged (crosses), not averaged")
                 control = own[own.regularizer == options["controls"].get(name)]
                 for strength, shared in regularized[regularized["lambda"].isin(control["lambda"])].groupby("lambda"):
                     more = style.summary(style.gains(shared, control[control["lambda"] == strength]), "+")

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import bars, claims, page, paired, style
+from compositional.figures.shared import bars, claims, page, paired, style, words
 
 SOURCE = "metrics.csv"
 REGULARIZED = True
@@ -155,7 +155,7 @@ def _caption(tables: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
     for term, about in options["terms"].items():
         lines += [f"* {about['title']}", "", *_claims_of(term, tables, about["representation"]), ""]
     lost = sum(int(rows.value.isna().sum()) for rows in accuracy.values())
-    return "\n".join(lines + ([f"{style.runs(lost)} diverged: left out."] if lost else []))
+    return "\n".join(lines + ([f"{words.runs(lost)} diverged: left out."] if lost else []))
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

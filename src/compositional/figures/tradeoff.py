@@ -64,9 +64,9 @@ def _caption(table: pd.DataFrame, effects: pd.DataFrame) -> str:
                     f"a step takes {time:.2f} times the plain run's (mean over lambdas)"
                 )
             if lost := int(regularized.value.isna().sum()):
-                lines.append(f"  - {name}: {style.runs(lost)} diverged")
+                lines.append(f"  - {name}: {words.runs(lost)} diverged")
         if lost := own[own.plain.isna()].seed.nunique():
-            lines.append(f"  - plain: {style.runs(lost)} diverged, so nothing of their seeds is compared")
+            lines.append(f"  - plain: {words.runs(lost)} diverged, so nothing of their seeds is compared")
     return "\n".join(lines)
 
 

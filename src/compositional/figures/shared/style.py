@@ -169,11 +169,6 @@ def seeds(values: pd.Series) -> str:
     return f"{known} seed{'' if known == 1 else 's'}" + (f", {lost} diverged" if lost else "")
 
 
-def runs(number: int) -> str:
-    """A number of runs in words."""
-    return f"{number} run{'' if number == 1 else 's'}"
-
-
 def verdict(holds: bool, undecided: str = "", of: Iterable[float] = ()) -> str:
     """The words for whether a claim holds, for captions. undecided: why it is open, empty if it is not; of: numbers that it is
     about, one of which may be unknown (NaN)."""

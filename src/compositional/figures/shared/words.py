@@ -128,3 +128,8 @@ def of_label(label: str, rows: pd.DataFrame, options: dict[str, Any]) -> str:
 def of_method(name: str, model: str, models: list[str], options: dict[str, Any]) -> str:
     """The words for a regularizer, with its model if a figure shows several."""
     return f"{of(name, options)} ({of(model, options)})" if len(models) > 1 else of(name, options)
+
+
+def runs(number: int) -> str:
+    """A number of runs in words."""
+    return f"{number} run{'' if number == 1 else 's'}"
