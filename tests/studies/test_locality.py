@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -332,6 +333,17 @@ def test_contours_have_the_configured_shape():
         every = np.concatenate(sample.contours).reshape(-1, 2)
         assert every.min() > GEOMETRY.border
         assert every.max() < GEOMETRY.side - GEOMETRY.border
+
+
+def test_a_first_dash_that_finds_no_room_is_placed_again():
+    """Its tip may be inside the border if seed_distance is small."""
+    geometry = generator.Geometry(2, 112, 5, 2, 3, 1.8, 8, 36, 3, 0)
+    for number in range(5):
+        every = np.concatenate(generator.generate(geometry, number).contours)
+        assert every.min() > 36
+        assert every.max() < 112 - 36
+    with pytest.raises(ValueError, match="112 pixels with a border of 56; lower path_length or border"):
+        generator.generate(replace(geometry, border=56), 0)
 
 
 def test_distractors_follow_the_published_counts():

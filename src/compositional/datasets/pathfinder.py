@@ -170,6 +170,8 @@ def _two_contours(canvas: _Canvas, source: np.random.Generator) -> list[_Contour
             if canvas.fits(first):
                 contours.append(_Contour(canvas, first))
                 break
+        else:
+            break
     if len(contours) == 2 and all(contour.extend(source) for _ in range(geometry.path_length - 1) for contour in contours):
         return contours
     for contour in contours:
@@ -228,7 +230,7 @@ def generate(geometry: Geometry, number: int) -> Sample:
     else:
         raise ValueError(
             f"pathfinder: two contours of path_length: {geometry.path_length} dashes do not fit into an image of side: "
-            f"{geometry.side} pixels; lower path_length or raise side"
+            f"{geometry.side} pixels with a border of {geometry.border}; lower path_length or border, or raise side"
         )
     own = int(source.integers(2))
     first, last = contours[own], contours[own if label else 1 - own]
