@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from support.configurations import STUDIES, read
 from support.trained import problem_of, train, weights_of
 from torch.nn import functional
 
 from compositional import plugins, randomness
+from compositional.configuration.configuration import Configuration
 from compositional.datasets import pathfinder as generator
 from compositional.figures import contact_sheet, locality
 from compositional.figures.shared import style
@@ -293,6 +295,11 @@ def test_the_canvas_is_centered_with_the_configured_distance():
         assert picture[1, 2, column].item() == pytest.approx((value - 0.4) / 0.2, abs=1e-5)
 
 
+def test_pairs_are_the_same_at_every_distance():
+    near, far = (pairs_of_patterns(distance=distance)[0] for distance in (0, 7))
+    assert all(near[name].to_dict() == far[name].to_dict() for name in ("train", "test"))
+
+
 def test_a_distance_that_is_too_large_is_refused():
     with pytest.raises(ValueError, match="distance may be up to 12"):
         pairs_of_patterns(distance=13)
@@ -318,6 +325,7 @@ def test_contours_have_the_configured_shape():
         ours = sample.contours[:2]
         assert [len(contour) for contour in ours] == [5, 5]
         assert np.hypot(*(ours[0][0, 0] - ours[1][0, 0])) == pytest.approx(20)
+        assert (np.abs(ours[0][0, 0] - 56) <= 56 - 2 * 20).all()
         for contour in sample.contours:
             lengths = np.hypot(*(contour[:, 1] - contour[:, 0]).T)
             assert lengths == pytest.approx([5] * len(contour))
@@ -333,6 +341,15 @@ def test_contours_have_the_configured_shape():
         every = np.concatenate(sample.contours).reshape(-1, 2)
         assert every.min() > GEOMETRY.border
         assert every.max() < GEOMETRY.side - GEOMETRY.border
+
+
+def test_contours_turn_by_the_published_distribution():
+    """Where nothing is in the way, an angle a has density cos(1.8 a)^2: the mean of (1.8 a)^2 is pi^2 / 12 - 1 / 2."""
+    geometry = generator.Geometry(3, 300, 5, 2, 3, 1.8, 27, 22, 3, 0)
+    dashes = np.array([contour for number in range(150) for contour in generator.generate(geometry, number).contours])
+    along = (dashes[:, :, 1] - dashes[:, :, 0]) / 5
+    turns = 1.8 * np.arccos(np.clip((along[:, 1:] * along[:, :-1]).sum(-1), -1, 1)).ravel()
+    assert np.mean(turns**2) == pytest.approx(math.pi**2 / 12 - 0.5, abs=4 * np.std(turns**2) / math.sqrt(len(turns)))
 
 
 def test_a_first_dash_that_finds_no_room_is_placed_again():
@@ -455,6 +472,20 @@ def problem(folder, regularizer=None, **settings) -> Problem:
     about = json.loads((folder / "task.json").read_text())
     base = {"optimizer": "sgd", "momentum": 0.9, "steps": 6, "record_every": 3, "batch_size": 16, "curve_examples": 64}
     return problem_of("resnet18", about, load(folder, "cpu"), base | settings, SMALL, regularizer)
+
+
+def test_training_at_paper_scale_has_the_published_settings():
+    configuration = Configuration(read("config.yaml", *STUDIES, "paper/tensor_factorization.yaml"))
+    cases = [
+        ("is_same_class_distance160", "resnet18", "pairs", 5000),
+        ("pathfinder_full_path_length9", "resnet18_gray", "images", 10_000),
+    ]
+    for task, model, unit, count in cases:
+        data, settings = configuration.parameters("tasks", task), configuration.settings(task, model)
+        assert [data[f"{member}_{unit}"] for member in ("train", "test")] == [count, 10_000]
+        published = {"steps": 150 * math.ceil(count / 64), "batch_size": 64, "optimizer": "sgd", "learning_rate": 0.01}
+        published |= {"momentum": 0.9, "weight_decay": 0, "decay": 1.0, "clip": None}
+        assert settings | published == settings
 
 
 def test_momentum_equals_pytorch(digits_apart):

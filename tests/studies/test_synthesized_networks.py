@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from support.configurations import merged, read
@@ -15,6 +16,7 @@ from support.project import Project
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
 from compositional.figures.shared import synthesized as tables
+from compositional.models import graph_structured, pixel_shuffle_transformer
 from compositional.planning import targets
 from compositional.runs import Run
 from compositional.synthesis import graphs
@@ -51,6 +53,27 @@ def test_a_series_expands_to_its_tasks_and_a_generation_is_built_from_the_previo
     wanted = targets.wanted_runs(configuration, [last])
     assert {run.task for run in wanted} == set(names[:3])
     assert len(wanted) == 16 + 16 + 1
+
+
+# Widths: of the encoder, of its attention, of its hidden layers, and of the graph network; then blocks and transformer layers.
+@pytest.mark.parametrize(
+    ("overlay", "widths", "blocks", "layers"),
+    [([], (96, 96, 192, 96), 2, 1), (["paper/synthesized_networks.yaml"], (256, 512, 512, 512), 3, 2)],
+    ids=["default", "paper"],
+)
+def test_networks_and_training_have_the_sizes_of_the_original(overlay, widths, blocks, layers):
+    configuration = Configuration(read(*CONFIGS, *overlay))
+    w, a, h, g = widths
+    encoder = 256 * w + w + blocks * (11 * w**2 + 2 * 64 * w) + layers * (4 * w + 4 * w * a + 2 * w * h + h + w)
+    expected = {pixel_shuffle_transformer: encoder + w + 1, graph_structured: encoder + w * g + g + 3 * (g**2 + g) + g + 1}
+    for module, size in expected.items():
+        model = module.__name__.rsplit(".", 1)[1]
+        options = configuration.parameters("models", model)
+        weights = module.initialize(options, {"image_shape": [1, 128, 128], "classes": 2}, np.random.default_rng(0))
+        assert sum(weight.numel() for weight in weights.values()) == size
+    settings = configuration.settings("raven_evolved_loop0_generation1", "graph_structured")
+    published = {"steps": 16 * 128 // 8, "batch_size": 8, "optimizer": "adam", "learning_rate": 0.001}
+    assert settings | published == settings
 
 
 @pytest.mark.parametrize(

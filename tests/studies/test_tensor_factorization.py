@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from support.configurations import STUDIES, read
 from support.trained import independent, problem_of, train_plain, weights_of
 
 from compositional.configuration.configuration import Configuration, ConfigurationError
@@ -67,6 +68,14 @@ def test_a_hierarchical_target_has_low_rank_along_its_tree_only():
     assert np.linalg.matrix_rank(target.reshape(6, -1)) == 3
     assert np.linalg.matrix_rank(target.transpose(0, 2, 1, 3).reshape(36, 36)) > 4
     assert np.linalg.norm(target) == pytest.approx(5)
+
+
+def test_the_fifth_component_of_the_hierarchical_target_is_small():
+    """The study therefore expects 4 or 5 components; the singular values are those of its page."""
+    options = Configuration(read("config.yaml", *STUDIES)).parameters("tasks", "hierarchical_completion")
+    target = low_rank_recovery.tensor_target(options)
+    found = np.linalg.svd(target.reshape(64, 64), compute_uv=False)
+    assert found[:6] == pytest.approx([58.2, 21.0, 15.8, 3.8, 0.38, 0], abs=0.05)
 
 
 def test_completion_measures_every_entry_once():
@@ -157,6 +166,10 @@ def test_matrix_factorization_is_a_product_of_matrices():
     assert seen["nuclear_norm"][1].item() == pytest.approx(singular.sum(), rel=1e-4)
     share = singular / singular.sum()
     assert seen["effective_rank"][1].item() == pytest.approx(np.exp(-(share * np.log(share)).sum()), rel=1e-4)
+    assert seen["frobenius_norm"][1].item() == pytest.approx(np.linalg.norm(product.numpy()), rel=1e-4)
+    single = weights | {"factor1": weights["factor1"] * torch.tensor([1.0, 0.0, 0.0])}  # only its first column is left
+    ranks = [matrix_factorization.observe(options, own, {"shape": [5, 3]})["rank"].tolist() for own in (weights, single)]
+    assert ranks == [[3, 3], [1, 1]]
     identity = drawn(matrix_factorization, options | {"initialization": "identity", "deviation": 0.5}, [3, 3])
     assert torch.equal(matrix_factorization.forward(options, identity, None, None)[0].view(3, 3), torch.eye(3) / 16)
 
@@ -355,6 +368,33 @@ def test_settings_that_make_no_sense_are_refused_before_any_job(training_setting
     config["studies"] = {"s": {"figures": {"growth_law": {"grids": [grid]}}}}
     with pytest.raises(ConfigurationError, match=message):
         Configuration(config)
+
+
+def test_the_factorizations_have_the_published_sizes_and_settings():
+    configuration = Configuration(read("config.yaml", *STUDIES))
+    published = {
+        ("matrix_completion", "matrix_factorization"): ({"side": 64, "rank": 5}, {"depth": 3, "deviation": 0.001}),
+        ("tensor_completion", "cp_factorization"): (
+            {"target": "cp", "order": 3, "dimension": 16, "ranks": [5]},
+            {"components": None, "deviation": 0.001},
+        ),
+        ("hierarchical_completion", "hierarchical_tensor_factorization"): (
+            {"target": "hierarchical", "order": 4, "dimension": 8, "ranks": [5, 5]},
+            {"widths": [512, 512], "deviation": 0.01},
+        ),
+    }
+    counts = {"norm": 64, "train_measurements": 2048, "test_measurements": 2048}
+    training = {"optimizer": "group_rmsprop", "learning_rate": 0.01, "batch_size": 2048, "loss": "squared", "decay": 1.0}
+    training |= {"clip": None, "weight_decay": 0, "stop_loss": 5e-5, "stop_steps": 101 * 25}
+    for (task, model), (target, network) in published.items():
+        data, options, settings = (
+            configuration.parameters("tasks", task),
+            configuration.parameters("models", model),
+            configuration.settings(task, model),
+        )
+        assert data | target | counts == data
+        assert options | network == options
+        assert settings | training == settings
 
 
 def test_a_grid_of_examples_names_only_a_task():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from compositional.kinds import composite, sequence
+from compositional.kinds import composite, puzzle, sequence
 from compositional.layers.ragged import ROWS
 from compositional.plugins import available, contract, declarations, kinds_that
 
@@ -31,6 +31,13 @@ def test_every_kind_says_which_columns_models_see():
         alternatives = {"entry", "probe"} if kind == "tensor" else set()  # of which a task has one
         assert declared["INPUTS"], kind
         assert set(declared["INPUTS"]) <= set(declared["COLUMNS"]) | alternatives, kind
+
+
+def test_pixels_of_puzzles_are_between_plus_and_minus_one():
+    split = puzzle.PuzzleSplit(np.array([[[0, 255]], [[51, 204]]]), np.array([0, 1]), "cpu")
+    batch = split.batch(torch.tensor([[1, 0]]))
+    torch.testing.assert_close(batch.images, torch.tensor([[[[[-0.6, 0.6]]], [[[-1.0, 1.0]]]]]))
+    assert batch.labels.tolist() == [[1, 0]]
 
 
 def test_every_batch_of_a_part_of_the_composites_is_spread_over_all_of_them():
