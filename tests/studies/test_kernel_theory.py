@@ -1010,6 +1010,20 @@ def test_the_caption_states_the_saliences_of_the_table():
     assert "ReLU, q = 0.5, layer 1: component1 0.430, component2 0.430, component1+component2 0.140\n" in unequal
     assert "every network: full conjunction rises" in unequal
     assert "single components fall with every layer: holds" in caption
+    assert "in between" not in caption + unequal  # there is nothing between one and two components
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(0.05, "holds"), (0.15, "DOES NOT HOLD")])
+def test_the_caption_judges_whether_saliences_of_pairs_peak(last, verdict):
+    names = [*additivity.patterns(("a", "b", "c"))][1:]
+    rows = [
+        ("factorial", "infinite_relu", "none", 0.0, 0, "kernel", f"salience of {name} at layer {layer}", values[name.count("+")])
+        for layer, values in enumerate(((1 / 3, 0.0, 0.0), (0.2, 0.1, 0.1), (0.1, last, 0.4)))
+        for name in names
+    ]
+    options = defaults("figures.salience_layers") | {"models": {"infinite_relu": "ReLU"}, "stated_layers": [1]}
+    _, caption = salience_layers.draw(pd.DataFrame(rows, columns=METRICS), options)
+    assert f"with every layer: holds; those in between peak before the last layer: {verdict}" in caption
 
 
 @pytest.mark.parametrize(

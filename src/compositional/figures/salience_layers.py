@@ -65,27 +65,31 @@ def _caption(rows: pd.DataFrame, columns: dict[str, dict[str, str]], panels: lis
             if by_order
             else "Rows are sets of components, columns are activations, lines are the first component's share q of the input. "
         )
-        + "Claim: depth raises the salience of the full conjunction and lowers that of single components.",
+        + "Claim: depth raises the salience of the full conjunction and lowers that of single components"
+        + ("; those in between peak at some depth." if components > 2 else "."),
         "",
     ]
-    full, single = (rows[rows.order == order].groupby(["layer", "model"]).value.mean().unstack() for order in (components, 1))
+    single, *between, full = (
+        rows[rows.order == order].groupby(["layer", "model"]).value.mean().unstack() for order in range(1, components + 1)
+    )
     named = {
         model: label if by_order else f"{title}, {label}" for title, models in columns.items() for model, label in models.items()
     }
-    verdicts: dict[str, tuple[bool, bool]] = {}
+    claims = ["full conjunction rises with every layer from the first on", "single components fall with every layer"]
+    claims += ["those in between peak before the last layer"] if between else []
+    verdicts: dict[str, tuple[bool, ...]] = {}
     for model, label in named.items():
         for layer in layers:
             own = rows[(rows.model == model) & (rows.layer == layer)].groupby(key, sort=False).value.mean()
             shown = ", ".join(f"{'Sal(' + str(panel) + ')' if by_order else panel} {own[panel]:.3f}" for panel in panels)
             lines.append(f"* {label}, layer {layer}: {shown}")
-        verdicts[label] = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing
+        peaks = all(0 < curve[model].to_numpy().argmax() < len(curve) - 1 for curve in between)
+        verdicts[label] = full[model].iloc[1:].is_monotonic_increasing, single[model].is_monotonic_decreasing, peaks
     if not by_order:
-        verdicts = {"every network": (all(up for up, _ in verdicts.values()), all(down for _, down in verdicts.values()))}
-    for label, (rises, falls) in verdicts.items():
-        lines.append(
-            f"* {label}: full conjunction rises with every layer from the first on: {style.verdict(rises, of=rows.value)}; "
-            f"single components fall with every layer: {style.verdict(falls, of=rows.value)}"
-        )
+        verdicts = {"every network": tuple(map(all, zip(*verdicts.values(), strict=True)))}
+    for label, verdict in verdicts.items():
+        judged = zip(claims, verdict, strict=False)
+        lines.append(f"* {label}: " + "; ".join(f"{claim}: {style.verdict(holds, of=rows.value)}" for claim, holds in judged))
     return "\n".join(lines)
 
 
