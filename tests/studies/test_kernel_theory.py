@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -60,6 +61,7 @@ torch.set_num_threads(1)
 CONFIGURATION = Configuration(read("config.yaml", *STUDIES))
 CONFIG = CONFIGURATION.config
 FIGURES = {name: figure for name, figure in CONFIGURATION.figures.items() if figure["study"] == "kernel_theory"}
+PAPER = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml"))
 
 
 def problem(task: str, model: str, task_options: dict | None = None, model_options: dict | None = None, **settings):
@@ -213,8 +215,7 @@ def test_dispersed_sets_contain_every_item_twice_per_component_and_differ():
 
 
 def test_dispersed_sets_of_images_have_the_originals_seeds():
-    tasks = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml")).config["tasks"]
-    seeds = {task["shuffle"] for name, task in tasks.items() if name.startswith("mnist_dispersed_")}
+    seeds = {task["shuffle"] for name, task in PAPER.config["tasks"].items() if name.startswith("mnist_dispersed_")}
     assert seeds == {0, 1, 2}
 
 
@@ -234,15 +235,25 @@ ERRORS = {
     "interpolation": ([0, 8], {0.1: 5.18, 0.3: 1.42, 0.4: 0.428, 0.45: 0.150, 0.5: 0.017}),
     "both": ([2, 6], {0.1: 9.64, 0.3: 2.60, 0.4: 0.752, 0.45: 0.245, 0.5: 0.017}),
 }
+# Slopes of these predictions against the sum, also computed independently.
+SLOPES = {
+    "extrapolation": {0.1: 0.107, 0.3: 0.414, 0.4: 0.644, 0.45: 0.791, 0.5: 0.967},
+    "asymmetric": {0.3: 0.412},
+    "interpolation": {0.1: 0.196, 0.3: 0.579},
+    "both": {0.1: 0.195, 0.3: 0.582},
+}
 
 
 @pytest.mark.parametrize("name", sorted(ERRORS))
-def test_regression_on_addition_has_the_published_errors(name):
+def test_regression_on_addition_has_the_expected_errors_and_slopes(name):
     items, errors = ERRORS[name]
     found = fitted("addition", {"trained_items": items}, similarities=[[salience] for salience in errors], values=True)
     for salience, expected in errors.items():
         assert found["test", f"squared_error at {salience:g}"] == pytest.approx(expected, rel=2e-3, abs=6e-4)
         assert found["all", f"additivity at {salience:g}"] > 1 - 1e-6
+    rows = pd.DataFrame([(*key, value) for key, value in found.items()], columns=["split", "metric", "value"])
+    for salience, expected in SLOPES[name].items():
+        assert kernel_addition.slope(rows, f"{salience:g}") == pytest.approx(expected, abs=6e-4)
 
 
 @pytest.mark.parametrize(("items", "count"), [([4], 1), ([2, 6], 2), ([0, 4, 8], 3), ([0, 2, 6, 8], 4), ([0, 2, 4, 6, 8], 5)])
@@ -258,7 +269,8 @@ def test_ridge_regression_on_addition_has_the_closed_forms_slope(items, count):
 
 
 def test_regression_on_dispersed_sets_has_the_published_errors():
-    expected = {0.0: (13.23, 1.2), 0.1: (9.64, None), 0.2: (7.17, None), 0.3: (5.21, 2.1), 0.4: (3.27, None), 0.5: (0.12, None)}
+    expected = {0.0: (13.23, 1.2), 0.1: (9.64, None), 0.2: (7.17, None), 0.3: (5.21, 2.1), 0.4: (3.27, None)}
+    expected |= {0.45: (2.02, None), 0.49: (0.54, None), 0.5: (0.12, None)}
     found = fitted("addition", {"trained_items": [], "sets": 50}, similarities=[[salience] for salience in expected])
     for salience, (mean, spread) in expected.items():
         errors = [found["test", f"squared_error at {salience:g} of set {number}"] for number in range(50)]
@@ -526,11 +538,13 @@ def test_a_lazy_network_on_addition_is_nearly_additive_and_keeps_its_similaritie
         ("addition_extrapolation", "dense_lazy", 0.016),
         ("context_dependence_3", "context_lazy", 0.070),
         ("equivalence", "wide_lazy", 0.0007),
+        ("context_dependence_3", "dense_lazy_squared", 0.0088),  # at paper scale, the other loss
+        ("equivalence", "wide_lazy_logistic", 0.0056),
     ],
 )
 def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     """They must be below 2 / (largest eigenvalue of the loss's Gauss-Newton matrix at initialization, J J^T / n * curvature)."""
-    own, network = CONFIG["tasks"][task], CONFIG["models"][model]
+    own, network = PAPER.config["tasks"][task], PAPER.config["models"][model]
     options = {name: value for name, value in own.items() if name not in ("module", "training")}
     case = problem(
         own["module"], "dense_network", options, {name: network[name] for name in ("scale", "width") if name in network}
@@ -541,10 +555,10 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     outputs = case.model.forward(case.model_parameters, stacked, split.batch(torch.arange(len(split))[None]), silent_tap)
     rows = [torch.autograd.grad(output, list(weights.values()), retain_graph=True) for output in outputs.flatten()]
     jacobian = torch.stack([torch.cat([gradient.flatten() for gradient in row]) for row in rows])
-    curvature = 1 / 4 if own["training"]["loss"] == "logistic" else 2
+    scales = [known.settings(task, model) for known in (CONFIGURATION, PAPER) if model in known.config["models"]]
+    curvature = 1 / 4 if scales[0]["loss"] == "logistic" else 2
     found = 2 / (curvature * torch.linalg.eigvalsh(jacobian @ jacobian.T)[-1].item() / len(split))
-    rate = network.get("training", {}).get("learning_rate", own["training"]["learning_rate"])
-    assert rate < found == pytest.approx(limit, rel=0.04)
+    assert max(settings["learning_rate"] for settings in scales) < found == pytest.approx(limit, rel=0.04)
 
 
 @pytest.mark.parametrize(
@@ -561,7 +575,7 @@ def test_learning_rates_of_lazy_networks_are_stable(task, model, limit):
     ],
 )
 def test_dense_networks_at_paper_scale_have_the_originals_steps(task, model, steps, stop_loss):
-    settings = Configuration(read("config.yaml", *STUDIES, "paper/kernel_theory.yaml")).settings(task, model)
+    settings = PAPER.settings(task, model)
     assert (settings["steps"], settings["stop_loss"]) == (steps, stop_loss)
 
 
@@ -735,13 +749,66 @@ def test_batch_normalization_in_evaluation_does_not_depend_on_the_batch(composit
     torch.testing.assert_close(outputs[0][:, :5], outputs[1], rtol=1e-4, atol=1e-4)
 
 
+def initial(model: str, shape: tuple[int, ...]) -> dict[str, torch.Tensor]:
+    """Weights of a network of the study at paper scale, for images of this shape."""
+    options = {name: value for name, value in PAPER.config["models"].get(model, {}).items() if name not in ("module", "training")}
+    module = PAPER.config["models"].get(model, {}).get("module", model)
+    network = import_module(f"compositional.models.{module}")
+    return network.initialize(
+        defaults(f"models.{module}") | options, {"image_shape": shape, "classes": 1}, np.random.default_rng(0)
+    )
+
+
 @pytest.mark.parametrize(
-    ("model", "shape", "expected"), [("batchnorm_cnn", (2, 28, 28), 1_887_873), ("vision_transformer", (6, 32, 32), 2_208_257)]
+    ("model", "shape", "expected"),
+    [
+        ("batchnorm_cnn", (2, 28, 28), 1_887_873),
+        ("resnet18_cifar", (6, 32, 32), 700_737),
+        ("vision_transformer", (6, 32, 32), 2_208_257),
+    ],
 )
-def test_networks_at_their_default_size_have_the_originals_parameters(model, shape, expected):
-    module = import_module(f"compositional.models.{model}")
-    weights = module.initialize(defaults(f"models.{model}"), {"image_shape": shape, "classes": 1}, np.random.default_rng(0))
-    assert sum(tensor.numel() for tensor in weights.values()) == expected
+def test_image_networks_at_paper_scale_have_the_originals_parameters(model, shape, expected):
+    assert sum(tensor.numel() for tensor in initial(model, shape).values()) == expected
+
+
+def test_initial_weights_of_image_networks_have_the_originals_scale():
+    weights = initial("batchnorm_cnn", (2, 28, 28))
+    for name, fan_in in (("convolution1", 32 * 25), ("dense0", 64 * 6 * 6), ("output", 1024)):
+        assert weights[f"{name}.weight"].std().item() == pytest.approx(math.sqrt(2 / fan_in), rel=0.1)  # He, normal
+        assert weights[f"{name}.bias"].abs().max().item() <= 1 / math.sqrt(fan_in)
+    weights = initial("vision_transformer", (6, 32, 32))
+    assert weights["position"].std().item() == pytest.approx(1, rel=0.05)
+    assert weights["embedding.weight"].abs().max().item() == pytest.approx(1 / math.sqrt(6 * 8 * 8), rel=0.01)  # uniform
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "samples", "epochs", "optimizer"),
+    [
+        ("mnist_both_distance5", "batchnorm_cnn", 20_000, 100, ("sgd", 0.0001, 0.9)),
+        ("mnist_context_level3_distance20", "batchnorm_cnn", 30_000, 100, ("sgd", 0.0001, 0.9)),
+        ("mnist_context_squared_level1_distance0", "batchnorm_cnn", 30_000, 100, ("sgd", 0.0001, 0.9)),
+        ("mnist_equivalence_trained_per_class4_distance10", "batchnorm_cnn", 20_000, 150, ("sgd", 0.0001, 0.9)),
+        ("mnist_equivalence_squared_trained_per_class1_distance0", "batchnorm_cnn", 20_000, 150, ("sgd", 0.0001, 0.9)),
+        ("cifar10_asymmetric", "resnet18_cifar", 40_000, 100, ("adam", 0.001, 0.0)),
+        ("cifar10_context_level2", "vision_transformer", 40_000, 200, ("adam", 0.0001, 0.0)),
+    ],
+)
+def test_image_networks_at_paper_scale_have_the_originals_settings(task, model, samples, epochs, optimizer):
+    settings, own = PAPER.settings(task, model), PAPER.config["tasks"][task]
+    assert (own["samples"], own["pool"]) == (samples, 4000 if task.startswith("cifar10") else 200)
+    assert (settings["batch_size"], settings["steps"]) == (128, epochs * samples // 128)
+    assert (settings["optimizer"], settings["learning_rate"], settings["momentum"]) == optimizer
+    assert (settings["decay"], settings["clip"]) == (1.0, None)
+    signs = "addition" not in own["problem"] and "squared" not in task
+    assert settings["loss"] == ("logistic" if signs else "squared")
+
+
+def test_image_networks_at_paper_scale_have_the_originals_number_of_runs():
+    grids = [grid for name, figure in PAPER.figures.items() if name.startswith("images_") for grid in figure["grids"]]
+    runs: Counter[str] = Counter()
+    for grid in grids:
+        runs[grid["task"].partition("_")[0]] += len(grid["seeds"])
+    assert runs == {"mnist": 850, "cifar10": 140}
 
 
 def test_networks_of_the_main_study_can_be_analyzed_too(tmp_path):
