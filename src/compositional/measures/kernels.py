@@ -62,8 +62,9 @@ def overlap(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def next_layer(cosine: np.ndarray, activation: str) -> np.ndarray:
     """Kernel of an infinitely wide random layer on inputs of equal norm, from their cosine similarity, up to a factor.
 
-    ReLU and step: Cho and Saul, NeurIPS 2009 (order 1 and 0). Leaky ReLU with leak a is a relu + (1 - a) relu of it. Rectified
-    quadratic: order 2 there. Gaussian, here with unit variance: Williams, NIPS 1996 (with Gaussians instead of error functions).
+    ReLU and step: Cho and Saul, NeurIPS 2009 (order 1 and 0). Leaky ReLU with leak a is a times its input plus 1 - a times its
+    ReLU. Rectified quadratic: order 2 there. Gaussian, here with unit variance: Williams, NIPS 1996 (with Gaussians instead of
+    error functions).
 
     Raises:
         ValueError: the activation is not one of ACTIVATIONS.
