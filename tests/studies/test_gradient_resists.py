@@ -27,7 +27,7 @@ from compositional.kinds import image, point, sequence
 from compositional.kinds.shared.labelled import Labelled
 from compositional.language.vocabulary import Vocabulary
 from compositional.layers.tap import silent_tap
-from compositional.models import lstm_attention, multilayer_perceptron
+from compositional.models import cnn, lstm_attention, multilayer_perceptron
 from compositional.plugins import defaults
 from compositional.stages.plot import drawn
 from compositional.stages.split import audit, make_split
@@ -103,6 +103,77 @@ def test_the_audit_states_the_intended_overlap_of_setting_b():
     (count,) = audit(members, about["disjoint"])
     assert (count["items"], count["in_training"]) == (7706, 7706)
     assert "setting B" in count["by_design"]
+
+
+# The networks, the settings, and the test sets.
+
+
+@pytest.mark.parametrize(("convolutions", "dense", "expected"), [(2, 64 * 11 * 25, 1_145_930), (3, 64 * 9 * 23, 904_330)])
+def test_the_image_network_has_the_papers_layers_and_keras_initialization(convolutions, dense, expected):
+    """28 x 56 pixels, 26 x 54 after the first convolution, 13 x 27 after pooling, then two rows and columns less each time."""
+    options = defaults("models.cnn") | {"convolutions": convolutions}
+    weights = cnn.initialize(options, {"image_shape": (1, 28, 56), "classes": 10}, np.random.default_rng(0))
+    assert sum(tensor.numel() for tensor in weights.values()) == expected
+    assert not any(tensor.any() for name, tensor in weights.items() if name.endswith("bias"))
+    for name, fans in (("convolution1", (32 + 64) * 9), ("dense", dense + 64), ("output", 64 + 10)):  # Glorot, uniform
+        assert weights[f"{name}.weight"].abs().max().item() == pytest.approx(math.sqrt(6 / fans), rel=0.02)
+
+
+def test_the_sequence_network_has_the_papers_widths():
+    about = {"source_words": ["word"] * 16, "target_words": ["action"] * 9}
+    weights = lstm_attention.initialize(defaults("models.lstm_attention"), about, np.random.default_rng(0))
+    widths = {name: tuple(weights[name].shape) for name in weights if "embedding" in name or name.endswith("recurrent")}
+    assert widths == {
+        "input_embedding": (16, 32),
+        "output_embedding": (9, 32),
+        "encoder.forward.recurrent": (16, 4 * 16),
+        "encoder.backward.recurrent": (16, 4 * 16),
+        "decoder.recurrent": (64, 4 * 64),
+    }
+
+
+def test_the_toy_network_has_three_hidden_layers_of_8():
+    weights = multilayer_perceptron.initialize(
+        defaults("models.multilayer_perceptron"), {"inputs": 2, "classes": 2}, np.random.default_rng(0)
+    )
+    shapes = [tuple(tensor.shape) for name, tensor in weights.items() if name.endswith("weight")]
+    assert shapes == [(2, 8), (8, 8), (8, 8), (8, 2)]
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "expected"),
+    [
+        ("resists_mnist_a", "cnn", (200, 64, "adam", 0.001, 1.0, "hinge")),
+        ("resists_scan_b", "lstm_attention", (2000, 256, "adam", 0.01, 0.96, "cross_entropy")),
+        ("quadrants", "multilayer_perceptron", (1024, 10, "sgd", 0.1, 1.0, "cross_entropy")),
+    ],
+)
+def test_trainings_have_the_papers_settings(task, model, expected):
+    settings = Configuration(read("config.yaml", *STUDIES, "paper/gradient_resists.yaml")).settings(task, model)
+    names = ("steps", "batch_size", "optimizer", "learning_rate", "decay", "loss")
+    assert tuple(settings[name] for name in names) == expected
+    assert settings["clip"] is None
+    # The standard error of an accuracy on the curves is below 1 %.
+    assert 0.5 / math.sqrt(settings["curve_examples"]) < 0.01
+
+
+@pytest.mark.parametrize("task", ["digits_concat", "quadrants"])
+def test_both_settings_have_the_same_test_set(task):
+    a, b = (built(task, setting=setting)[0] for setting in "AB")
+    assert a["test"].to_dict() == b["test"].to_dict()
+    assert a["train"].to_dict() != b["train"].to_dict()
+
+
+@pytest.mark.parametrize("setting", ["A", "B"])
+def test_digits_are_uniform_and_so_are_the_images_of_a_digit(setting):
+    members, _ = built("digits_concat", setting=setting)
+    for member in members.values():
+        for labels, images in (("label", "left_index"), ("right_label", "right_index")):
+            counts = np.bincount(np.array(member[labels]), minlength=10)
+            assert abs(counts - len(member) / 10).max() < 5 * math.sqrt(len(member) / 10)
+            own = np.array(member[images])[np.array(member[labels]) == 3]
+            _, each = np.unique(own, return_counts=True)
+            assert abs(each - len(own) / len(each)).max() < 5 * math.sqrt(len(own) / len(each))
 
 
 # The toy problem.
