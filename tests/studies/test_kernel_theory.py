@@ -313,6 +313,22 @@ def test_values_of_minimum_norm_and_the_machines_own_agree_on_the_dominant_conju
     assert ridge.idxmax() == max(means, key=means.get) == "context"
 
 
+@pytest.mark.parametrize(
+    ("level", "kernel", "published"),
+    [
+        (3, [0.10100758, 0.34113055], (0.6, 0.33, 0.12, 0.03, 0.07)),  # Rep. 1
+        (2, [0.10100758, 0.34113055], (0.6, 0.33, 0.12, 0.03, 0.07)),
+        (3, [0.20350064, 0.50123953], (0.08, 0.3, 0.13, 0.5, 0.67)),  # Rep. 2
+    ],
+)
+def test_conjunction_values_of_predicted_classes_are_the_published_ones(level, kernel, published):
+    found = fitted("context_dependence", {"level": level}, machine="svc", similarities=[kernel], values=True)
+    rows = pd.DataFrame([(*key, value) for key, value in found.items()], columns=["split", "metric", "value"])
+    rows["metric"] = rows.metric.str.partition(" at ")[0]
+    values = kernel_theory.magnitudes(kernel_theory.values_of_classes(rows)).loc[0]
+    assert values[[*kernel_theory.TYPES]].tolist() == pytest.approx(published, abs=0.02)
+
+
 def test_the_phase_diagram_has_the_published_counts():
     saliences = [(one, two) for one, two in product(np.linspace(0, 1 / 3, 15), repeat=2) if one + two <= 1 / 3 + 1e-9]
     assert len(saliences) == 120

@@ -104,11 +104,12 @@ def _paths(axes: Axes, table: pd.DataFrame, networks: dict[str, str]) -> None:
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table."""
     levels = {number: task for task, number in options["levels"].items()}
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.8), layout="constrained", width_ratios=(1.15, 1))
+    figure, (left, *right) = plt.subplots(1, 3, figsize=(13.2, 4.8), layout="constrained", width_ratios=(1.15, 1, 1))
     lines = [
         "Support vector machines on context dependence. Left: on which of CD-1, CD-2 and CD-3 a representation generalizes "
         "(accuracy on new combinations is exactly 1), by its saliences of single components and of pairs; paths are the layers "
-        "of randomly weighted networks of infinite width. Right: mean absolute value of each type of conjunction.",
+        "of randomly weighted networks of infinite width. Middle and right: mean absolute value of each type of conjunction in "
+        "the machine's outputs, and in the classes that it predicts (-1 or 1), as in the paper.",
         "",
         *_diagram(left, table, options),
     ]
@@ -117,7 +118,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     for kernel, label in options["representations"].items():
         single, both = (float(part) for part in kernel.split())
         at = single, both - 2 * single
-        left.scatter(*at, color="k", marker="*", s=60, zorder=4, label="bars on the right")
+        left.scatter(*at, color="k", marker="*", s=60, zorder=4, label="representations of the bars")
         left.annotate(
             label, at, xytext=(0, -15), ha="center", textcoords="offset points", fontsize="small", bbox=style.BEHIND, zorder=4
         )
@@ -127,15 +128,19 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             + ", ".join(f"CD-{number} {reached[task]:.2f}" for number, task in sorted(levels.items()))
         )
     left.set(xlabel="salience of single components", ylabel="salience of pairs", xlim=(0, 0.335), ylim=(-0.005, None))
-    groups = {}
     names = {label: kernel for kernel, label in options["representations"].items()}
+    outputs, classes = {}, {}
     for label, level in options["bars"]:
-        rows = own[(own.task == levels[level]) & (own.split == "all") & own.metric.str.endswith(f" at {names[label]}")]
-        groups[f"{label}, CD-{level}"] = kernel_theory.magnitudes(rows.assign(metric=rows.metric.str.partition(" at ")[0]))
-    kernel_theory.bars(right, groups, style.shades(len(groups)))
-    page.legend(figure, (left, right), options)
-    lines += [
-        f"* values, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in values.mean().items())
-        for label, values in groups.items()
-    ]
+        rows = own[(own.task == levels[level]) & own.metric.str.endswith(f" at {names[label]}")]
+        rows = rows.assign(metric=rows.metric.str.partition(" at ")[0])
+        outputs[f"{label}, CD-{level}"] = kernel_theory.magnitudes(rows[rows.split == "all"])
+        classes[f"{label}, CD-{level}"] = kernel_theory.magnitudes(kernel_theory.values_of_classes(rows))
+    for axes, (title, groups) in zip(right, (("outputs", outputs), ("predicted classes", classes)), strict=True):
+        kernel_theory.bars(axes, groups, style.shades(len(groups)))
+        axes.set_title(title)
+        lines += [
+            f"* values in {title}, {label}: " + ", ".join(f"{kind} {value:.2f}" for kind, value in values.mean().items())
+            for label, values in groups.items()
+        ]
+    page.legend(figure, (left, *right), options)
     return figure, "\n".join(lines)

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from compositional.figures.shared import style
+from compositional.measures import additivity
 
 TYPES = ("right conjunction", "wrong conjunction", "sensory", "context", "memorization")
 
@@ -28,6 +29,15 @@ def type_of(conjunction: str) -> str:
         return "context" if len(items) == 1 else "memorization"
     relevant = "feature1" if items["context"] == "0" else "feature2"
     return "right conjunction" if relevant in items else "wrong conjunction"
+
+
+def values_of_classes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows "value of <conjunction>" for the predicted classes -1 and 1 of a machine, from its rows "output of <items>"."""
+    own = rows[rows.metric.str.startswith("output of ")]
+    items = np.array([metric.split()[2:] for metric in own.metric], dtype=int)
+    trained = (own.split == "train").to_numpy()
+    found = additivity.describe(items, np.sign(own[["value"]].to_numpy()), trained, ("context", "feature1", "feature2"))
+    return pd.DataFrame({"seed": 0, "metric": [*found], "value": [*found.values()]})
 
 
 def magnitudes(rows: pd.DataFrame) -> pd.DataFrame:
