@@ -329,6 +329,15 @@ def test_conjunction_values_of_predicted_classes_are_the_published_ones(level, k
     assert values[[*kernel_theory.TYPES]].tolist() == pytest.approx(published, abs=0.02)
 
 
+def test_grids_of_kernels_have_the_originals_points():
+    line = kernel_machine.family(defaults("models.kernel_machine") | {"grid": 51}, 2)
+    assert [float(name) for name in line] == pytest.approx(np.arange(51) / 100)
+    plane = kernel_machine.family(defaults("models.kernel_machine") | {"grid": 50}, 3)
+    # With kappa_1 = r kappa_2, the salience of whole inputs is 1 - 3 kappa_2 (1 - r).
+    valid = [1 - 2 * second / 49 * (1 - first / 98) > -1e-8 for second, first in product(range(1, 50), range(50))]
+    assert len(plane) == 1 + sum(valid) == 1679
+
+
 def test_the_phase_diagram_has_the_published_counts():
     saliences = [(one, two) for one, two in product(np.linspace(0, 1 / 3, 15), repeat=2) if one + two <= 1 / 3 + 1e-9]
     assert len(saliences) == 120
@@ -1060,6 +1069,19 @@ def test_conjunction_values_count_the_seeds_that_did_not_diverge():
     _, caption = conjunction_values.draw(table, figure["options"])
     assert "* CD-3, 1e-6 (rich): all 2 runs diverged" in caption
     assert "nan" not in caption
+
+
+def test_the_phase_diagrams_caption_states_values_in_outputs_and_in_predicted_classes():
+    figure = FIGURES["kernel_context"]
+    _, caption = kernel_context.draw(small_table(figure), figure["options"])
+    lines = {
+        "outputs, Rep. 2, CD-3": (0.38, 0.07, 0.20, 0.41, 0.09),
+        "predicted classes, Rep. 1, CD-2": (0.60, 0.31, 0.12, 0.02, 0.08),
+        "predicted classes, Rep. 2, CD-3": (0.08, 0.31, 0.13, 0.51, 0.67),
+    }
+    for what, values in lines.items():
+        stated = ", ".join(f"{kind} {value:.2f}" for kind, value in zip(kernel_theory.TYPES, values, strict=True))
+        assert f"* values in {what}: {stated}" in caption
 
 
 def test_conjunctions_of_context_dependence_have_their_types():
