@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import torch
+from support import small
+from support.trained import untrained
 
 from compositional.datasets import scan
 from compositional.kinds.sequence import SequenceSplit
 from compositional.language.vocabulary import Vocabulary
-from compositional.models import pairwise_transformer
+from compositional.layers.functional import embedding
+from compositional.layers.ragged import Chunks
+from compositional.layers.tap import silent_tap
+from compositional.models import pairwise_transformer, transformer
 from compositional.plugins import defaults
 from compositional.tasks import scan_jump_episodes, scan_jump_mlc
 
@@ -55,6 +60,9 @@ def test_mlc_training_permutes_words_and_symbols_apart_and_keeps_what_a_command_
     shapes = {(len(command.split()), len(actions.split())) for command, actions in ACTIONS.items()}
     assert {(len(read(text)[0].split()), len(actions.split())) for text, actions in zip(texts, outputs, strict=True)} <= shapes
     assert any("jump" in read(text)[0].split()[1:] for text in texts)  # jump in places that the published split never shows
+    # Commands of one word, most of them "jump", become each of the six words, and their actions each of the six symbols.
+    alone = [(read(text)[0], actions) for text, actions in zip(texts, outputs, strict=True) if " " not in read(text)[0]]
+    assert [len(set(column)) for column in zip(*alone, strict=True)] == [6, 6]
 
 
 def test_the_query_stands_before_every_pair_alone():
@@ -70,3 +78,24 @@ def test_the_query_stands_before_every_pair_alone():
     ]
     assert found[:2] == [["a b | c means X", "a b | d e f means Y Z"], ["a | b means X", "a | c means Y"]]
     assert not tokens[~filled].any()
+
+
+def test_the_states_of_a_pair_are_those_of_the_query_with_it_alone_plus_the_vector_of_its_place():
+    case, shown = small.problem("pairwise_transformer"), {}
+    weights, options = untrained(case), case.model_parameters
+    _, batch = case.splits["test"].evaluation_batches(1, 16, 16)[0]
+
+    def tap(name, values, mask):
+        shown[name] = values
+        return values
+
+    case.model.forward(options, weights, batch, tap)
+    pairs, width = weights["pair_embedding"].shape[1:]
+    tokens, filled = pairwise_transformer.parted(batch, weights["separator"], weights["places"], pairs)
+    states = shown["command_states"].view(*tokens.shape[:3], -1, width)
+    for row, pair in ((0, 0), (5, 1), (15, 0)):
+        words = embedding(tokens[:, row, pair, filled[0, row, pair]], weights["input_embedding"])[:, None]
+        mask, count = torch.ones(words.shape[:3], dtype=torch.bool), words.shape[2]
+        alone = transformer.encode(options, weights, words, mask, Chunks((1,), (count + 1,)), silent_tap).states
+        expected = alone + weights["pair_embedding"][:, pair]
+        torch.testing.assert_close(states[:, row, pair, : count + 1], expected, atol=1e-5, rtol=1e-5)
