@@ -1,17 +1,20 @@
-"""Small raw files in the published format for every dataset that is downloaded; `write` puts them into a folder."""
+"""Raw files: small ones in the published format for every dataset that is downloaded (`write`), and the published ones."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import zipfile
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from compositional.plugins import declarations
+from compositional.records.surroundings import MIRROR
 from compositional.stages.download import fetch
 
 _KINDS = {
@@ -200,3 +203,12 @@ def write(dataset: str, folder: Path) -> None:
         return
     for name in declarations(f"datasets.{dataset}")["FILES"]:
         fetch(dataset, name, folder / name, ["mirror"])
+
+
+def published(dataset: str, folder: Path) -> Path:
+    """The folder with the published files of a dataset. The test is skipped if there is no mirror that has them."""
+    for name, about in declarations(f"datasets.{dataset}")["FILES"].items():
+        if not (Path(os.environ.get(MIRROR) or os.devnull) / about["mirror"]).is_file():
+            pytest.skip(f"needs the published {about['mirror']}: {MIRROR}")
+        fetch(dataset, name, folder / name, ["mirror"])
+    return folder

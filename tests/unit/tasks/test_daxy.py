@@ -7,10 +7,11 @@ from collections import Counter
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from support import small
+from support import raw, small
 
 from compositional.evaluation import decoding
 from compositional.figures import new_word
+from compositional.language import lexicon
 from compositional.plugins import defaults
 from compositional.stages.split import audit
 from compositional.tasks import daxy
@@ -70,3 +71,15 @@ def test_the_caption_counts_answers():
     )
     assert "by the words before it: he is 0.67, i am very 0.33" in text
     assert "* published, LSTM: 0.125" in text
+
+
+def test_the_published_files_have_the_documented_counts(tmp_path):
+    members, _ = daxy.build(raw.published("daxy", tmp_path), defaults("tasks.daxy"))
+    assert {name: len(member) for name, member in members.items()} == {"train": 10_999, "in_distribution": 1_183, "test": 8}
+    assert new(members["train"]) == {"i am daxy .": 1000}
+    pairs = set(zip(members["train"]["input"], members["train"]["output"], strict=True))
+    assert len(pairs) == 9_992 + 1
+    assert len({english for english, _ in pairs}) == 6_287 + 1
+    types = lexicon.infer(members["train"]["input"][:], members["train"]["output"][:])
+    (own,) = [words for words in types if ("daxy", "daxiste") in words]
+    assert len(own) == 49 + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from support import small
+from support import raw, small
 
 from compositional.evaluation import decoding
 from compositional.figures import translation
@@ -91,3 +91,10 @@ def test_the_caption_states_both_sets_the_gain_and_published_numbers():
     assert "published, tiny: 41.02 (Wu et al. 2021)" in said
     with pytest.raises(ValueError, match="no run has bleu on in_distribution"):
         translation.draw(table[table.split == "test"], options)
+
+
+def test_the_published_files_have_the_documented_counts(tmp_path):
+    members, about = multi30k.build(raw.published("multi30k", tmp_path), defaults("tasks.multi30k"))
+    counts = {"train": 29_000, "validation": 1_014, "in_distribution": 1_000, "test": 52}
+    assert {name: len(member) for name, member in members.items()} == counts
+    assert [*about["references"].values()] == [1_000, 394, 52]
