@@ -38,9 +38,10 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
         "Exact match on the test set, with every run read in three ways. *Last step* is ours: nothing is chosen. *Brackets "
         "repaired*: missing closing brackets are appended, and surplus ones are removed at the end. *Best point on the test "
         f"set*: the largest of {' or '.join(counts)} during training, without repair. Scripts of published systems "
-        "(open diamonds) score every checkpoint on the test set, some after repair, and do not state which one their tables "
-        "report: the last two readings come closest to it. Dots are seeds, bars means with 95 % intervals (Student's t, from "
-        "three seeds on). Gains are those of the last step, over the plain run of the same seed." + style.exposure(rows, rows),
+        "(open diamonds, as commonly reported) score every checkpoint on the test set, some after repair, and do not state which "
+        "one their tables report: the last two readings come closest to it. Dots are seeds, bars means with 95 % intervals "
+        "(Student's t, from three seeds on). Gains are those of the last step, over the plain run of the same seed."
+        + style.exposure(rows, rows),
         "",
     ]
     for task in sorted(set(rows.task)):
