@@ -95,6 +95,7 @@ def test_the_two_stream_model_made_of_standard_modules_computes_the_same():
         ("raven_distribution", ["0"], "argument puzzles: '0' must be a whole number of at least 1"),
         ("geoquery_exposure", ["cogs"], "unrecognized arguments: cogs"),
         ("wrong_names", ["cogs"], "unrecognized arguments: cogs"),
+        ("untrained_homomorphism", ["cogs"], "unrecognized arguments: cogs"),
         ("time_left", ["."], "folder: . exists already: name a new one"),
     ],
 )
