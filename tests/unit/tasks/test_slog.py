@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support import small
 
+from compositional.configuration.configuration import configuration
 from compositional.datasets import slog as dataset
 from compositional.language import lexicon
 from compositional.records.surroundings import MIRROR
@@ -38,6 +39,15 @@ def test_the_test_set_comes_from_the_archive_with_its_groups():
 def test_there_are_seventeen_categories_in_four_groups():
     assert {group: len(own) for group, own in slog.GROUPS.items()} == {"recursion": 6, "position": 4, "gap": 1, "questions": 6}
     assert len({category for own in slog.GROUPS.values() for category in own}) == 17
+
+
+def test_published_accuracies_of_the_categories_average_to_the_published_total():
+    single, total = (
+        configuration().figures[f"{name}_slog"]["options"]["published"]["slog"] for name in ("per_category", "comparison")
+    )
+    for system, values in single.items():
+        assert set(values) == {f"{group}/{name}" for group, own in slog.GROUPS.items() for name in own}
+        assert sum(values.values()) / 17 == pytest.approx(total[system]["mean"], abs=5e-4)  # rounded to three digits
 
 
 @pytest.mark.skipif(not (PUBLISHED / "train.tsv").is_file(), reason=f"needs the published files: {MIRROR}")
