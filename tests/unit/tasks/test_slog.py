@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from support import small
+from support import raw, small
 
 from compositional.configuration.configuration import configuration
 from compositional.datasets import slog as dataset
 from compositional.language import lexicon
-from compositional.records.surroundings import MIRROR
 from compositional.stages.split import audit
 from compositional.tasks import slog
-
-PUBLISHED = Path(os.environ.get(MIRROR, "")) / "slog"
 
 
 def test_the_test_set_comes_from_the_archive_with_its_groups():
@@ -50,9 +45,9 @@ def test_published_accuracies_of_the_categories_average_to_the_published_total()
         assert sum(values.values()) / 17 == pytest.approx(total[system]["mean"], abs=5e-4)  # rounded to three digits
 
 
-@pytest.mark.skipif(not (PUBLISHED / "train.tsv").is_file(), reason=f"needs the published files: {MIRROR}")
-def test_the_published_files_have_the_documented_counts():
-    types = Counter(category for _, _, category in dataset.load(PUBLISHED / "train.tsv"))
+def test_the_published_files_have_the_documented_counts(tmp_path):
+    folder = raw.published("slog", tmp_path)
+    types = Counter(category for _, _, category in dataset.load(folder / "train.tsv"))
     assert sum(count for name, count in types.items() if name.startswith("exposure_example")) == 12
     assert {name: count for name, count in types.items() if not name.startswith("exposure_example")} == {
         "in_distribution": 24_000,
@@ -66,7 +61,7 @@ def test_the_published_files_have_the_documented_counts():
         "standalone_NP_PP": 100,
         "standalone_NP_RC": 100,
     }
-    members, about = slog.build(PUBLISHED, {})
+    members, about = slog.build(folder, {})
     assert {name: len(member) for name, member in members.items()} == {
         "train": 32_755,
         "validation": 4_046,
