@@ -82,12 +82,15 @@ def pair_features(batch: Batch) -> torch.Tensor:
     return (left + right + left * right).unsqueeze(-1)
 
 
-def test_additivity_vanishes_on_sums_and_measures_the_interaction():
+def test_additivity_sums_the_squared_interaction_over_the_width():
     batch = image_batch()
-    shown = Representation("penultimate", pair_features(batch), None)
-    step = step_of(batch, [shown], again=lambda other: (None, [Representation("penultimate", pair_features(other), None)]))
-    # ab + cd - ad - cb = (a - c)(b - d): (-1)(-10) = 10 for every pair of partners.
-    assert additivity.penalty(step).tolist() == [100.0]
+
+    def shown(other):
+        return [Representation("penultimate", pair_features(other) * torch.tensor([1.0, 2.0]), None)]
+
+    step = step_of(batch, shown(batch), again=lambda other: (None, shown(other)))
+    # ab + cd - ad - cb = (a - c)(b - d): (-1)(-10) = 10 for every pair of partners, and 20 in the second of two units.
+    assert additivity.penalty(step).tolist() == [500.0]
 
 
 def test_recombination_of_images_is_the_mean_squared_change_of_the_output():
