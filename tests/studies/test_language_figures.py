@@ -109,6 +109,12 @@ def test_comparison_names_another_metric_and_refuses_a_missing_one(runs):
         comparison.draw(runs, options("comparison", metric="bleu"))
 
 
+def test_a_published_number_keeps_its_digits(runs):
+    published = {"scan_jump": {"theirs": {"mean": 0.9995, "deviation": 0.1}}}
+    _, caption = comparison.draw(runs, options("comparison", published=published))
+    assert "published, theirs: 0.9995, standard deviation 0.100 (as commonly reported)" in caption
+
+
 def test_comparison_has_every_method_in_the_configured_order_and_published_numbers(runs):
     published = {"scan_jump": {"CGPS": {"mean": 0.988, "deviation": 0.014, "median": 0.99, "source": "Li et al. 2019"}}}
     methods = {"LSTM + entropy": "lstm_attention/entropy/lambda=0.1", "LSTM": "lstm_attention/none/lambda=0"}

@@ -139,7 +139,7 @@ def _caption(table: pd.DataFrame, tasks: list[str], options: dict[str, Any]) -> 
         for model, values in _ceilings(table, options, task).items():
             lines.append(f"  - ceiling ({', '.join(filter(None, (options['ceilings'][task], model)))}): {style.mean(values)}")
         if anchors := options["anchors"].get(task):
-            lines.append("  - dotted: " + "; ".join(f"{label} {value:.3f}" for label, value in anchors.items()))
+            lines.append("  - dotted: " + "; ".join(f"{label} {words.published(value)}" for label, value in anchors.items()))
         lines.append("")
     if any(_ceilings(table, options, task) for task in tasks):
         lines += [

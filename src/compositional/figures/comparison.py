@@ -114,10 +114,10 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
             elif len(values):
                 lines.append(f"  - {method}: all {len(values)} runs diverged")
         for method, given in options["published"].get(task, {}).items():
-            spread = f", standard deviation {given['deviation']:.3f}" if "deviation" in given else ""
-            spread += f", median {given['median']:.3f}" if "median" in given else ""
+            spread = f", standard deviation {words.published(given['deviation'])}" if "deviation" in given else ""
+            spread += f", median {words.published(given['median'])}" if "median" in given else ""
             source = given.get("source", "as commonly reported")
-            lines.append(f"  - published, {method}: {given['mean']:.3f}{spread} ({source})")
+            lines.append(f"  - published, {method}: {words.published(given['mean'])}{spread} ({source})")
     return "\n".join(lines + (_summary_lines(rows, methods) if options["summarize"] else []))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib import colors
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import claims, page, paired, style
+from compositional.figures.shared import claims, page, paired, style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
@@ -82,7 +82,7 @@ def _described(own: pd.DataFrame, learned: pd.DataFrame, published: dict[float, 
             continue
         fitted = learned[learned.place == place].value.mean()
         around = f" ± {spread[place]:.3f}" if values.count() > 1 else " (1 seed)"
-        compared = f"; published {published[place]:.3f}" if place in published else ""
+        compared = f"; published {words.published(published[place])}" if place in published else ""
         lines.append(f"  - {axis} {place:g}: test {mean:.3f}{around}, train {fitted:.3f}{compared}")
     return lines
 

@@ -62,7 +62,7 @@ def _caption(methods: dict[str, pd.DataFrame], published: dict[str, float]) -> s
             f"{bleu}, exact match {exact}"
         )
         lines.append(f"  - by the words before it: {each}")
-    return "\n".join(lines + [f"* published, {name}: {share:.3f}" for name, share in published.items()])
+    return "\n".join(lines + [f"* published, {name}: {words.published(share)}" for name, share in published.items()])
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:

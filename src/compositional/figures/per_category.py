@@ -135,7 +135,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             known = {names.index(category): value for category, value in values.items() if category in names}
             style_of = {"color": "0.35", "markerfacecolor": "white", "markersize": 4, "zorder": 2}
             axes.plot([*known.values()], [*known], mark, **style_of, label=f"{system} (published)")
-            lines.append(f"  - published, {system}: " + ", ".join(f"{name} {value:.3f}" for name, value in values.items()))
+            lines.append(
+                f"  - published, {system}: " + ", ".join(f"{name} {words.published(value)}" for name, value in values.items())
+            )
         for begin in begins:
             axes.axhline(begin - 0.5, color="0.6", linewidth=0.8)
         axes.set(title=words.of(task, options), xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5), xlabel="accuracy")

@@ -59,7 +59,9 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
                 moves = "the interval excludes 0" if paired.differs(gain) else "the interval includes 0"
                 moves = paired.TOO_FEW if paired.few(gain) else moves
                 lines.append(f"    gain {style.summary(gain, '+')}: {moves}")
-        lines += [f"  - published, {name}: {value:.3f}" for name, value in options["published"].get(task, {}).items()]
+        lines += [
+            f"  - published, {name}: {words.published(value)}" for name, value in options["published"].get(task, {}).items()
+        ]
     return "\n".join(lines)
 
 

@@ -111,6 +111,11 @@ def of(name: str, options: dict[str, Any]) -> str:
     return options.get("labels", {}).get(name) or WORDS.get(name, name.replace("_", " "))
 
 
+def published(value: float) -> str:
+    """A published number with three decimals, or all if it has more: 0.9995 is not 1."""
+    return max(f"{value:.3f}", f"{value:g}", key=len)
+
+
 def of_category(name: str, options: dict[str, Any]) -> str:
     """The words for a category of a test set, or for its part after "/"."""
     spelled = " ".join(_ABBREVIATED.get(word, word) for word in name.rpartition("/")[2].replace("_", " ").split())
