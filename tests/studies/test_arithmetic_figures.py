@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -9,8 +11,10 @@ from support.configurations import STUDIES, read
 
 from compositional.configuration.configuration import Configuration
 from compositional.figures import arithmetic_ablation, paired_gains, published_bars
+from compositional.tasks import arithmetic
 
-FIGURES = Configuration(read("config.yaml", *STUDIES)).figures
+CONFIGURATION = Configuration(read("config.yaml", *STUDIES))
+FIGURES = CONFIGURATION.figures
 SEEDS = (-0.01, 0.0, 0.01)  # deviations of three seeds from the mean
 
 
@@ -236,3 +240,18 @@ def test_every_line_of_the_figures_is_trained(name):
     named |= {(options[key], "lstm_regressor") for key in ("leak", "held_out") if key in options}
     assert named
     assert all(trained[line] == list(range(10)) for line in named)
+
+
+def test_terms_whose_exchanges_make_test_inputs_are_named():
+    """`recombination` reverses an expression; `additivity` joins its first operand and the rest of one of the same form."""
+    options = FIGURES["arithmetic_terms"]["options"]
+    for task in options["tasks"]:
+        members, _ = arithmetic.build(None, CONFIGURATION.parameters("tasks", task))
+        train, tested = members["train"], set(members["test"]["input"])
+        made = {"recombination": set(train["equivalent"] if "equivalent" in train.column_names else [])}
+        made["additivity"] = {
+            first[0] + rest[1:]
+            for form in set(train["form"])
+            for first, rest in product([row["input"] for row in train if row["form"] == form], repeat=2)
+        }
+        assert {term for term, inputs in made.items() if inputs & tested} == set(options["exposing"].get(task, [])), task

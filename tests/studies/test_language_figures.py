@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import to_hex
 
-from compositional.figures import comparison, embeddings, metrics, per_category, tradeoff
+from compositional.figures import comparison, embeddings, measure_against_accuracy, metrics, per_category, tradeoff
 from compositional.figures.shared import style
 from compositional.plugins import defaults
 
@@ -347,8 +348,9 @@ def test_in_distribution_is_the_member_of_that_name_then_validation_then_train()
     assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
 
 
-def test_every_caption_about_recombination_states_which_inputs_it_shows(runs, categories):
+def test_every_caption_about_exchanges_states_which_inputs_they_show(runs, categories):
     drawn = {
+        "measure_against_accuracy": (measure_against_accuracy, runs, {"measure": ["ccgp in encoder_states"]}),
         "metrics": (metrics, runs, {"measures": {"CCGP": ["ccgp in encoder_states"]}}),
         "per_category": (per_category, categories, {}),
         "tradeoff": (tradeoff, runs, {}),
@@ -357,6 +359,10 @@ def test_every_caption_about_recombination_states_which_inputs_it_shows(runs, ca
         swapped = rows.replace({"regularizer": dict.fromkeys(("entropy", "consistency"), "recombination")})
         images = pd.concat([swapped, swapped[swapped.metric == "accuracy"].assign(split="all", metric="additivity")])
         seen = images.replace({"regularizer": {"recombination": "recombination_seen"}})
-        captions = [module.draw(own, options(name, **given))[1] for own in (rows, swapped, images, seen)]
-        assert ["augmentation in disguise" in caption for caption in captions] == [False, True, False, False], name
-        assert ["the inputs of test combinations" in caption for caption in captions] == [False, False, True, False], name
+        others = [images.replace({"regularizer": {"recombination": term}}) for term in ("additivity", "interaction")]
+        captions = [module.draw(own, options(name, **given))[1] for own in (rows, swapped, images, seen, *others)]
+        plt.close("all")
+        assert ["augmentation in disguise" in caption for caption in captions] == [False, True, *[False] * 4], name
+        shown = ["the inputs of test combinations" in caption for caption in captions]
+        assert shown == [False, False, True, False, True, True], name
+        assert "terms that exchange halves (interaction) show" in captions[-1], name

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import runpy
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+
+from compositional.configuration.configuration import configuration
 
 VERDICT = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "verdict.py"))
 COLUMNS = ["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"]
@@ -146,6 +149,34 @@ def test_only_what_remains_after_correction_is_bold_and_gains_without_exposure_a
     page = " ".join(VERDICT["page"](found).split())
     assert "1 of the 3 and 0 of the 0 remain (p < 0.05)." in page
     assert "Without plain regularizers and terms that can show inputs of the test set, 2 gains are left, 0 of them" in page
+
+
+def test_a_term_is_meant_only_for_tasks_on_which_it_can_be_trained():
+    """Other cells would count as possible, and the picture would say that their table is missing."""
+    asked = configuration()
+    refused = [
+        (row.label, term, why)
+        for row in VERDICT["ROWS"]
+        for term, (_, meant_for) in VERDICT["TERMS"].items()
+        for task in row.tasks[:1]
+        if row.of in meant_for and (why := asked.impossible(task, row.model, term))
+    ]
+    assert refused == []
+
+
+def test_the_examples_of_a_row_are_what_its_terms_need(tmp_path):
+    """What no declaration states: images with a redundant half, whose halves are exchanged, and expressions that are reversed."""
+    asked, few = configuration(), {"train_pairs": 16, "test_pairs": 16, "train_images": 2, "test_images": 2}
+    for row in VERDICT["ROWS"]:
+        if row.of in ("sentences", "logical forms") or asked.raw_files(row.tasks[0]):
+            continue
+        options = asked.parameters("tasks", row.tasks[0])
+        build = import_module(f"compositional.{asked.module('tasks', row.tasks[0])}").build
+        members, about = build(tmp_path, options | {key: value for key, value in few.items() if key in options})
+        if row.of in (VERDICT["EXPRESSIONS"], VERDICT["CHAINS"]):
+            assert ("equivalent" in members["train"].column_names) == (row.of == VERDICT["EXPRESSIONS"]), row.label
+        else:
+            assert (about["component_width"] is not None) == (row.of == VERDICT["PAIRS"]), row.label
 
 
 def test_the_page_in_the_repository_agrees_with_its_reference():

@@ -75,7 +75,7 @@ def _caption(rows: pd.DataFrame, table: pd.DataFrame, options: dict[str, Any]) -
         f"{options['title'].capitalize()} against accuracy on combinations never seen; every point is a run. rho: Spearman's "
         "rank correlation over the runs of a panel; by seed: over the runs of each seed in which both vary; "
         "partial: the same with accuracy in distribution held fixed (accuracy on training examples if a task holds out nothing "
-        "else). Runs that diverged are left out.",
+        "else). Runs that diverged are left out." + style.exposure(rows, table),
         "",
     ]
     stands = judged = 0

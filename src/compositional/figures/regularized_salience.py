@@ -108,7 +108,8 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         "run's accuracy on new combinations against the salience of the relevant component. Saliences of both components and of "
         "their conjunction sum to 1. Question: does a regularizer that helps raise the salience of single components? Whether "
         "one helps is judged at a lambda chosen on these very runs, which is too optimistic. rho: Spearman's rank correlation. "
-        "Runs of one lambda are not independent of each other, so rho describes this grid and is not a test.",
+        "Runs of one lambda are not independent of each other, so rho describes this grid and is not a test."
+        + style.exposure(table, table),
         "",
     ]
     for panels, task in zip(grid.reshape(len(tasks), 6), tasks, strict=True):

@@ -194,7 +194,10 @@ def test_a_regularizers_effect_on_salience_is_stated_and_judged():
             for component, value in (("left", 0.3 + gain), ("right", 0.2), ("left+right", 0.5 - gain)):
                 rows.append((*key, "all", f"salience of {component} in penultimate", value))
             rows.append((*key, "initialization", "salience of left in penultimate", 0.25))
-    _, caption = regularized_salience.draw(pd.DataFrame(rows, columns=HEADER), defaults("figures.regularized_salience"))
+    table, options = pd.DataFrame(rows, columns=HEADER), defaults("figures.regularized_salience")
+    _, caption = regularized_salience.draw(table, options)
+    additive = table[table.metric == "accuracy"].assign(split="all", metric="additivity")
+    assert "(recombination) show the network" in regularized_salience.draw(pd.concat([table, additive]), options)[1]
     # t(0.975, 2) = 4.3027 times 0.01 / sqrt(3), and times 0.1732 / sqrt(3).
     assert "entropy, at lambda 1, the oracle (best of these runs): accuracy 0.610 (+0.110 ± 0.025, helps)" in caption
     assert "accuracy 0.600 (+0.100 ± 0.430, does not help beyond the seeds' spread)" in caption

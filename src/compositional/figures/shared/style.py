@@ -191,20 +191,20 @@ def holds_nothing_out(table: pd.DataFrame, task: str) -> bool:
 
 
 def exposure(shown: pd.DataFrame, table: pd.DataFrame) -> str:
-    """Sentences for captions that state which inputs recombination shows the network, if it was trained on a task among the rows
-    shown."""
-    swapped = shown[shown.regularizer.str.startswith("recombination")]
-    on_images = swapped.task.isin(table.task[table.metric == "additivity"])  # a metric of image tasks only
+    """Sentences for captions that state which inputs of the test set the terms among the rows shown can show to the network."""
+    on_images = shown.task.isin(table.task[table.metric == "additivity"])  # a metric of image tasks only
     said = ""
-    if not on_images.all():
+    if shown.regularizer[~on_images].str.startswith("recombination").any():
         said += (
             " For sequences, recombination exchanges words, or terms of logical forms, that are used alike in the training "
             "pairs. This is augmentation in disguise: a swap can produce test inputs, unless its words occur nowhere."
         )
-    if (on_images & (swapped.regularizer != "recombination_seen")).any():
+    named = set(shown.regularizer[on_images]) - {"recombination_seen"}
+    exchanging = sorted(name for name in named if name.startswith(("recombination", "additivity", "interaction")))
+    if exchanging:
         said += (
-            " For pairs of images, recombination shows the network the inputs of test combinations, without their labels; "
-            "recombination_seen shows combinations of the training set only."
+            f" For pairs of images, terms that exchange halves ({', '.join(exchanging)}) show the network the inputs of test "
+            "combinations, without their labels; recombination_seen shows combinations of the training set only."
         )
     return said
 
