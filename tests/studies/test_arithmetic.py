@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,6 +103,16 @@ def test_training_has_nearly_all_test_expressions_if_both_are_drawn_independentl
         assert count["distinct_items"] == len(set(members["test"]["input"]))
     assert np.mean(shares) == pytest.approx(1 - (161 / 162) ** 1000, abs=0.003)
     assert np.mean(distinct) == pytest.approx(162 * (1 - (161 / 162) ** 200) / 200, abs=0.01)
+
+
+def test_only_sums_and_products_fit_the_published_loss_before_training():
+    """An untrained network predicts about 0, so its loss is the mean square of the values: about 520 to 560 in the paper."""
+    numbers = range(1, 10)
+    squares = {
+        operator: np.mean([Expression(pair, operator).value ** 2 for pair in product(numbers, numbers)]) for operator in "+-*/"
+    }
+    means = {used: np.mean([squares[operator] for operator in used]) for used in ("+", "+-", "+*", "+-*", "+-*/")}
+    assert {used: round(float(mean)) for used, mean in means.items()} == {"+": 113, "+-": 63, "+*": 558, "+-*": 376, "+-*/": 284}
 
 
 def test_expressions_are_drawn_uniformly():
