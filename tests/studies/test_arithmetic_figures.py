@@ -72,6 +72,7 @@ def test_the_ablation_states_the_recorded_claim_and_whether_it_holds():
         {0: 0.85, 0.5: 0.84, 1: 0.82, 10: 0.5}, {0: 0.6, 0.5: 0.6, 1: 0.55, 10: 0.7}, {0: 2.2, 0.5: 2.0, 1: 1.7, 10: 0.6}
     )
     lines = lines_of(arithmetic_ablation, rows, "arithmetic_ablation")
+    assert "All seeds share one draw of examples" in lines[0]
     leak = only(lines, "not seen during training")
     assert "training has 99.5% of the test examples and 99.0% of the distinct ones: DOES NOT HOLD" in leak
     assert "are 57.5%" in leak
@@ -218,6 +219,7 @@ def test_gains_are_paired_by_seed_and_exposure_is_stated():
             rows += run("arithmetic_pairs", term, 0.0 if term == "none" else 1.0, seed, own)
     options = {"tasks": {"arithmetic_pairs": "pairs"}, "exposing": {"arithmetic_pairs": ["recombination"]}}
     lines = lines_of(paired_gains, rows, "arithmetic_terms", options)
+    assert "All seeds of a task share its examples" in lines[0]
     assert only(lines, "- recombination 1").strip() == (
         "- recombination 1: +0.200 ± 0.000 held out, helps (its exchanges make test inputs); sum +0.200 ± 0.000; in distribution "
         "+0.000 ± 0.000"

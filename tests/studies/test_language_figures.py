@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import to_hex
+from support.project import ROOT
 
+from compositional.configuration.configuration import configuration
 from compositional.figures import comparison, embeddings, measure_against_accuracy, metrics, per_category, tradeoff
 from compositional.figures.shared import style
 from compositional.plugins import defaults
@@ -108,6 +113,21 @@ def test_comparison_names_another_metric_and_refuses_a_missing_one(runs):
     )  # not cut at 1, unlike shares
     with pytest.raises(ValueError, match="no run has 'bleu' on its test set"):
         comparison.draw(runs, options("comparison", metric="bleu"))
+
+
+def test_every_figure_has_the_same_published_number_of_a_system_on_a_task():
+    found = defaultdict(set)
+    paper = (ROOT / "config" / "paper.yaml", *(ROOT / "config" / "paper").glob("*.yaml"))
+    for overlays, option in product(((), paper), ("published", "anchors")):
+        for figure in configuration(*overlays).figures.values():
+            given = figure["options"].get(option)
+            for task, systems in given.items() if isinstance(given, dict) else ():
+                for system, value in systems.items() if isinstance(systems, dict) else ():
+                    mean = value.get("mean") if isinstance(value, dict) else value
+                    if isinstance(mean, int | float):
+                        found[task, system.removesuffix(", published")].add(mean)
+    assert {place: means for place, means in found.items() if len(means) > 1} == {}
+    assert found["scan_jump", "CGPS"] == {0.988}
 
 
 def test_a_published_number_keeps_its_digits(runs):

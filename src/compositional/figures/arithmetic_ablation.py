@@ -145,8 +145,9 @@ def _caption(tables: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
         "the paper's figures. Orange: the paper's protocol, whose test expressions occur in training. Blue: the same, tested on "
         "a fifth of all expressions, which are held out of training. Bars are means with 95 % intervals (Student's t, three "
         "seeds or more), dots are seeds. Gains are paired by seed, and so are changes from lambda to lambda; their intervals are "
-        "not corrected for the number of lambdas. A claim is open if an interval includes its bound. The budget is fixed and "
-        "nothing is chosen on the test set.",
+        "not corrected for the number of lambdas. All seeds share one draw of examples, so intervals and verdicts leave out how "
+        "much draws differ. A claim is open if an interval includes its bound. The budget is fixed and nothing is chosen on the "
+        "test set.",
         "",
         *_published_claims(accuracy["leak"], shares, options),
         f"* held out of training: plain accuracy {style.summary(plain['held_out'])} ({style.seeds(plain['held_out'])}), in the "

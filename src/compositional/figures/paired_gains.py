@@ -43,8 +43,9 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
         "Gain in accuracy of every term over the plain run (lambda = 0) of the same seed. Small dots are seeds, large ones means "
         "of paired differences with 95 % intervals (Student's t, three seeds or more): filled for examples held out of "
         f"training, hollow for examples drawn from the training distribution. Of the {count} intervals of each kind, about "
-        f"{0.05 * count:.0f} exclude 0 by chance alone; none is corrected for this. The budget is fixed and nothing "
-        "is chosen on the test set.",
+        f"{0.05 * count:.0f} exclude 0 by chance alone; none is corrected for this. All seeds of a task share its examples, so "
+        "intervals leave out how much other examples would change a gain. The budget is fixed and nothing is chosen on the test "
+        "set.",
         "",
     ]
     for task, title in options["tasks"].items():
