@@ -2,7 +2,7 @@
 
 R = mean over the batch of |r(a, b) + r(c, d) - r(a, d) - r(c, b)|^2 (sum over the width), where (a, b) and (c, d) are the
 components of a row and of its partner. The components of an expression are its first operand and the rest. If partners have
-different operators, R of the pair is zero.
+different operators, R of the pair is zero. The exchanged pairs can be combinations of the test set, without their targets.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ gradient after the content of a disjoint region J was replaced by that of the ne
 Razin, Maman, Cohen, ICML 2022, section 7). A function that treats I and J separately (a sum or product of local functions) has
 R = 1.
 Training with lambda > 0 raises the separation rank between distant regions. The regions are an image's two components in random
-order, or two random squares; each run draws one pair per step.
+order, or two random squares; each run draws one pair per step. An exchange of components can make a combination of the test set,
+without its label.
 
 With two classes the score is the logit, as in the paper, whatever the label: batch normalization mixes the gradients of a batch,
 so their signs matter. With more classes it is the label's score minus the mean of the others.
