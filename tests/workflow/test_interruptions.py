@@ -61,7 +61,7 @@ def kill_after(project: Project, seconds: float, overlay: str) -> bool:
 
 def test_killed_builds_end_in_the_same_bytes(tmp_path):
     project = Project(tmp_path)
-    project.keep_study("compositional_regularization")
+    project.keep_studies("compositional_regularization")
     overlay = project.overlay(SMALL)
     began = time.monotonic()
     project.snakemake(FIGURE, overlay=overlay)

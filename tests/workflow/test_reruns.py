@@ -119,7 +119,7 @@ def jobs(output: str) -> list:
 @pytest.fixture(scope="session")
 def base(tmp_path_factory) -> Built:
     built = Built(tmp_path_factory.mktemp("reruns"))
-    built.keep_study("compositional_regularization")
+    built.keep_studies("compositional_regularization")
     built.configure()
     jobs, trained = built.exactly()
     assert jobs == {"split": 3, "train": 3, "evaluate": 3, "aggregate": 2, "plot": 2}

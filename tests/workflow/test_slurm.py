@@ -45,7 +45,7 @@ PACKS = 5  # of two runs each
 
 def copy_of_project(folder: Path, profile: dict, pack_size: int = 2, grids: list = GRIDS) -> Path:
     """A tiny copy of the project in `folder`, with an edited Slurm profile: {key: value, or values to merge}."""
-    Project(folder).keep_study("compositional_regularization")
+    Project(folder).keep_studies("compositional_regularization", "tensor_factorization")
     studies = {"compositional_regularization": {"figures": {"ablation": {"grids": grids}}}}
     (folder / "config" / "paper.yaml").write_text(
         yaml.safe_dump(TINY | {"pack_size": {"cpu": {"default": pack_size}}, "studies": studies})

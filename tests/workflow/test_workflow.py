@@ -42,7 +42,7 @@ def grids(**changes) -> dict:
 def built(tmp_path_factory) -> Project:
     """The figure, built from nothing."""
     project = Project(tmp_path_factory.mktemp("built"))
-    project.keep_study("compositional_regularization")
+    project.keep_studies("compositional_regularization")
     project.snakemake(FIGURE)
     return project
 

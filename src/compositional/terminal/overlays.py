@@ -110,9 +110,10 @@ def check(arguments: list[str], root: Path = Path()) -> None:
         if above != folder.absolute() and not os.access(above, os.W_OK):
             sys.exit(f"--directory {folder}: it cannot be made, because {above} is not writable")
     here = (folder or Path()).absolute()
-    # Snakemake takes braces for wildcards, and cannot write a name that is not UTF-8 into its log.
-    if set("{}") & set(str(here)) or os.fsencode(here).decode(errors="replace") != str(here):
-        sys.exit(f"{str(here)!a}: Snakemake cannot build here. Use a folder without braces in its path, and with a name in UTF-8")
+    if set("{}") & set(str(here)):
+        sys.exit(f"{here}: Snakemake reads braces in a path as wildcards. Use a folder without braces in its path")
+    if os.fsencode(here).decode(errors="replace") != str(here):
+        sys.exit(f"{str(here)!a}: Snakemake cannot write a path that is not UTF-8 into its log. Use another folder")
     results, writes = here / "results", next((path for path in (here / ".snakemake", here) if path.exists()), None)
     if results.is_symlink() and not results.exists():
         sys.exit(f"{results} is a link to {results.readlink()}, which does not exist: make that folder, or remove the link")

@@ -122,13 +122,20 @@ def test_results_that_cannot_be_a_folder_are_refused(tmp_path, monkeypatch):
         check(["snakemake", "all"])
 
 
-@pytest.mark.parametrize(("name", "said"), [("b\udcff", "b\\udcff"), ("{1}", "{1}"), ("größer 1", None)])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("b\udcff", "b\\udcff': Snakemake cannot write a path that is not UTF-8"),
+        ("{1}", "{1}: Snakemake reads braces"),
+        ("größer 1", None),
+    ],
+)
 def test_a_folder_whose_name_snakemake_cannot_use_is_refused(name, said, tmp_path):
     command = ["snakemake", "all", "--directory", str(tmp_path / name)]
     if said is None:
         check(command)
     else:
-        with pytest.raises(SystemExit, match=re.escape(f"'{tmp_path}/{said}': Snakemake cannot build here.")):
+        with pytest.raises(SystemExit, match=re.escape(f"{tmp_path}/{said}")):
             check(command)
 
 
