@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -25,10 +26,15 @@ JOB = {"rule_name": "plot", "rule_msg": "Drawing a", "wildcards": {"figure": "a"
 @pytest.fixture(autouse=True)
 def _called_as_a_command(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/usr/bin/snakemake"])
+    yield
+    while Call.displays:  # their threads would write into the output of later tests
+        Call.displays.pop().end()
 
 
 class Call:
     """A simulated call of Snakemake with its logger and its handler."""
+
+    displays: ClassVar[list[Display]] = []
 
     def __init__(self, **settings) -> None:
         self.logger = logging.Logger("snakemake.logging")
@@ -37,6 +43,7 @@ class Call:
         handler.name = HANDLER
         self.logger.addHandler(handler)
         self.display = Display(self.logger, SimpleNamespace(**settings), "did you mean {}?".format, "")
+        self.displays.append(self.display)
 
     def tell(self, text: str = "", level: int = logging.INFO, **values) -> str:
         """The text that Snakemake's handler writes for a message."""
