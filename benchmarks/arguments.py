@@ -1,8 +1,13 @@
-"""Numbers in the command lines of the benchmarks. Wrong ones are refused in a sentence."""
+"""Command lines of the benchmarks. Wrong numbers are refused in a sentence."""
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+
+
+def parser_of(text: str | None) -> ArgumentParser:
+    """A parser whose help is the text as it is, such as a script's docstring."""
+    return ArgumentParser(description=text, formatter_class=RawDescriptionHelpFormatter)
 
 
 def count(text: str) -> int:

@@ -6,10 +6,9 @@ be the same in smaller packs.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from arguments import count
+from arguments import count, parser_of
 
 from compositional.configuration.configuration import configuration
 from compositional.configuration.messages import ConfigurationError
@@ -20,7 +19,7 @@ from compositional.planning.targets import wanted_runs
 
 def main() -> None:
     """Print one line per figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("cores", type=count, help="of the machine")
     parser.add_argument("figures", nargs="*", metavar="figure", help="all without one")
     options = parser.parse_args()

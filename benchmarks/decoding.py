@@ -10,13 +10,12 @@ turns; shown are medians over rounds, the smallest and largest ratio, and the sh
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from dataclasses import replace
 
 import torch
-from arguments import count
+from arguments import count, parser_of
 from packed_training import about_of, splits_of  # finds the library
 from plain_sequences import known
 from plain_transformer import Transformer
@@ -52,7 +51,7 @@ def written_packed(case: Problem, weights: dict[str, Tensor], batch: Batch, step
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--steps", type=count, nargs="+", default=[25, 50, 100, 150], help="symbols that are written")
     parser.add_argument("--runs", type=count, default=3, help="runs in the pack")
     parser.add_argument("--rounds", type=count, default=3)

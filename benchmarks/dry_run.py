@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
@@ -11,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from arguments import count
+from arguments import count, parser_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = 20
@@ -20,7 +19,7 @@ LEAST = 2 * SEEDS  # runs without and with a regularizer
 
 def main() -> None:
     """Resolve a grid of this many runs in an empty folder and print the time and memory that it took."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("runs", type=count, nargs="?", default=2000, help=f"at least {LEAST}, in steps of {SEEDS}")
     runs = parser.parse_args().runs
     if runs < LEAST:

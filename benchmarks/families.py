@@ -44,7 +44,7 @@ import plain_factorizations
 import plain_training
 import problems
 import torch
-from arguments import count, duration
+from arguments import count, duration, parser_of
 from numba.core.dispatcher import Dispatcher
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
@@ -225,7 +225,7 @@ def measure(name: str, options: argparse.Namespace) -> list[dict]:
 
 def main() -> None:
     """Measure, print, write, compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--family", nargs="+", default=list(problems.FAMILIES), choices=list(problems.FAMILIES))
     parser.add_argument("--rounds", type=count, default=5)
     parser.add_argument("--seconds", type=duration, default=0.4, help="of a turn")

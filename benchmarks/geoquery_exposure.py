@@ -9,11 +9,11 @@ The accuracy on each is printed if the figure `comparison_geoquery_terms`, `read
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import pandas as pd
+from arguments import parser_of
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -31,7 +31,7 @@ SWAPS = {  # by task and model
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parser_of(__doc__).parse_args()
     known = configuration()
     for (task, model), terms in SWAPS.items():
         if not (ROOT / "results/splits" / task).is_dir():

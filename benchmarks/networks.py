@@ -12,7 +12,6 @@ written for many runs; only batchnorm_cnn computes exactly the same. One thread.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -23,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 import torch
-from arguments import count
+from arguments import count, parser_of
 from packed_training import about_of, splits_of
 from torch import Tensor, nn
 from torch.nn import functional
@@ -113,7 +112,7 @@ def plain(problem: Problem, uniform: bool = False) -> Callable[[int], None]:
 
 def main() -> None:
     """Measure all models and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--model", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--runs", nargs="+", type=count, default=[1, 8], help="numbers of runs of the packed model")
     parser.add_argument("--steps", type=count, default=5, help="timed steps per round")

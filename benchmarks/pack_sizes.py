@@ -6,12 +6,13 @@ python benchmarks/pack_sizes.py "COGS, transformer"     # the rows of some of th
 
 from __future__ import annotations
 
-import argparse
 import csv
 import multiprocessing
 import os
 import sys
 from pathlib import Path
+
+from arguments import parser_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
@@ -40,7 +41,7 @@ def measured(name: str) -> list[list[str]]:
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("families", nargs="*", metavar="family", help="all without one")
     cores, names = len(os.sched_getaffinity(0)), parser.parse_args().families
     if unknown := [name for name in names if name not in problems.FAMILIES]:

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from arguments import count, duration
+from arguments import count, duration, parser_of
 
 BEGAN = time.perf_counter()
 ROOT = Path(__file__).resolve().parent.parent
@@ -211,7 +211,7 @@ def measure(options: argparse.Namespace, problem: str, way: str, runs: int, proc
 
 def main() -> None:
     """Measure every way for every problem, print the results, and write the table and the plot."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
     parser.add_argument("--runs", nargs="+", type=count, default=[1, 2, 5, 10])

@@ -8,7 +8,6 @@ combinations of layout, component, attribute, rule and step, in standard errors.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
@@ -17,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from arguments import count
+from arguments import count, parser_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
@@ -69,7 +68,7 @@ def ours() -> Counter:
 
 def main() -> None:
     """Compare both generators and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("puzzles", type=count, nargs="?", default=2000, help="of raven-gen")
     puzzles = parser.parse_args().puzzles
     if find_spec("raven_gen") is None:

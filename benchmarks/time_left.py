@@ -6,7 +6,6 @@ shown with the true ones. Exit status 1: after the first minute, the error was m
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
@@ -15,6 +14,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from arguments import parser_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST, ALLOWED = 60.0, 0.3
@@ -50,7 +51,7 @@ def build(folder: Path, target: str) -> Iterator[tuple[float, str]]:
 
 def main() -> None:
     """Build the target, and print every time left that was shown next to the true one."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="a new one; without it, a temporary one")
     parser.add_argument("target", nargs="?", default="results/figures/ablation.pdf", help="what is built")
     options = parser.parse_args()

@@ -9,11 +9,11 @@ in distribution, both of encoder states.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import torch
+from arguments import parser_of
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -28,7 +28,7 @@ SEEDS = range(3)
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parser_of(__doc__).parse_args()
     for task in TASKS:
         folder = ROOT / "results/splits" / task
         if not folder.is_dir():

@@ -8,12 +8,12 @@ Of every run, 200 answers are stored. Shares of them are compared with those of 
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
 
 import pandas as pd
+from arguments import parser_of
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -37,7 +37,7 @@ def judged(path: Path) -> pd.Series:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parser_of(__doc__).parse_args()
     found = {}
     for method in METHODS:
         paths = sorted((RUNS / method).glob("seed=*/predictions.csv"))
