@@ -43,7 +43,7 @@ from compositional.training.step import Tap
 # Lines and bytes of the published files at github brendenlake/SCAN, as recorded by the Hugging Face library `datasets`.
 PUBLISHED = {
     "scan_turn_left": {"train": (21890, 3974537), "test": (1208, 173679)},
-    "scan_around_right": {"train": (15225, 2558693), "test": (4476, 1243177)},
+    "scan_templates": {"train": (15225, 2558693), "test": (4476, 1243177)},
     "scan_length": {"train": (16990, 2723418), "test": (3920, 1356970)},
 }
 

@@ -13,8 +13,17 @@ from matplotlib.figure import Figure
 from compositional.figures.shared import intervals, named_runs, page, paired, style, words
 
 SOURCE = "metrics.csv"
-PARAMETERS = named_runs.PARAMETERS
-_COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"  # reference values of the task
+PARAMETERS = named_runs.PARAMETERS | {
+    "shown": {"type": "string", "default": "composed commands of jump", "description": "the commands that are counted, in words"},
+    "tested": {"type": "string", "default": "other composed commands of jump", "description": "the commands of the test set"},
+    "design": {
+        "type": "string",
+        "default": "The tested commands are in no training set of the draw. Jump alone and the shown commands are equally "
+        "frequent and together a tenth of the training rows for every number, as in the published files; the draws are ours.",
+        "description": "sentences of the caption about the training sets",
+    },
+}
+_COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"
 _RISE = (8, 32)  # numbers of commands between which the accuracy of plain networks should rise
 
 
@@ -34,7 +43,7 @@ def dose(curve: pd.Series, accuracy: float) -> float:
 
 
 def _placed(table: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy of every run, with its task's reference values as columns.
+    """Test accuracy of every run, with its task's reference values as columns; the entropy may be missing.
 
     Raises:
         ValueError: a task has no such values.
@@ -45,9 +54,10 @@ def _placed(table: pd.DataFrame) -> pd.DataFrame:
         .drop_duplicates(["task", "metric"])
         .pivot(index="task", columns="metric", values="value")
     )
-    if missing := sorted(set(rows.task) - set(known.index)):
-        raise ValueError(f"exposure_dose: {missing[0]!r} has no number of commands; use tasks of scan_exposure")
-    return rows.join(known[[_COMMANDS, _DRAW, _BITS]], on="task").astype({_COMMANDS: int, _DRAW: int})
+    known = known.reindex(columns=[_COMMANDS, _DRAW, _BITS])
+    if missing := sorted(set(rows.task) - set(known.index[known[_COMMANDS].notna()])):
+        raise ValueError(f"exposure_dose: {missing[0]!r} has no number of commands; use tasks of scan_exposure or scan_fillers")
+    return rows.join(known, on="task").astype({_COMMANDS: int, _DRAW: int})
 
 
 def _curves(rows: pd.DataFrame) -> pd.DataFrame:
@@ -74,18 +84,22 @@ def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
     return text + (f"{within.max():.1f})" if not beyond else f"more than {largest}, in {beyond} of them)")
 
 
-def _caption(methods: dict[str, pd.DataFrame]) -> str:
+def _caption(methods: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
     """Numbers and verdicts, all from the table."""
     everything = pd.concat(methods.values())
+    entropy = everything[_BITS].notna().any()
     lines = [
-        "How many composed commands of jump is a regularizer worth? Left: accuracy on composed commands of jump that are in no "
-        "training set of the draw, against the number of other composed commands in training. Dots are draws, each with its own "
-        "commands and initialization; within a draw, each number takes the first commands of one fixed order. Lines are means "
-        "with 95 % intervals (Student's t over draws, three draws or more, cut off at 0 and 1). Jump alone and the shown "
-        "commands are equally frequent and together a tenth of the training rows for every number, as in the published files; "
-        "the draws are ours. Right: the same runs of plain networks, with a marker for each model, against the entropy of the "
-        "verb in composed training commands, which is at most 2 bits. Lambda is that of the study's other figures; no checkpoint "
-        "is chosen.",
+        f"How many {options['shown']} is a regularizer worth? {'Left: a' if entropy else 'A'}ccuracy on {options['tested']} "
+        f"against the number of {options['shown']} in training. {options['design']} Dots are draws, each with its own commands "
+        "and initialization; within a draw, each number takes the first commands of one fixed order. Lines are means with 95 % "
+        "intervals (Student's t over draws, three draws or more, cut off at 0 and 1). "
+        + (
+            "Right: the same runs of plain networks, with a marker for each model, against the entropy of the verb in composed "
+            "training commands, which is at most 2 bits. "
+            if entropy
+            else ""
+        )
+        + "Lambda is that of the study's other figures; no checkpoint is chosen.",
         "",
     ]
     for label, rows in methods.items():
@@ -105,8 +119,9 @@ def _caption(methods: dict[str, pd.DataFrame]) -> str:
             undecided = "the interval includes 0" if not paired.differs(gain) else ""
             holds = style.verdict(paired.helps(gain), "too few draws to judge" if paired.few(gain) else undecided)
             lines.append(f"  - rises from {_RISE[0]} to {_RISE[1]} commands: {holds} ({style.summary(gain, '+', of='draw')})")
-    bits = everything.groupby(_COMMANDS)[_BITS].mean()
-    lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]
+    if entropy:
+        bits = everything.groupby(_COMMANDS)[_BITS].mean()
+        lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]
     return "\n".join(lines)
 
 
@@ -119,29 +134,45 @@ def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, li
     intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, line, mark)
 
 
+def _against_entropy(axes: Axes, rows: pd.DataFrame, shade: str, line: Any, mark: Any) -> None:
+    """Draw the runs of a plain network, and their means by number of commands."""
+    means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
+    axes.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
+    axes.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
+    axes.set(xlabel="plain networks: entropy of the verb, bits")
+
+
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
     methods = style.methods(_placed(table), options["methods"])
     models = list(dict.fromkeys(rows.model.iloc[0] for rows in methods.values()))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.6), sharey=True, width_ratios=[1.5, 1], layout="constrained")
+    entropy = any(rows[_BITS].notna().any() for rows in methods.values())
+    widths = [1.5, 1] if entropy else [1]
+    figure, panels = plt.subplots(
+        1,
+        len(widths),
+        figsize=(8.6 if entropy else 5.6, 3.6),
+        sharey=True,
+        width_ratios=widths,
+        layout="constrained",
+        squeeze=False,
+    )
+    left = panels[0, 0]
     shades = style.distinct_colors(rows.regularizer.iloc[0] for rows in methods.values())
     for place, (label, rows) in enumerate(methods.items()):
         label = words.of_label(label, rows, options)
         shade, model = shades[rows.regularizer.iloc[0]], models.index(rows.model.iloc[0])
         line, mark = style.line_of(model), style.marker_of(model)
         _line(left, rows, place, label, shade, line, mark)
-        if rows.regularizer.iloc[0] == "none":
-            means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
-            right.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
-            right.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
+        if entropy and rows.regularizer.iloc[0] == "none":
+            _against_entropy(panels[0, 1], rows, shade, line, mark)
     counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
     left.set_xscale("function", functions=(np.log1p, np.expm1))
     left.set_xticks(counts, [str(count) for count in counts])
     left.xaxis.minorticks_off()
-    left.set(xlabel="composed commands of jump in training", ylabel="accuracy, other composed commands", ylim=(-0.03, 1.04))
-    right.set(xlabel="plain networks: entropy of the verb, bits")
-    for axes in (left, right):
+    left.set(xlabel=f"{options['shown']} in training", ylabel=f"accuracy, {options['tested']}", ylim=(-0.03, 1.04))
+    for axes in panels.flat:
         axes.grid(color="0.93")
         axes.set_axisbelow(True)
     page.legend(figure, [left], options, style.RUN, style.INTERVAL)
-    return figure, _caption(methods)
+    return figure, _caption(methods, options)

@@ -89,3 +89,16 @@ def test_a_task_without_a_number_of_commands_is_refused():
     rows = table()
     with pytest.raises(ValueError, match="'task0_0' has no number of commands; use tasks of scan_exposure"):
         exposure_dose.draw(rows[rows.task.ne("task0_0") | rows.split.ne("reference")], defaults("figures.exposure_dose"))
+
+
+def test_without_entropies_there_is_one_panel_with_the_words_of_its_options():
+    rows = table()
+    rows = rows[rows.metric != "bits of the verb"]
+    words = {"shown": "songs", "tested": "dances", "design": "Songs are short."}
+    figure, text = exposure_dose.draw(rows, defaults("figures.exposure_dose") | words)
+    (panel,) = figure.axes
+    plt.close(figure)
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("songs in training", "accuracy, dances")
+    assert "Accuracy on dances against the number of songs in training. Songs are short." in text
+    assert "cnn (2 draws): 0: 0.050, 8: 0.450, 32: 0.950" in text
+    assert "ntropy" not in text.replace("entropy 0.1", "")
