@@ -64,3 +64,40 @@ def test_once_writes_every_composed_command_once():
     shown = jumps(build(commands=8, weight="once")[0])
     assert shown.pop("jump") == 1467
     assert list(shown.values()) == [1] * 8
+
+
+@pytest.mark.parametrize(("commands", "rows"), [(1, 16), (16, 16), (64, 256), (256, 1024)])
+def test_rows_and_different_commands_vary_separately(commands, rows):
+    counts, test, references = build(commands=commands, rows=rows, untested=256)
+    shown = jumps(counts)
+    assert (counts.total(), shown.pop("jump"), len(shown), set(shown.values())) == (
+        14670,
+        1467 - rows,
+        commands,
+        {rows // commands},
+    )
+    assert (references["composed commands"], references["rows of composed commands"]) == (commands, rows)
+    assert len(set(test)) == 7706 - 256
+    assert not set(test) & set(counts)
+
+
+def test_the_entropy_depends_on_the_rows_more_than_on_the_commands():
+    few, many = (
+        {count: build(commands=count, rows=rows, untested=256)[2]["bits of the verb"] for count in (1, 64)} for rows in (64, 1024)
+    )
+    assert max(few.values()) - min(few.values()) < 0.01
+    assert max(many.values()) - min(many.values()) < 0.02
+    assert min(many.values()) - max(few.values()) > 0.15
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"commands": 33}, "commands=33 is more than untested=32; use untested: 256"),
+        ({"commands": 3, "rows": 16}, "rows=16 is no multiple of commands=3"),
+        ({"rows": 16}, "rows=16 is no multiple of commands=0"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(**options)
