@@ -77,7 +77,7 @@ NOTES = (
     "([exposure](language_results.md#equivariance-or-exposure)).",
     "**Compute:** the plain run has as many steps, not as much time: a step of `recombination`, `consistency` or `additivity` "
     "takes two forward passes, of `homomorphism` three or four, of `interaction` about six.",
-    "**Harms:** at this lambda, often the only one that was run.",
+    "**Harms:** the verdict is about this lambda, often the only one that was run.",
     "Results without a table, such as those of COGS after 40,000 steps, are only in the text of their pages "
     "([results](results.md)). Tables in `reference/` have their commits and versions. Two streams: the model "
     "`primitive_attention`.",
@@ -340,7 +340,7 @@ def draw(found: dict[tuple[str, str], Cell]) -> Figure:
 
 
 def page(found: dict[tuple[str, str], Cell]) -> str:
-    """The same results as a page: question, counts, and every cell with its seeds and its table."""
+    """The same results as a page: question, answer, counts, and every cell with its seeds and its table."""
     counts = {
         word: sum(known.helps == word and known.strength > 0 for known in found.values()) for word in ("helps", "harms", "open")
     }
@@ -360,21 +360,32 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
         "",
         "Does a compositional term help on combinations never seen?",
         "",
-        "![Gains by task and term](verdict.png)",
+        *textwrap.wrap(
+            f"A cell is one term on one row. In {len(kept['helps'])} of {len(found)} cells, the gain is above 0 after correction "
+            f"for their number. In {unexposed[1]} of these, the term is compositional and cannot show the network inputs of the "
+            "test set.",
+            136,
+        ),
         "",
-        *(line for note in NOTES for line in textwrap.wrap(note, 136, initial_indent="* ", subsequent_indent="  ")),
+        "![Gains by task and term](verdict.png)",
         "",
         *textwrap.wrap(
             f"Of {possible} cells whose term is meant for the row's examples, {len(found)} have a table. The interval is above "
-            f"0 in {counts['helps']} (helps), "
-            f"below 0 in {counts['harms']} (harms), and includes 0 in {counts['open'] - few - oracles} (open). Open in "
-            f"spite of an interval that excludes 0 are {oracles} of an oracle and {few} with fewer than {paired.FEWEST} "
-            f"seeds{lost}. In {plain}, the plain model was chosen. After correction for the {len(holm)} cells with an interval, "
-            f"{len(kept['helps'])} of the {counts['helps']} and {len(kept['harms'])} of the {counts['harms']} remain "
-            f"(p < {SIGNIFICANT}). Without plain regularizers and terms that can show inputs of the test set, {unexposed[0]} "
-            f"gains are left, {unexposed[1]} of them after correction.",
+            f"0 in {counts['helps']} (helps), below 0 in {counts['harms']} (harms), and includes 0 in "
+            f"{counts['open'] - few - oracles} (open). {oracles + few} more exclude 0 but are open: in {oracles}, the lambda is "
+            f"an oracle's; {few} have fewer than {paired.FEWEST} seeds{lost}. In {plain}, the plain model was chosen. "
+            f"After correction for the {len(holm)} cells with an interval, {len(kept['helps'])} of the "
+            f"{counts['helps']} and {len(kept['harms'])} of the {counts['harms']} remain (p < {SIGNIFICANT}). Without plain "
+            f"regularizers and terms that can show inputs of the test set, {unexposed[0]} gains are left, {unexposed[1]} of them "
+            "after correction.",
             136,
         ),
+        "",
+        "## How to read it",
+        "",
+        *(line for note in NOTES for line in textwrap.wrap(note, 136, initial_indent="* ", subsequent_indent="  ")),
+        "",
+        "## Every cell",
         "",
         "| row | term | gain | lambda | verdict | p | seeds | task (plain) | table |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -83,7 +83,8 @@ def test_the_page_counts_its_cells_and_the_image_states_why_others_are_empty(fol
     counts = " ".join(page.split())
     # Both seeds of recombination gain about 0.2, and both of smoothness lose about 0.1: their intervals exclude 0.
     assert "4 have a table. The interval is above 0 in 0 (helps), below 0 in 0 (harms), and includes 0 in 1 (open)." in counts
-    assert "an interval that excludes 0 are 0 of an oracle and 2 with fewer than 3 seeds. In 1, the plain model" in counts
+    assert "2 more exclude 0 but are open: in 0, the lambda is an oracle's; 2 have fewer than 3 seeds. In 1, the plain" in counts
+    assert "In 0 of 4 cells, the gain is above 0" in counts
     # One degree of freedom: p is 0.030 (t = 21), 0.034 (19) and 0.090 (7); three times the first is the largest product.
     assert (
         "| SCAN jump, two streams | entropy | +0.350 ± 0.635 | 0.1, chosen | open | 0.091 | 2 | `scan_jump` (0.150) | results |"
@@ -149,6 +150,8 @@ def test_only_what_remains_after_correction_is_bold_and_gains_without_exposure_a
     page = " ".join(VERDICT["page"](found).split())
     assert "1 of the 3 and 0 of the 0 remain (p < 0.05)." in page
     assert "Without plain regularizers and terms that can show inputs of the test set, 2 gains are left, 0 of them" in page
+    assert "In 1 of 3 cells, the gain is above 0" in page
+    assert "In 0 of these, the term is compositional and cannot show" in page
 
 
 def test_a_term_is_meant_only_for_tasks_on_which_it_can_be_trained():
