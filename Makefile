@@ -1,29 +1,39 @@
-# make            install the environment and build the main figure at laptop scale
-# make help       this list
-# make figures    every figure: study, what it shows, data, runs, time on this machine, whether it is built (OPTIONS="--configfile ...")
-# make env        only install the environment, .venv; with LOCK=envs/requirements.lock, every package's sha256 is checked
-# make develop    also install the tools for tests, documentation and formatting, and the hooks that check each commit (CONTRIBUTING.md)
-# make test       install the environment and run the tests
-# make test-slurm only the tests on a real Slurm, which they install (as root, from Debian's packages) and start
-# make test-gpu   only the tests on a GPU, with the environment's PyTorch (docs/gpu.md); bench-gpu: runs per hour and those of plain PyTorch
-# make bench     compare every family of runs with plain PyTorch, and report what became slower than benchmarks/reference.csv (docs/performance.md)
-# make calibrate FIGURES="ablation"   measure which pack sizes are fast on this machine; later builds use them (docs/performance.md)
-# make archive   results/archive.zip: sources, tables, figures and their records in one file (docs/archive.md)
-# make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder and report what agrees
-# make pack-runs FIGURES="ablation" FILE=runs.zip   the finished runs behind figures in one file; unpack-runs FILE=... adds them to a store
-# make check-runs FIGURES="ablation" SAMPLE=5   train a random sample of finished runs again and compare bytes
-# make prune     list finished runs that no configured run uses, ask, and remove them (docs/archive.md)
-# make reference FIGURES="ablation comparison"   build figures' tables (default: the main figure's) and copy them to reference/
-# make report    results/report.html: figures, tables, status of every run, on one page
-# make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1 TORCH=2.14.1   a tiny build and unit tests with the oldest or newest supported versions
-# make test-newest   a tiny build with the newest release of every package, to see early what will break
-# make new KIND=model NAME=my_model   a minimal working plug-in to start from (docs/extending.md)
-# make check NAME=my_model   the contract tests of the plug-ins whose names contain this
-# make format     format, lint and check types
-# make lock       write the exact pins for envs/*.in: envs/*.lock (with hashes), *.txt and environment.yaml
-# make thumbnails   docs/thumbnails: a small picture of every figure that is built here or has a table in reference/
-# make verdict  docs/verdict.png and .md: gains by task and term, from existing tables
-# make docs       site/index.html: the documentation as a site; also writes the pages made from the code (options, figures, picture of the floors)
+# Build
+#   make            install the environment and build the main figure at laptop scale
+#   make figures    list every figure: what it shows, its data, runs, time on this machine, and whether it is built
+#   make report     write results/report.html: figures, tables and the status of every run on one page
+#   make env        only install the environment, .venv; LOCK=envs/requirements.lock checks the sha256 of every package
+#   make calibrate FIGURES="ablation"   measure which pack sizes are fast on this machine; later builds use them (docs/performance.md)
+#
+# Archive and share (docs/archive.md)
+#   make archive    write results/archive.zip: sources, tables, figures and their records
+#   make reproduce ARCHIVE=results/archive.zip   rebuild an archive from raw data in a new folder, and report what agrees
+#   make pack-runs FIGURES="ablation" FILE=runs.zip   write the finished runs behind figures into one file
+#   make unpack-runs FILE=runs.zip   add the runs of a file to the store
+#   make check-runs FIGURES="ablation" SAMPLE=5   train a random sample of finished runs again, and compare bytes
+#   make prune      list finished runs that no configured run uses, ask, and remove them
+#
+# Develop (CONTRIBUTING.md)
+#   make develop    also install the tools for tests, documentation and formatting, and the hooks that check each commit
+#   make new KIND=model NAME=my_model   write a minimal working plug-in to start from (docs/extending.md)
+#   make check NAME=my_model   run the contract tests of the plug-ins whose names contain this
+#   make format     format, lint and check types
+#   make test       run all tests
+#   make test-slurm run the tests on a real Slurm, which they install (as root, from Debian's packages) and start
+#   make test-gpu   run the tests on a GPU (docs/gpu.md)
+#   make test-ends PYTHON=python3.13 SNAKEMAKE=9.27.1 TORCH=2.14.1   make a tiny build and run tests with other supported versions
+#   make test-newest   make a tiny build with the newest release of every package
+#   make bench      compare every family of runs with plain PyTorch, and report what became slower (docs/performance.md)
+#   make bench-gpu  measure runs per hour on a GPU, compared with plain PyTorch (docs/gpu.md)
+#   make lock       resolve envs/*.in into exact pins: envs/*.lock (with sha256), *.txt and environment.yaml
+#
+# Write pages
+#   make docs       build the documentation as a site, site/index.html; also write the pages made from the code
+#   make reference FIGURES="ablation comparison"   build figures' tables (default: the main figure's) and copy them to reference/
+#   make thumbnails draw docs/thumbnails: a small picture of every figure that is built here or has a table in reference/
+#   make verdict    draw docs/verdict.png and write docs/verdict.md: gains by task and term, from existing tables
+#
+# Build with other configuration files: OPTIONS="--configfile config/paper.yaml" (figures, calibrate, pack-runs, unpack-runs, check-runs, prune)
 
 VENV := .venv
 PYTHON ?= python3
@@ -38,7 +48,7 @@ figure: env
 	$(RUN) snakemake results/figures/ablation.pdf
 
 help:
-	@sed -n '/^#/!q; s/^# //p' Makefile
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 figures: env
 	@$(RUN) python workflow/figures.py $(OPTIONS)

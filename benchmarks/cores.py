@@ -20,8 +20,8 @@ from compositional.planning.targets import wanted_runs
 def main() -> None:
     """Print one line per figure."""
     parser = parser_of(__doc__)
-    parser.add_argument("cores", type=count, help="of the machine")
-    parser.add_argument("figures", nargs="*", metavar="figure", help="all without one")
+    parser.add_argument("cores", type=count, help="number of cores of the machine")
+    parser.add_argument("figures", nargs="*", metavar="figure", help="all figures if none is given")
     options = parser.parse_args()
     recipes, cores = Recipes(configuration({"device": "cpu"}), Path("none")), options.cores
     try:

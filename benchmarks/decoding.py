@@ -54,7 +54,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--steps", type=count, nargs="+", default=[25, 50, 100, 150], help="symbols that are written")
     parser.add_argument("--runs", type=count, default=3, help="runs in the pack")
-    parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--rounds", type=count, default=3, help="how often both ways are measured (default: 3)")
     given = parser.parse_args()
     torch.set_num_threads(1)
     splits = splits_of("cogs", "cpu")

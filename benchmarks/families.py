@@ -2,17 +2,17 @@
 
     python benchmarks/families.py                                # about ten minutes on two cores
     python benchmarks/families.py --family "COGS, transformer"   # some of them (--rounds 9 --seconds 2: longer)
-    python benchmarks/families.py --short                        # make bench: plain and largest packs alone, against what is kept
-    python benchmarks/families.py --keep                         # the first, kept: benchmarks/reference.csv, docs/performance.md
+    python benchmarks/families.py --short                        # make bench: only plain and largest packs, with shorter turns
+    python benchmarks/families.py --keep                         # also write benchmarks/reference.csv and docs/performance.md
 
-Methods: plain, and packs of growing size, each with one single-threaded process per core. For each family they take turns;
-a round is one turn of each, and a ratio is taken within a round. Shown are medians over rounds, and the least and greatest ratio.
-Time is CPU time of one core for one step of one run: what else runs on the machine counts for little. Both sides compute the same
-loss (tests/unit/test_benchmarks.py); batches of the plain side are drawn uniformly, as one does.
+Plain PyTorch and packs of growing size are compared, each with one single-threaded process per core. For each family they take
+turns. A round is one turn of each, and ratios are computed within a round. The output has medians over rounds, and the smallest
+and largest ratio. Time is CPU time of one core for one step of one run, so other work on the machine changes it little. Both
+sides compute the same loss (tests/unit/test_benchmarks.py). The plain side draws batches uniformly, as is usual.
 
-share_of_peak: of the floating-point operations that a core does in products of 512 x 512 matrices; not counted on the plain side.
-megabytes: the process's peak, imported libraries included. products, elementwise, memory, python: shares of a step under the
-profiler; python holds all that is no operation of PyTorch, autograd and the profiler's own costs included.
+share_of_peak: operations per second, as a share of those of a core in products of 512 x 512 matrices; not measured for plain.
+megabytes: the peak of the process, with imported libraries. products, elementwise, memory, python: shares of a step under the
+profiler. python is all that is not an operation of PyTorch, with autograd and the profiler's own costs.
 
 Writes results/benchmarks/families.csv and .png. Exit status 1 with --short: something became slower by more than a tenth.
 """
@@ -226,11 +226,18 @@ def measure(name: str, options: argparse.Namespace) -> list[dict]:
 def main() -> None:
     """Measure, print, write, compare."""
     parser = parser_of(__doc__)
-    parser.add_argument("--family", nargs="+", default=list(problems.FAMILIES), choices=list(problems.FAMILIES))
-    parser.add_argument("--rounds", type=count, default=5)
-    parser.add_argument("--seconds", type=duration, default=0.4, help="of a turn")
+    parser.add_argument(
+        "--family",
+        nargs="+",
+        help="names in the table of docs/performance.md (default: all)",
+        default=list(problems.FAMILIES),
+        choices=list(problems.FAMILIES),
+        metavar="FAMILY",
+    )
+    parser.add_argument("--rounds", type=count, default=5, help="how often each is measured (default: 5)")
+    parser.add_argument("--seconds", type=duration, default=0.4, help="length of a turn (default: 0.4)")
     parser.add_argument("--short", action="store_true", help="plain and largest packs, compared with benchmarks/reference.csv")
-    parser.add_argument("--keep", action="store_true", help="this is what is to be compared with, and shown in the documentation")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/reference.csv and docs/performance.md")
     parser.add_argument("--default-allocator", action="store_true", help="packs allocate memory like plain PyTorch")
     options = parser.parse_args()
     if options.keep and (options.short or len(options.family) < len(problems.FAMILIES)):

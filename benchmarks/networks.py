@@ -113,10 +113,10 @@ def plain(problem: Problem, uniform: bool = False) -> Callable[[int], None]:
 def main() -> None:
     """Measure all models and print the results."""
     parser = parser_of(__doc__)
-    parser.add_argument("--model", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--model", nargs="+", default=list(MODELS), choices=list(MODELS), help="default: all")
     parser.add_argument("--runs", nargs="+", type=count, default=[1, 8], help="numbers of runs of the packed model")
     parser.add_argument("--steps", type=count, default=5, help="timed steps per round")
-    parser.add_argument("--rounds", type=count, default=7)
+    parser.add_argument("--rounds", type=count, default=7, help="how often all ways are measured (default: 7)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for model in options.model:

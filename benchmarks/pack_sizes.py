@@ -42,7 +42,7 @@ def measured(name: str) -> list[list[str]]:
 def main() -> None:
     """Measure, print and write."""
     parser = parser_of(__doc__)
-    parser.add_argument("families", nargs="*", metavar="family", help="all without one")
+    parser.add_argument("families", nargs="*", metavar="family", help="all families if none is given")
     cores, names = len(os.sched_getaffinity(0)), parser.parse_args().families
     if unknown := [name for name in names if name not in problems.FAMILIES]:
         parser.error(f"there is no family {unknown[0]!r}{options_for(unknown[0], list(problems.FAMILIES))}")

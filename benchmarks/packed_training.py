@@ -212,19 +212,21 @@ def measure(options: argparse.Namespace, problem: str, way: str, runs: int, proc
 def main() -> None:
     """Measure every way for every problem, print the results, and write the table and the plot."""
     parser = parser_of(__doc__)
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS))
-    parser.add_argument("--runs", nargs="+", type=count, default=[1, 2, 5, 10])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="where runs train (default: cpu)")
+    parser.add_argument("--problem", nargs="+", default=["scan", "mnist"], choices=list(STEPS), help="default: scan mnist")
+    parser.add_argument(
+        "--runs", nargs="+", type=count, default=[1, 2, 5, 10], help="numbers of runs of the packs (default: 1 2 5 10)"
+    )
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS, help="what to measure; compiled is on CUDA only")
-    parser.add_argument("--steps", type=count, default=40, help="timed steps")
-    parser.add_argument("--rounds", type=count, default=1, help="how often all ways are measured")
+    parser.add_argument("--steps", type=count, default=40, help="timed steps (default: 40)")
+    parser.add_argument("--rounds", type=count, default=1, help="how often all ways are measured (default: 1)")
     parser.add_argument(
         "--batch-size", type=count, help="replaces the problems' own, must be a multiple of 16; only for trying the program"
     )
     parser.add_argument("--minutes", type=duration, help="leave out what is not measured after this time")
     parser.add_argument("--work", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=count, default=1, help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--output", type=Path, default=Path("results/benchmarks"), help="folder (default: results/benchmarks)")
     options = parser.parse_args()
     if (options.batch_size or 0) % 16:
         parser.error(f"--batch-size: {options.batch_size} must be a multiple of 16")

@@ -219,7 +219,10 @@ def tested(folder: Path, *tests: str) -> tuple[bool, str]:
 
 def main() -> int:
     """Make each change, run its tests, and restore the text."""
-    chosen = {name: mutation for name, mutation in MUTATIONS.items() if " ".join(sys.argv[1:]) in name}
+    part = " ".join(sys.argv[1:])
+    chosen = {name: mutation for name, mutation in MUTATIONS.items() if part in name}
+    if not chosen:  # pytest would run every test
+        sys.exit(f"no change has {part!r} in its name: docs/testing.md lists all names")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

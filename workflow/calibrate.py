@@ -38,7 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--figures", nargs="*", default=[], help="all figures if none is given")
     parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="overlays, as for Snakemake")
-    parser.add_argument("--file", type=Path, default=Path("results") / pack_sizes.OWN)
+    parser.add_argument("--file", type=Path, default=Path("results") / pack_sizes.OWN, help="where results are kept")
     arguments = parser.parse_args()
     try:
         known = configuration(*arguments.configfile)

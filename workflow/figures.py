@@ -20,8 +20,8 @@ CORES, NOWHERE = 2, Path("nowhere")  # for the page: cores of the machine where 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--configfile", nargs="+", type=Path, default=[])
-    parser.add_argument("--page", type=Path)
+    parser.add_argument("--configfile", nargs="+", type=Path, default=[], help="overlays, as for Snakemake")
+    parser.add_argument("--page", type=Path, help="file that is written instead of printing the list")
     arguments = parser.parse_args()
     overlays.check(sys.argv)
     try:

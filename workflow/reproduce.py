@@ -3,7 +3,7 @@
 Needs Python 3.11 and make, but no package. The archive's files are checked against its manifest and unpacked, and its own pinned
 environment is installed. Then the archived build is made again from raw data with the archive's own sources, and everything is
 compared. With --runs, trained runs are taken from a file (make pack-runs), and only a random sample of them is trained again.
-This runs the archive's code, so it asks first: only reproduce archives from people you trust. With --folder, a call goes on
+This runs the archive's code, so it asks first: only reproduce archives from people you trust. With --folder, a call continues
 where an earlier one ended.
 
 Exit status: 0 everything agrees, 1 something does not, 2 the archive cannot be used, 130 it was stopped by Ctrl-C.
@@ -75,7 +75,7 @@ def _agreed(environment: str) -> bool:
 def main() -> int:
     """Check and unpack an archive, and reproduce it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("archive", type=Path)
+    parser.add_argument("archive", type=Path, help="the archive, such as results/archive.zip")
     parser.add_argument(
         "--folder",
         type=Path,
@@ -87,7 +87,7 @@ def main() -> int:
     parser.add_argument("--runs", help="take trained runs from this file or address of `make pack-runs`")
     parser.add_argument("--sample", type=int, default=5, help="number of these runs to train again (default: 5)")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where runs train (default: as in the archive)")
-    parser.add_argument("--cores", type=int, default=surroundings.cores())
+    parser.add_argument("--cores", type=int, default=surroundings.cores(), help="cores of the rebuild (default: all)")
     parser.add_argument("--yes", action="store_true", help="do not ask before the archive's code runs")
     arguments = parser.parse_args()
     if arguments.sample < 0:

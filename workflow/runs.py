@@ -262,15 +262,19 @@ def main() -> int:
     """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     named_commands = parser.add_subparsers(required=True)
+    figures = {"nargs": "+", "required": True, "help": "figures whose runs are meant"}
     options: dict[Any, dict[str, dict[str, Any]]] = {
-        pack: {"file": {}, "--figures": {"nargs": "+", "required": True}},
-        unpack: {"file": {}},
+        pack: {"file": {"help": "file or address to write"}, "--figures": figures},
+        unpack: {"file": {"help": "file or address to read"}},
         check: {
-            "--figures": {"nargs": "+", "required": True},
-            "--sample": {"type": at_least_one, "default": 5},
-            "--seed": {"type": int},
+            "--figures": figures,
+            "--sample": {"type": at_least_one, "default": 5, "help": "number of runs (default: 5)"},
+            "--seed": {"type": int, "help": "of the random choice, to repeat it"},
         },
-        prune: {"--store": {"type": Path, "default": OWN}, "--yes": {"action": "store_true"}},
+        prune: {
+            "--store": {"type": Path, "default": OWN, "help": "folder to clean (default: results/store)"},
+            "--yes": {"action": "store_true", "help": "do not ask before anything is removed"},
+        },
     }
     for function, named in options.items():
         command = named_commands.add_parser(function.__name__, help=function.__doc__)

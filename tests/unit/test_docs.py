@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -80,6 +81,24 @@ def test_documented_make_targets_exist():
     for command in commands:
         done = subprocess.run(["make", "-n", command, "ARCHIVE=a"], cwd=ROOT, capture_output=True, text=True)
         assert "No rule to make target" not in done.stderr, command
+
+
+def test_make_help_lists_every_target():
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split()
+    # `make` alone makes `figure`, and `env` calls `install`.
+    assert {target for target in targets if f"  make {target} " not in shown} == {"figure", "help", "install"}
+
+
+def test_help_explains_every_argument_of_a_script():
+    unexplained = [
+        f"{path.name}:{call.lineno}"
+        for path in [*(ROOT / "workflow").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
+        if not {"help", None} & {keyword.arg for keyword in call.keywords}  # None: **options
+    ]
+    assert unexplained == []
 
 
 def test_pages_name_tests_and_files_that_exist():
