@@ -367,7 +367,7 @@ def page(found: dict[tuple[str, str], Cell]) -> str:
             136,
         ),
         "",
-        "![Gains by task and term](verdict.png)",
+        "[![Gains by task and term](verdict.png)](verdict.png)",
         "",
         *textwrap.wrap(
             f"Of {possible} cells whose term is meant for the row's examples, {len(found)} have a table. The interval is above "
