@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -111,6 +112,20 @@ def test_the_caller_sees_how_a_job_ends(job, words, code, said, alone):
 def test_a_job_with_another_environment_for_libraries_is_not_forked(job, additions):
     output, _ = job("one", **additions).communicate()
     assert json.loads(output)["fork"] is False
+
+
+@pytest.mark.parametrize("lacks", [OSError(errno.ENOSYS, "Function not implemented"), AttributeError("pidfd_open")])
+def test_a_system_that_cannot_watch_forks_starts_none(monkeypatch, lacks):
+    """A kernel before Linux 5.3, whatever Python was compiled for: the first fork's end would end the process of all."""
+
+    def pidfd_open(process: int) -> int:
+        raise lacks
+
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open)
+    started, environment = dict(forks._STARTED), without_forks()
+    forks.start(environment)
+    assert forks.SOCKET not in environment
+    assert started == forks._STARTED
 
 
 def test_killing_a_job_kills_its_fork(job):

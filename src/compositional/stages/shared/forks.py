@@ -50,7 +50,11 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
     """Start the process that jobs with this environment are forked from, and put its address there. It ends with this process, or
     when another one is started for this environment."""
     earlier = environment.get(SOCKET)
-    if earlier not in (None, *_STARTED) or not hasattr(os, "pidfd_open"):
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):  # a kernel before Linux 5.3, a sandbox, or another system: nothing tells when a fork ends
+        return
+    if earlier not in (None, *_STARTED):
         return
     if earlier and (held := _STARTED[earlier].stdin):
         held.close()
@@ -60,9 +64,8 @@ def start(environment: MutableMapping[str, str], libraries: Iterable[str] = LIBR
         listener.bind(_abstract(address))
         listener.listen(128)
         descriptor = listener.fileno()
-        words = [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", str(descriptor)]
         _STARTED[address] = subprocess.Popen(
-            words,
+            [sys.executable, "-P", "-m", "compositional.stages.shared.forks", "--serve", str(descriptor)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env={**environment, **ONE_THREAD},
@@ -190,11 +193,8 @@ def _prepare() -> bool:
 def serve(listening: int) -> list[str]:
     """Until standard input ends: import libraries that it names, fork for every job that asks, and tell it how its fork ended.
 
-    Args:
-        listening: file descriptor of the socket that jobs connect to.
-
-    Returns:
-        In a fork the words of the job's command; in the serving process an empty list.
+    Returns in a fork the words of the job's command; in the serving process an empty list. listening: file descriptor of the
+    socket that jobs connect to.
     """
     own = _in_common([sys.prefix, sys.version], os.environ)  # before libraries add to the environment
     ending = False
