@@ -76,6 +76,7 @@ OVERLAYS = [] if AS_MODULE else of_snakemake("config_settings.configfiles")
 # These options come last in a command, because any word after --configfile is read as another file.
 OPTIONS = shlex.join(["--configfile", *map(os.path.relpath, OVERLAYS)] if OVERLAYS else [])
 if MAIN:
+    refusals.below_one(cores=settings.cores, jobs=settings.nodes)
     with refusals.in_a_sentence():
         # Not `configfile:`, which takes a quarter of a second to parse, and reports for each file that the command line extends
         # it.
@@ -126,7 +127,8 @@ def duration(pack):
 
 def begin():
     """Write what jobs need when a build starts, before any job."""
-    refusals.before_a_build(of_snakemake("executor_plugin.name"))
+    given = [] if AS_MODULE else [*settings.resources, *(name for rule in workflow.rules for name in rule.resources)]
+    refusals.before_a_build(of_snakemake("executor_plugin.name"), given)
     # With a limit of job starts, each finished job makes Snakemake look for jobs once more per second, as long as others wait. The
     # default limit is lifted, and another one kept.
     limit = of_snakemake("scheduler.job_rate_limiter")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +12,15 @@ from typing import Any
 
 from compositional.records import provenance
 from compositional.terminal.failures import no_slurm
+
+# The resources that the rules here, Snakemake, and its plug-in for Slurm read.
+RESOURCES = (
+    *("runs", "host", "gpu", "gpu_model", "gres"),
+    *("_cores", "_nodes", "mem", "mem_mb", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir", "runtime"),
+    *("slurm_partition", "slurm_account", "slurm_extra", "slurm_cluster", "cluster", "clusters", "constraint", "qos", "mpi"),
+    *("mem_mb_per_cpu", "nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_task", "cpus_per_gpu"),
+)
+NEAR = 0.82  # partion is near partition, mem_bm is near mem_mb, and names of other plug-ins, such as lsf_extra, are not near
 
 
 @contextmanager
@@ -49,8 +59,29 @@ def inside(workflow: Any, name: str) -> Any:
         sys.exit(f"This Snakemake has no workflow.{name}; use a version from envs/requirements.txt")
 
 
-def before_a_build(executor: str) -> None:
-    """Refuse to begin a build with an executor of Snakemake that cannot do it; warn if records will name no commit."""
+def below_one(**numbers: int | None) -> None:
+    """Refuse numbers of cores and jobs, by option, with which no job would ever start."""
+    for option, number in numbers.items():
+        if number is not None and number < 1:
+            sys.exit(f"--{option} {number}: must be at least 1, on the command line and in a profile")
+
+
+def misspelled_resource(names: Iterable[str]) -> str | None:
+    """Why a resource has no effect: its name is almost one of RESOURCES. Snakemake accepts any name. None if there is none."""
+    for name in sorted({*names}.difference(RESOURCES)):
+        known = [f"slurm_{name}"] if f"slurm_{name}" in RESOURCES else difflib.get_close_matches(name, RESOURCES, 1, NEAR)
+        if known:
+            return f"{name}: nothing reads a resource of this name, in the profile or the command line; did you mean {known[0]}?"
+    return None
+
+
+def before_a_build(executor: str, resources: Iterable[str] = ()) -> None:
+    """Refuse to begin a build with an executor that cannot do it, or with a misspelled resource; warn if records name no commit.
+
+    resources: names of all that profile, command line and rules give. Commands of other executors may read any.
+    """
+    if executor in ("local", "slurm") and (why := misspelled_resource(resources)):
+        sys.exit(why)
     if why := provenance.without_commit():
         print(f"warning: records will name no commit although {provenance.ROOT}/.git exists: {why}", file=sys.stderr)
     if executor == "touch":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import snakemake_executor_plugin_slurm as slurm
 
 from compositional.records import provenance
 from compositional.terminal import refusals
@@ -37,6 +40,42 @@ def test_a_part_that_snakemake_lacks_is_named():
     assert refusals.inside(workflow, "dag.forcefiles") == {"a"}
     with pytest.raises(SystemExit, match=r"This Snakemake has no workflow\.dag\.forced; use a version"):
         refusals.inside(workflow, "dag.forced")
+
+
+@pytest.mark.parametrize(("numbers", "said"), [({"cores": 0}, "--cores 0"), ({"cores": None, "jobs": -1}, "--jobs -1")])
+def test_numbers_with_which_nothing_starts_are_refused(numbers, said):
+    refusals.below_one(cores=1, jobs=None)
+    with pytest.raises(SystemExit, match=f"^{said}: must be at least 1"):
+        refusals.below_one(**numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("slurm_partion", "slurm_partition"),
+        ("partition", "slurm_partition"),
+        ("account", "slurm_account"),
+        ("gpus", "gpu"),
+        ("gpu_modle", "gpu_model"),
+        ("mem_bm", "mem_mb"),
+        ("runtme", "runtime"),
+    ],
+)
+def test_a_misspelled_resource_is_refused_with_the_nearest_name(name, meant, monkeypatch):
+    monkeypatch.setattr(provenance, "without_commit", lambda: None)
+    with pytest.raises(SystemExit, match=rf"^{name}: nothing reads .* did you mean {meant}\?$"):
+        refusals.before_a_build("slurm", ["mem_mb", name])
+    refusals.before_a_build("cluster-generic", ["mem_mb", name])  # its command may read any
+
+
+def test_resources_of_the_rules_and_of_other_plug_ins_are_accepted():
+    assert refusals.misspelled_resource([*refusals.RESOURCES, "lsf_queue", "lsf_extra", "machine_type"]) is None
+
+
+def test_all_resources_that_slurm_s_plug_in_reads_are_known():
+    sources = "".join(path.read_text() for path in Path(slurm.__file__).parent.glob("*.py"))
+    read = {*re.findall(r"""resources\.(?:get\(["'])?(\w+)""", sources)} - {"get", "items", "keys", "threads"}
+    assert {"slurm_partition", "mem_mb", "tasks_per_node"} <= read <= {*refusals.RESOURCES}
 
 
 def test_what_cannot_build_is_refused_and_a_missing_commit_is_said(monkeypatch, capsys):
