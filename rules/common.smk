@@ -38,6 +38,7 @@ from compositional.records import surroundings
 from compositional.records.places import STAGES
 from compositional.runs import NAME
 from compositional.stages.shared import forks
+from compositional.terminal import commands
 from compositional.terminal import display
 from compositional.terminal import failures
 from compositional.terminal import missing
@@ -105,7 +106,7 @@ def made_from(job):
             one = job(wildcards) if callable(job) else job
             forced, plain, reasons = PLAN.due(one)
         for line in reasons:
-            print(line, file=sys.stderr)
+            commands.put(line, sys.stderr)
         # Ignore Snakemake's markers of killed jobs: records show which results are complete. Snakemake would force such jobs, and
         # would then not notice what is missing below them.
         of_snakemake("dag.ignore_incomplete")

@@ -1,13 +1,25 @@
-"""What programs in workflow/ do at a terminal: they ask, and they run other programs. This module imports no package."""
+"""What programs do at a terminal: they write, ask, and run other programs. This module imports no package."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 STOPPED = 130  # the exit status of a program that Ctrl-C ended
+
+
+def put(text: str, stream: TextIO | None) -> None:
+    """Write a line. If that fails, as in a log on a full disk or a pipe whose reader has ended (`| head`), go on without it."""
+    with suppress(OSError):
+        try:
+            print(text, file=stream, flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())  # or Python writes it again when it ends
 
 
 def agreed(question: str) -> bool:

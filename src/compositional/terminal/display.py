@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import re
 import shutil
 import sys
@@ -23,7 +24,7 @@ from tqdm import tqdm
 
 from compositional.planning.costs import START, Costs, took, words
 from compositional.planning.packs import Pack
-from compositional.terminal import failures, progress, refusals
+from compositional.terminal import commands, failures, progress, refusals
 from compositional.terminal.progress import Task
 
 HANDLER = "DefaultStreamHandler"  # the name of Snakemake's own handler
@@ -99,7 +100,7 @@ class Display(logging.Handler):
         event = str(getattr(record, "event", None) or "")
         if self.looking:
             if event == "job_info":
-                print(f"Job {record.__dict__['jobid']}: {record.__dict__['rule_msg']}", file=sys.stdout)
+                commands.put(f"Job {record.__dict__['jobid']}: {record.__dict__['rule_msg']}", sys.stdout)
             first = event == "run_info" and not self.stats  # the same table is shown again below the jobs
             return event != "job_info" and not first and not text.startswith(BEFORE)
         if record.levelno < logging.WARNING:
@@ -112,12 +113,12 @@ class Display(logging.Handler):
         return kept
 
     def say(self, text: str) -> None:
-        """Write lines above the bar. If that fails, as with a log on a full disk, the build goes on without them."""
-        with suppress(OSError):
-            if self.bar:
+        """Write lines above the bar. If that fails, the build goes on without them."""
+        if self.bar:
+            with suppress(OSError):
                 self.bar.write(text, file=sys.stderr)
-            else:
-                print(text, file=sys.stderr, flush=True)
+        else:
+            commands.put(text, sys.stderr)
 
     # Events from Snakemake
 
@@ -171,7 +172,8 @@ class Display(logging.Handler):
         self.build = progress.Build(every, costs, workers)
         if not self.shows:
             return
-        if sys.stderr.isatty():
+        # Standard error may be closed (2>&-). A dumb terminal, such as a buffer of Emacs, cannot replace a line.
+        if sys.stderr and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             # Give tqdm fixed sizes: it shows nothing on a terminal that does not report its own.
             size = {"ncols": _columns(), "nrows": 20}
             self.bar = tqdm(total=1.0, bar_format="|{bar:20}| {desc}", leave=False, file=sys.stderr, **size)

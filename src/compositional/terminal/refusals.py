@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compositional.records import provenance
+from compositional.terminal import commands
 from compositional.terminal.failures import no_slurm
 
 # The resources that the rules here, Snakemake, and its plug-in for Slurm read.
@@ -83,7 +84,7 @@ def before_a_build(executor: str, resources: Iterable[str] = ()) -> None:
     if executor in ("local", "slurm") and (why := misspelled_resource(resources)):
         sys.exit(why)
     if why := provenance.without_commit():
-        print(f"warning: records will name no commit although {provenance.ROOT}/.git exists: {why}", file=sys.stderr)
+        commands.put(f"warning: records will name no commit although {provenance.ROOT}/.git exists: {why}", sys.stderr)
     if executor == "touch":
         sys.exit("--touch changes nothing here: a result's record decides whether it is out of date, not its modification time")
     if executor == "slurm" and (why := no_slurm()):

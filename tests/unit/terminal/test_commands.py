@@ -45,6 +45,22 @@ def test_only_yes_is_agreement(answer, agrees, monkeypatch, capsys):
     assert ("OPTIONS=--yes" in capsys.readouterr().err) == (not isinstance(answer, str))
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_reader_that_has_ended_ends_no_program(name):
+    """As in `snakemake -n ... | head`."""
+    code = (
+        f"import sys; from compositional.terminal import commands; commands.put('a', sys.{name}); commands.put('b', sys.{name})"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | {name: writer}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, **streams, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stdout or b"", done.stderr or b"") == (0, b"", b"")
+
+
 def test_the_status_of_a_program_is_returned(tmp_path):
     code = "import os, sys; sys.exit(len(os.listdir()))"
     (tmp_path / "file").touch()

@@ -119,6 +119,18 @@ def test_a_log_file_gets_plain_lines_with_failures_last(tmp_path, capsys, monkey
     assert not call.display.bar
 
 
+@pytest.mark.parametrize(("terminal", "has_bar"), [("xterm", True), ("dumb", False), (None, False)])
+def test_a_bar_is_shown_only_where_a_line_can_be_replaced(tmp_path, monkeypatch, terminal, has_bar):
+    """terminal: its type; None if standard error is closed."""
+    monkeypatch.setenv("TERM", terminal or "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal and SimpleNamespace(isatty=lambda: True, write=len, flush=lambda: None))
+    call = Call()
+    call.tell("table", event="run_info", stats={"plot": 1, "total": 1})
+    call.display.begin([], Costs(tmp_path), 1)
+    assert (call.display.bar is not None) == has_bar
+    call.display.end()
+
+
 def test_the_time_that_a_job_waits_in_a_queue_is_not_taken_for_its_cost(tmp_path, monkeypatch):
     call, log, now = Call(), tmp_path / "a.log", [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
