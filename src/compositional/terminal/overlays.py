@@ -30,9 +30,14 @@ def _after(arguments: list[str], option: str) -> Iterator[str]:
             yield from [found[1]] if found[1] is not None else takewhile(lambda own: not own.startswith("-"), behind)
 
 
-def named(arguments: list[str], option: str = "configfiles?") -> Iterator[Path]:
+def named(arguments: list[str], option: str = "--configfiles?") -> Iterator[Path]:
     """The files after --configfile, or after another option, in a command line. option: a regular expression."""
-    return map(Path, filter(None, _after(arguments, f"--{option}")))
+    return map(Path, filter(None, _after(arguments, option)))
+
+
+def _there(path: Path) -> Path:
+    """The path, or the innermost folder above it, that exists."""
+    return next(own for own in (path.absolute(), *path.absolute().parents) if os.path.exists(own))
 
 
 def wrong_setting(arguments: list[str]) -> str | None:
@@ -55,7 +60,7 @@ def in_profile(arguments: list[str]) -> list[tuple[Path, Path]]:
     """The file of a command line's --profile, with each --configfile that it names literally, without YTE's expressions."""
     # Snakemake is running: it reads its profiles. Without this function, only this check is lost.
     find = getattr(sys.modules.get("snakemake.cli"), "get_profile_dir", None)
-    profile = next(named(arguments, "profile"), None)
+    profile = next(named(arguments, "--profile"), None)
     if not (found := find(str(profile)) if find and profile else None):
         return []
     try:
@@ -103,9 +108,8 @@ def check(arguments: list[str], root: Path = Path()) -> None:
     asked = [("", path) for path in named(arguments)]
     # Files of the command line replace those of a profile.
     asked = asked or [(f"{profile}: ", path) for profile, path in in_profile(arguments)]
-    if folder := next(named(arguments, "directory"), None):  # targets may follow
-        above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-        if not above.is_dir():
+    if folder := next(named(arguments, "--directory|-d"), None):  # targets may follow
+        if not (above := _there(folder)).is_dir():
             sys.exit(f"--directory {folder}: {above} is a file, not a folder")
         if above != folder.absolute() and not os.access(above, os.W_OK):
             sys.exit(f"--directory {folder}: it cannot be made, because {above} is not writable")
@@ -121,6 +125,9 @@ def check(arguments: list[str], root: Path = Path()) -> None:
         sys.exit(f"{results} is a file, must be a folder: move it away")
     if writes and not os.access(writes, os.W_OK):
         sys.exit(f"{writes} is not writable. Snakemake writes there even if it only looks (-n): copy the folder, and look there")
+    cache = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")) / "snakemake"
+    if not os.access(above := _there(cache), os.W_OK):
+        sys.exit(f"{above} is not writable. Snakemake needs {cache}: set XDG_CACHE_HOME to a folder in which you may write")
     if not {"--unlock", "--nolock"} & set(arguments):
         locks = here / ".snakemake" / "locks"
         closed = [path for path in (locks, *sorted(locks.glob("*.lock"))) if path.exists() and not os.access(path, os.R_OK)]

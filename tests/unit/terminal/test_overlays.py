@@ -111,6 +111,28 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, monkeypatch):
         check(["snakemake", "-n", "--directory", str(tmp_path)])
 
 
+def test_the_folder_after_the_short_option_is_the_one_that_is_checked(tmp_path, monkeypatch):
+    """The sources may be in a folder that this user cannot write to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+    Path("own").mkdir()
+    check(["snakemake", "all", "-d", "own"])
+    with pytest.raises(SystemExit, match=f"{tmp_path} is not writable"):
+        check(["snakemake", "all"])
+
+
+@pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME"])
+def test_a_home_that_cannot_be_written_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv(name, str(tmp_path / "home" / "me"))
+    check(["snakemake", "all"])
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+    with pytest.raises(
+        SystemExit, match=rf"^{tmp_path} is not writable\. Snakemake needs {tmp_path}/home/me.*: set XDG_CACHE_HOME"
+    ):
+        check(["snakemake", "all"])
+
+
 def test_results_that_cannot_be_a_folder_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("results").symlink_to("gone")
