@@ -40,6 +40,8 @@ PYTHON ?= python3
 RUN := . $(VENV)/bin/activate &&
 # Without hashes, any build of these versions is accepted, such as PyTorch's CPU-only build. With hashes, only those of the package index.
 LOCK ?= envs/requirements.txt
+# Packages in the user's PYTHONPATH would count as installed, and jobs do not search it.
+unexport PYTHONPATH
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 
 .PHONY: figure help figures env install develop archive reproduce pack-runs unpack-runs check-runs prune reference report test test-slurm test-ends test-newest test-gpu bench bench-gpu calibrate new check format docs thumbnails verdict lock
@@ -62,6 +64,7 @@ $(VENV)/.complete: envs/requirements.txt
 # The marker is written last, so an interrupted installation starts again. The package is installed in editable mode for notebooks and
 # scripts elsewhere; the workflow itself uses src/.
 install:
+	@[ "$$(uname)" = Linux ] || { echo "Linux is needed, and this is $$(uname): use a container (envs/Dockerfile) or a virtual machine"; exit 1; }
 	@case "$(CURDIR)" in *[{}]*) echo "Snakemake takes braces in a path for wildcards. Move this folder to a path without braces"; exit 1;; esac
 	@if [ -L $(VENV) ]; then echo "$(VENV) is a link, and installing would clear the folder that it points to. Remove the link, or update that environment and copy envs/requirements.txt to $(VENV)/.complete"; exit 1; fi
 	$(NEW_ENOUGH)

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import shlex
+import site
 import sys
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from compositional.terminal import failures
 from compositional.terminal import missing
 from compositional.terminal import refusals
 
+refusals.another_system(sys.platform)
 if not Path(links.__file__).resolve().is_relative_to(ROOT.resolve()):
     sys.exit(f"This process has imported compositional from {links.__file__}, which is not of {ROOT}: call it in a new process")
 # Another call in this process, such as a notebook's, may have read sources that were edited since.
@@ -51,7 +53,14 @@ for name in [name for name in sys.modules if name.partition(".")[0] == "composit
     for own in vars(sys.modules[name]).values():
         if hasattr(type(own), "cache_clear"):
             own.cache_clear()
+# A module gets its configuration from the workflow that imports it. Options about configuration files are for that workflow.
+AS_MODULE = Path(workflow.basedir).resolve() not in (ROOT.resolve(), ROOT.resolve() / "workflow")
+theirs = {os.path.abspath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
+theirs = {*theirs, site.getusersitepackages()}.difference(site.getsitepackages())
 surroundings.settle(os.environ, ROOT)
+if "snakemake" in sys.argv[0] and not AS_MODULE:
+    # The versions that are planned must be those of jobs, which search neither the user's PYTHONPATH nor the home folder.
+    sys.path[:] = [*os.environ["PYTHONPATH"].split(os.pathsep), *(folder for folder in sys.path if folder not in theirs)]
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
 of_snakemake = partial(refusals.inside, workflow)
 with refusals.in_a_sentence():
@@ -70,8 +79,6 @@ DRAWS = HERE and any(target.startswith("results/figures/") for target in targets
 if DRAWS:
     # The libraries of drawing are imported while the plan is made.
     forks.start(os.environ, forks.OF_DRAWING)
-# A module gets its configuration from the workflow that imports it. Options about configuration files are for that workflow.
-AS_MODULE = Path(workflow.basedir).resolve() not in (ROOT.resolve(), ROOT.resolve() / "workflow")
 SHOWS = MAIN and not AS_MODULE  # an importing workflow controls its own output
 OVERLAYS = [] if AS_MODULE else of_snakemake("config_settings.configfiles")
 # These options come last in a command, because any word after --configfile is read as another file.

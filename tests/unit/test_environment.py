@@ -152,6 +152,29 @@ def test_pins_that_cannot_be_installed_name_what_they_need(tmp_path):
     assert not (tmp_path / ".venv" / ".complete").exists()
 
 
+def test_packages_of_the_user_do_not_count_as_installed(tmp_path):
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    shutil.copytree(ENVS, tmp_path / "envs")
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\necho "searches <$PYTHONPATH>"\nexit 1\n')
+    python.chmod(0o755)
+    command, environment = ["make", "env", f"PYTHON={python}"], os.environ | {"PYTHONPATH": "/theirs"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "searches <>" in done.stdout
+
+
+def test_another_system_is_refused_before_anything_is_installed(tmp_path):
+    shutil.copy(ENVS.parent / "Makefile", tmp_path)
+    shutil.copytree(ENVS, tmp_path / "envs")
+    (tmp_path / "uname").write_text("#!/bin/sh\necho Darwin\n")
+    (tmp_path / "uname").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["make", "env"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "Linux is needed, and this is Darwin: use a container" in done.stdout
+    assert not (tmp_path / ".venv").exists()
+
+
 def test_a_python_that_is_too_old_is_named_before_an_archive_is_opened(tmp_path):
     """The python3 of many clusters is older. Without the check, an import fails with a traceback."""
     shutil.copy(ENVS.parent / "Makefile", tmp_path)

@@ -96,6 +96,17 @@ def test_the_bytes_are_those_of_a_clean_build(archived_project, surroundings, tm
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "elsewhere").rglob("*.csv")} == {0}
 
 
+def test_the_versions_that_are_planned_are_those_of_jobs(tmp_path):
+    """Modules of clusters put packages of other versions into PYTHONPATH; jobs do not search it, unless it is given to them."""
+    project = Project(tmp_path / "project")
+    project.keep_studies("compositional_regularization")
+    (tmp_path / "theirs" / "numpy-1.0.dist-info").mkdir(parents=True)
+    (tmp_path / "theirs" / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
+    target, theirs = "results/splits/digits_concat", str(tmp_path / "theirs")
+    project.snakemake(target, PYTHONPATH=theirs)
+    assert '-> "1.0"' in project.snakemake("-n", target, COMPOSITIONAL_PYTHONPATH=theirs)
+
+
 def test_braces_in_the_path_are_refused_before_anything_is_installed(tmp_path):
     folder = tmp_path / "a{b}"
     folder.mkdir()

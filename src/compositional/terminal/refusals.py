@@ -49,6 +49,12 @@ def permitting(path: Path) -> str:
     )
 
 
+def another_system(platform: str) -> None:
+    """Refuse systems other than Linux: they lack functions that a build calls, and none was tried."""
+    if platform != "linux":
+        sys.exit(f"Linux is needed, and this is {platform}: use a container (envs/Dockerfile) or a virtual machine")
+
+
 def inside(workflow: Any, name: str) -> Any:
     """An undocumented part of Snakemake, by its path from `workflow`.
 

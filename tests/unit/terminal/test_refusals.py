@@ -35,6 +35,12 @@ def test_an_interrupt_while_a_call_is_planned_ends_it_with_a_sentence():
         raise KeyboardInterrupt
 
 
+def test_another_system_is_refused():
+    refusals.another_system("linux")
+    with pytest.raises(SystemExit, match=r"^Linux is needed, and this is darwin: use a container"):
+        refusals.another_system("darwin")
+
+
 def test_a_part_that_snakemake_lacks_is_named():
     workflow = SimpleNamespace(dag=SimpleNamespace(forcefiles={"a"}))
     assert refusals.inside(workflow, "dag.forcefiles") == {"a"}
