@@ -47,9 +47,18 @@ def test_the_caption_states_distances_draw_by_draw():
     # Draw 0 passes 0.8 two thirds of the way from 8 to 32, draw 1 three quarters; in log(1 + n).
     low, high = (np.expm1(np.log(9) + share * np.log(33 / 9)) for share in (2 / 3, 3 / 4))
     assert f"same accuracy: {(low + high) / 2:.1f} (median of 2 draws, from {low:.1f} to {high:.1f})" in text
+    # Nine tenths of it are 0.72: 0.32 of the 0.6 between 8 and 32 in draw 0, and 0.22 of the 0.4 in draw 1.
+    low, high = (np.expm1(np.log(9) + share * np.log(33 / 9)) for share in (0.32 / 0.6, 0.22 / 0.4))
+    assert f"nine tenths of it: {(low + high) / 2:.1f} (median of 2 draws, from {low:.1f} to {high:.1f})" in text
     assert "cnn (2 draws): 0: 0.050, 8: 0.450, 32: 0.950" in text
     assert "rises from 8 to 32 commands: open, too few draws to judge (+0.500 ± 1.271)" in text  # 12.706 * 0.1 / sqrt 2 * sqrt 2
     assert "Entropy of the verb, bits: 0: 1.500, 8: 1.580, 32: 1.820." in text
+
+
+def test_a_distance_leaves_out_a_plain_run_that_diverged():
+    text = caption(table(plain=PLAIN | {8: (np.nan, 0.5)}))
+    low, high = np.expm1(0.8 * np.log(33)), np.expm1(np.log(9) + 3 / 4 * np.log(33 / 9))  # draw 0: from 0 to 32 commands
+    assert f"same accuracy: {(low + high) / 2:.1f} (median of 2 draws, from {low:.1f} to {high:.1f})" in text
 
 
 def test_one_draw_has_no_interval():

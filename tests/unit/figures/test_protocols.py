@@ -92,3 +92,34 @@ def test_a_setting_with_a_diverged_run_is_never_chosen():
 def test_in_distribution_is_the_tasks_first_such_member():
     images = table().replace({"split": {"in_distribution": "validation"}})
     assert protocols.runs_of(images).equals(protocols.runs_of(table()))
+
+
+def test_an_accuracy_exactly_one_point_below_the_plain_models_is_within_it():
+    assert 0.1 - protocols.POINT > 0.09  # in floating point
+    near = {("none", 0.0): 0.1, ("entropy", 0.1): 0.2, ("entropy", 1.0): 0.09, ("entropy", 10.0): 0.0899}
+    runs = protocols.runs_of(table({key: ([own, own], [0.0, 0.0], [0.0, 0.0], 0.1) for key, own in near.items()}))
+    assert chosen(protocols.choices(runs, ["entropy"]), "within one point") == {("entropy", 1.0)}
+
+
+def test_nothing_is_within_one_point_of_a_plain_model_that_diverged():
+    lost = RUNS | {("none", 0.0): ([0.98, np.nan], [0.1, np.nan], [0.0, np.nan], 0.5)}
+    found = protocols.choices(protocols.runs_of(table(lost)), ["entropy"])
+    assert set(found) == {"in-distribution", "compositional", "leave one seed out", "oracle"}
+
+
+def test_rank_correlations_are_of_at_least_three_runs_that_learned_the_task():
+    accuracies = {"in_distribution": [0.9, 0.95, 1.0, 0.89], "compositional": [0.1, 0.2, 0.3, 0.9], "test": [0.2, 0.3, 0.4, 0.0]}
+    runs = pd.DataFrame(accuracies)
+    assert protocols.rank_correlation(runs, "compositional", 0.9) == (pytest.approx(1), 3)
+    # Ranks 1, 2, 3, 4 and 2, 3, 4, 1: 1 - 6 (1 + 1 + 1 + 9) / (4 * 15).
+    assert protocols.rank_correlation(runs, "compositional", 0.0) == (pytest.approx(-0.2), 4)
+    few, count = protocols.rank_correlation(runs[:2], "compositional", 0.9)
+    assert np.isnan(few)
+    assert count == 2
+
+
+def test_a_seed_without_the_chosen_or_the_plain_run_has_no_gain():
+    runs = protocols.runs_of(table()).drop([("none", 0.0, 1), ("entropy", 1.0, 0)])
+    settings = {0: ("entropy", 1.0), 1: ("entropy", 1.0)}
+    assert protocols.reached(runs, settings).to_dict() == {1: 0.9}
+    assert protocols.gains(runs, settings).isna().all()

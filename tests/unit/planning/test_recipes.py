@@ -174,6 +174,24 @@ def test_changed_code_outdates_the_results_of_its_stage_and_all_later_ones(built
     assert next(iter(outdated(today()).values())).startswith('torch "')
 
 
+def test_a_recipe_contains_the_code_of_each_plug_in_that_makes_its_result(tmp_path):
+    recipes = Recipes(Configuration(read("config.yaml", *STUDIES)), tmp_path)
+    network = {"kinds.image", "models.cnn", "regularizers.additivity"}
+    training = {"training.loop", "training.reading", "evaluation.learning_curves", "stages.shared.devices"}
+    run = Run("digits_concat", "cnn", "additivity", 0.1, 0)
+    expected = {
+        SPLIT: {"tasks.digits_concat"},
+        record_of_run(run, "run.json"): network | training,
+        record_of_run(run, "evaluation.json"): network,
+        record_of_run(run, "representation.json"): network,
+        record_of("tables", "metrics"): {"tables.activations"},
+        record_of("tables", "same_class_samples"): {"tables.examples", "kinds.image"},
+        record_of("figures", "metrics"): {"figures.metrics"},
+    }
+    for record, modules in expected.items():
+        assert modules <= set(recipes.recipe(record)["code"]["modules"]), record
+
+
 def test_differences_are_named():
     old = {"settings": {"steps": 4, "clip": None}, "code": {"fingerprint": "a", "libraries": {"torch": "1"}}, "of": {"x": "1"}}
     new = json.loads(json.dumps(old))
