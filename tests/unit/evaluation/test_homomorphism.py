@@ -50,6 +50,15 @@ def test_held_out_wholes_are_those_that_occur_only_in_the_test_set(jump):
         assert len(held_out) == (7 if rule in homomorphism.MODIFIERS else 200)
 
 
+@pytest.mark.parametrize(("count", "measured"), [(5, {"twice", "thrice"}), (4, {"twice"})])
+def test_a_rule_is_measured_on_at_least_five_held_out_wholes(jump, count, measured):
+    alone = [pair for pair in PAIRS if pair[0].startswith("jump ") and not {"and", "after"} & set(pair[0].split())]
+    twice, thrice = ([pair for pair in alone if pair[0].endswith(rule)] for rule in ("twice", "thrice"))
+    pairs = twice + thrice[:count]
+    jump.splits["test"] = SequenceSplit(*map(list, zip(*pairs, strict=True)), SOURCE, TARGET, "cpu")
+    assert set(homomorphism._chosen(jump)) == measured
+
+
 def _measured(jump, vector) -> dict[str, float]:
     """The measures of one run whose representation of a phrase is `vector(phrase)`."""
 
@@ -72,6 +81,26 @@ def test_a_bag_of_words_is_a_homomorphism_and_noise_is_not(jump):
     drawn = np.random.default_rng(0)
     noise = _measured(jump, lambda phrase: drawn.normal(size=6))
     assert noise["homomorphism_error in encoder_states"] == pytest.approx(1, abs=0.2)
+
+
+def test_the_error_in_distribution_is_that_on_wholes_of_training(jump):
+    words = {word: np.random.default_rng(index).normal(size=6) for index, word in enumerate(SOURCE.words)}
+    drawn = np.random.default_rng(0)
+    found = _measured(
+        jump, lambda phrase: drawn.normal(size=6) if "jump" in phrase else sum(words[word] for word in phrase.split())
+    )
+    assert found["homomorphism_error_in_distribution in encoder_states"] < 1e-6
+    assert found["homomorphism_error in encoder_states"] > 0.9
+
+
+def test_the_error_of_the_mean_of_parts_is_that_on_held_out_wholes(jump):
+    found = _measured(jump, lambda phrase: np.array([len(phrase.split())], dtype=float))
+    errors = []
+    for _, held_out in homomorphism._chosen(jump).values():
+        counts = np.array([[len(phrase.split()) for phrase in whole] for whole in held_out])
+        whole, mean = counts[:, 0], counts[:, 1:].mean(1)
+        errors.append(np.square(whole - mean).sum() / np.square(whole - whole.mean()).sum())
+    assert found["homomorphism_error_of_mean in encoder_states"] == pytest.approx(np.mean(errors))
 
 
 def test_tasks_without_commands_have_no_such_measure(problem):
