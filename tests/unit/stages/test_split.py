@@ -65,11 +65,19 @@ def test_pairs_have_the_distribution_of_their_setting(setting):
         expected = len(members[name]) / len(counts)
         assert max(abs(count - expected) for count in counts.values()) < 5 * np.sqrt(expected)
     source = digits.load(None)
-    row = members["test"][17]
-    left, right = (source["test"][0][row[key]] for key in ("left_index", "right_index"))
-    assert np.array_equal(np.array(row["image"]), np.concatenate([left, right], 1))
-    assert source["test"][1][row["left_index"]] == row["label"]
+    for name, member in members.items():
+        images, labels = source["train" if name == "train" else "test"]
+        left, right = (np.array(member[key]) for key in ("left_index", "right_index"))
+        assert np.array_equal(np.array(member["image"]), np.concatenate([images[left], images[right]], 2))
+        assert np.array_equal(labels[left], np.array(member["label"]))
+        assert np.array_equal(labels[right], np.array(member["right_label"]))
+        assert len({*left, *right}) > 0.98 * len(images)  # draws are uniform: so many leave out hardly any image
     assert about["component_width"] == 8
+    audited = [
+        {"columns": ["image"], "members": ["validation", "test"]},
+        {"columns": ["label", "right_label"], "members": ["test"]},
+    ]
+    assert about["disjoint"] == (audited if setting == "A" else audited[:1])
 
 
 def test_audit_counts_and_refuses_overlap():

@@ -69,7 +69,7 @@ def test_the_best_point_is_named_with_their_number(tmp_path):
     rows = [(0, "test", "accuracy", 0.9), (1, "test", "accuracy", 0.2), (2, "test", "accuracy", 0.4), (2, "train", "accuracy", 1)]
     with (tmp_path / "history.csv").open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([("step", "split", "metric", "value"), *rows])
-    assert readings.best_recorded(tmp_path / "history.csv", 253, 512) == ("accuracy, best of 2 points", 0.4)
+    assert readings.best_recorded(tmp_path / "history.csv", 253, 253) == ("accuracy, best of 2 points", 0.4)
     assert readings.best_recorded(tmp_path / "history.csv", 253, 16) == ("accuracy, best of 2 points on 16 examples", 0.4)
 
 
