@@ -11,6 +11,7 @@ operation with a tensor of the host fails, like on a GPU.
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,7 @@ _setup_privateuseone_for_python_backend(DEVICE)
 # Operations that reveal a value, or a size that depends on values, to the host.
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_dim", "_unique2"}
 _is_sealed = False
+_noted: tuple[dict[int, Any], dict[int, Any]] | None = None  # memory that operations read and allocate, while it is noted
 crossings: list[str] = []  # operations that copied between the device and the host, or read a value back
 
 
@@ -74,12 +76,22 @@ def _compute(operation: Any, args: tuple, kwargs: dict) -> Any:
         kwargs = kwargs | {"device": torch.device("cpu")}
     args_here, kwargs_here = tree_map_only(_There, lambda tensor: tensor.here, (args, kwargs))
     result = operation(*args_here, **kwargs_here)
+    if _noted is not None:
+        read, made = _noted
+        read |= _memory([tensor.here for tensor in there])
+        made |= {key: of for key, of in _memory(tree_leaves(result)).items() if key not in read}
     if name == "copy_":
         return args[0]
     if not goes_there:
         return result
     own = {id(tensor.here): tensor for tensor in there}  # in-place operations return their argument
     return tree_map_only(Tensor, lambda tensor: own[id(tensor)] if id(tensor) in own else _There(tensor), result)
+
+
+def _memory(values: list[Any]) -> dict[int, Any]:
+    """The memory of tensors, by its identity."""
+    storages = [value.untyped_storage() for value in values if isinstance(value, Tensor)]
+    return {storage._cdata: storage for storage in storages}
 
 
 def _assert_ordered(name: str, args: tuple) -> None:
@@ -124,6 +136,20 @@ def sealed() -> Iterator[None]:
         yield
     finally:
         _is_sealed = False
+
+
+@contextmanager
+def noted() -> Iterator[list[weakref.ref]]:
+    """A context whose list receives, at its end, the memory that was read but not allocated in it: what a graph would go on
+    reading if the operations were recorded."""
+    global _noted
+    found: list[weakref.ref] = []
+    _noted = read, made = {}, {}
+    try:
+        yield found
+    finally:
+        _noted = None
+        found += [weakref.ref(storage) for key, storage in read.items() if key not in made]
 
 
 def moved(split: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import torch
@@ -91,7 +91,7 @@ def sinusoids(places: Tensor, width: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], 1)[:, :width]
 
 
-@lru_cache(maxsize=64)
+@cache  # never freed: a graph that was recorded on CUDA goes on reading its memory
 def _sinusoids(length: int, width: int, device: torch.device) -> Tensor:
     """(2 length - 1, width): row length - 1 + d is r(-d), for distances -d = i - j from length - 1 down to 1 - length."""
     return sinusoids(torch.arange(length - 1, -length, -1.0, device=device), width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -72,7 +72,7 @@ def shares_gradient(shares: Tensor, grad: Tensor, by_distance: Tensor | None, ca
     return grad
 
 
-@lru_cache(maxsize=64)
+@cache  # never freed: a graph that was recorded on CUDA goes on reading its memory
 def _later(length: int, device: torch.device) -> Tensor:
     """Which keys are after the query, (L, L) of bool."""
     return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)

@@ -15,6 +15,8 @@ import torch
 from support import elsewhere
 
 from compositional.evaluation import decoding, metrics
+from compositional.kinds.sequence import SequenceSplit
+from compositional.training.model_guards import evaluated
 from compositional.training.pack import Pack
 from compositional.training.problem import weight_layout
 from compositional.training.state import fresh_state
@@ -87,6 +89,24 @@ def test_no_earlier_graph_is_freed_while_a_step_is_recorded(problem, monkeypatch
         pack.problem, pack.cycle = replace(case, device="cuda"), pack
         pack._run_step()
     assert alive == [[], [False], [False, False]]
+
+
+def test_what_a_recorded_step_reads_is_never_freed(problem, device):
+    """A graph reads the same addresses again, whatever was computed between two of its replays."""
+    case = problem("transformer")
+    with elsewhere.there():
+        case = device(case)
+        pack = Pack(case, [fresh_state(case, seed, 0.1) for seed in range(2)], None)
+        with elsewhere.noted() as read:
+            pack._step()
+        vocabularies = case.splits["test"].source, case.splits["test"].target
+        for length in range(1, 70):
+            sentences = (" ".join(vocabulary.words[-1:] * length) for vocabulary in vocabularies)
+            split = SequenceSplit(*([sentence] for sentence in sentences), *vocabularies, elsewhere.DEVICE)
+            ((_, batch),) = split.evaluation_batches(2, 16)
+            evaluated(case, case.model, pack.tensors, batch)
+    assert len(read) > 20
+    assert all(memory() is not None for memory in read)
 
 
 @pytest.mark.parametrize(("model", "beam"), [("lstm_attention", 2), ("transformer", 1), ("cnn", None)])
