@@ -52,6 +52,7 @@ def train_runs(
         members = [state for state in pending if state.step == begin][:width]
         if pack is None or members != current:
             fill = [replace(members[0], history=[]) for _ in range(len(members), width or 0)]
+            pack = None  # frees its memory, on CUDA that of a recorded step: two packs may not fit
             pack, current = Pack(problem, members + fill, prepared), members
         if begin == 0 and 0 in settings["record_steps"]:
             _record(problem, measure, pack.tensors, members)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.told import told
-from support.trained import independent, same, train
+from support.trained import independent, same, train, unguarded
 
 from compositional import randomness
 from compositional.layers.tap import silent_tap
@@ -363,6 +363,23 @@ def test_a_packs_memory_is_free_once_the_pack_is_no_longer_used(problem, regular
         assert still() is None
     finally:
         gc.enable()
+
+
+def test_no_pack_is_made_while_another_is_in_memory(problem, monkeypatch):
+    """A GPU that has room for one pack of a width trains any number of them, and goes on after a run has diverged."""
+    made, others = [], []
+
+    class Counted(Pack):
+        def __init__(self, *given):
+            others.append(sum(one() is not None for one in made))
+            made.append(weakref.ref(self))
+            super().__init__(*given)
+
+    monkeypatch.setattr("compositional.training.loop.Pack", Counted)
+    monkeypatch.setitem(WIDTH, "cpu", 2)
+    with unguarded():
+        train(problem("cnn", "additivity"), [(0, 0.1), (1, 1e39), (2, 0.1)])
+    assert others == [0, 0, 0]  # packs of the first two runs, of the third, and of the two that did not diverge
 
 
 def test_curves_are_recorded_at_the_configured_steps(problem):
