@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from compositional import randomness
 from compositional.layers import Weights, softmax
-from compositional.layers.functional import linear
+from compositional.layers.functional import first_gradient, linear
 from compositional.layers.ragged import Chunks, Layout
 
 
@@ -168,7 +168,7 @@ class _Attention(torch.autograd.Function):
         return mixed
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @first_gradient
     def backward(ctx, grad):
         where, (distances, *kept) = ctx.where, ctx.saved_tensors
         heads, (queries, keys) = where.heads, ctx.shapes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 
 import numpy as np
 import torch
@@ -23,6 +24,28 @@ def aligned(size: int) -> int:
     """`size` rounded up to a multiple of 16. With that many float32 numbers per run, each run's numbers start at a multiple of
     64 bytes. Otherwise the last bits of a product can depend on a run's position among the others."""
     return 16 * math.ceil(size / 16)
+
+
+def first_gradient(backward: Callable) -> Callable:
+    """Decorator of the `backward` of a function whose gradient cannot be differentiated.
+
+    With PyTorch's `once_differentiable`, the second gradient would lack a part without notice: a gradient of chosen tensors, such
+    as a run's weights, does not reach its error.
+
+    Raises:
+        NotImplementedError: when `backward` is called with create_graph=True.
+    """
+
+    @wraps(backward)
+    def alone(ctx, *grads):
+        if torch.is_grad_enabled():
+            raise NotImplementedError(
+                f"{backward.__qualname__}: its result cannot be differentiated. A term that is made of gradients "
+                "(create_graph=True) needs a model without this function, such as a class Network of ordinary layers"
+            )
+        return backward(ctx, *grads)
+
+    return alone
 
 
 def initialize_linear(source: np.random.Generator, inputs: int, outputs: int, prefix: str, bias: bool = True) -> Weights:

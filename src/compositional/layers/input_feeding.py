@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from compositional.layers import lstm
-from compositional.layers.functional import aligned
+from compositional.layers.functional import aligned, first_gradient
 from compositional.layers.looking import Additive, DotProduct
 from compositional.layers.ragged import Steps
 
@@ -55,6 +55,7 @@ class _InputFeeding(torch.autograd.Function):
         return decisions[:, :start], looks[:, :start], *last
 
     @staticmethod
+    @first_gradient
     def backward(ctx, grad_decisions, grad_looks, *_):
         if ctx.kept is None:
             raise RuntimeError("input_feeding: the gradient can be taken once, it is written where the gates were")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from compositional.layers import lstm_compiled
 from compositional.layers.compiled import is_compiled
-from compositional.layers.functional import aligned
+from compositional.layers.functional import aligned, first_gradient
 
 
 def for_step(values: Tensor) -> Tensor:
@@ -111,6 +111,7 @@ class _LSTM(torch.autograd.Function):
         return outputs
 
     @staticmethod
+    @first_gradient
     def backward(ctx, grad_outputs):
         (weight,) = ctx.saved_tensors
         if ctx.steps is None:

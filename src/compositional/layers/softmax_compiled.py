@@ -13,6 +13,7 @@ from numba import njit
 from torch import Tensor, autograd
 
 from compositional.layers.compiled import compiled
+from compositional.layers.functional import first_gradient
 
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(-87)  # exp(-87) is just above the smallest normal number
 # exp(x) = 2^k exp(r), where k is the integer closest to x / log 2: adding 1.5 * 2^23 and subtracting it again rounds. log 2 is
@@ -180,7 +181,7 @@ class _CrossEntropy(autograd.Function):
         return totals.log() - margins
 
     @staticmethod
-    @autograd.function.once_differentiable
+    @first_gradient
     def backward(ctx, grad):
         logits, targets, largest, totals = ctx.saved_tensors
         grad_logits = logits.new_empty(logits.shape)

@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from compositional.layers import compiled, functional, lstm_compiled, softmax
+from compositional.layers import attention, compiled, functional, lstm_compiled, softmax
 from compositional.layers import lstm as lstm_module
 from compositional.layers.functional import conv2d, embedding, linear, reorder, run_by_run, spaced_linear
 from compositional.layers.lstm import lstm
 from compositional.layers.pooling import max_pool
+from compositional.layers.ragged import Chunks
 
 
 def _reordered(weight: torch.Tensor) -> torch.Tensor:
@@ -61,6 +62,30 @@ def test_lstm_gradient_cannot_be_taken_twice():
     torch.autograd.grad(total, tensors, retain_graph=True)
     with pytest.raises(RuntimeError, match="once"):
         torch.autograd.grad(total, tensors)
+
+
+def _attended(values: torch.Tensor) -> torch.Tensor:
+    drawn = attention.initialize_attention(np.random.default_rng(0), 4, 2, "own", relative=True)
+    weights = {name: weight.unsqueeze(0) for name, weight in drawn.items()}
+    return attention.attend_own(weights, "own", values, Chunks((4,), (4,)), None, 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _attended,
+        lambda values: lstm(values, *torch.zeros(2, 1, 16, 4), torch.ones(1, 9, 16), (16,)),
+        lambda values: softmax.cross_entropy(values[0], torch.zeros(16, dtype=torch.int64)),
+    ],
+)
+def test_a_gradient_that_cannot_be_differentiated_is_no_part_of_a_term(function):
+    """The gradient of such a term, with respect to weights, would lack a part without notice."""
+    torch.manual_seed(0)
+    values = torch.randn(1, 16, 4, requires_grad=True)
+    total = function(values).square().sum()
+    assert torch.autograd.grad(total, values, retain_graph=True)[0].any()
+    with pytest.raises(NotImplementedError, match=r"\.backward: its result cannot be differentiated.*class Network"):
+        torch.autograd.grad(function(values).square().sum(), values, create_graph=True)
 
 
 def test_compiled_functions_have_separate_caches_and_only_one_process_fills_them(monkeypatch):

@@ -119,3 +119,9 @@ def test_a_second_gradient_is_refused():
     torch.autograd.grad(decisions.sum(), of["bias"], retain_graph=True)
     with pytest.raises(RuntimeError, match="input_feeding: the gradient can be taken once"):
         torch.autograd.grad(decisions.sum(), of["bias"])
+
+
+def test_a_gradient_of_its_gradient_is_refused():
+    decisions, _, _ = at_once(of := inputs())
+    with pytest.raises(NotImplementedError, match=r"_InputFeeding\.backward: its result cannot be differentiated"):
+        torch.autograd.grad(decisions.sum(), of["bias"], create_graph=True)
