@@ -6,8 +6,9 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +20,10 @@ _CODE = (".py", ".pyc", ".so", ".nbi", ".nbc")
 _LINUX = ("/dev", "/etc", "/lib", "/lib64", "/nix", "/opt", "/proc", "/run", "/sys", "/usr", "/var/cache", "/var/lib")
 _MACOS = ("/Applications", "/Library", "/System")
 _CACHES = ("HF_HOME", "HF_DATASETS_CACHE", "MPLCONFIGDIR", "XDG_CACHE_HOME")  # variables that name such folders
+NO_FILES_OF_MODELS = (
+    "a model or a regularizer may read no file, because results would not be made again if it changed; let a task write what the "
+    "file has to task.json"
+)
 _rules: list[tuple[list[Path], str, bool]] = []
 
 
@@ -87,8 +92,8 @@ def was_drawn(before: tuple) -> bool:
 def no_random_numbers(function: str) -> Iterator[None]:
     """Refuse a function, by its name, that draws from global generators within the context: each call would give other results.
 
-    Nor may code of this project give None as the seed of `np.random.default_rng`. (Libraries may: some never use what they make.)
-    Where nothing is given, `records.forbidden` refuses it as it is written.
+    Nor may code of this project give None as the seed of `np.random.default_rng` or `random.Random`. (Libraries may: some never
+    use what they make.) Where nothing is given, `records.forbidden` refuses it as it is written.
     """
 
     def refuse(generator: str) -> NoReturn:
@@ -97,19 +102,41 @@ def no_random_numbers(function: str) -> Iterator[None]:
             "compositional.randomness.generator(key), or from a generator with a seed of its own"
         )
 
-    def default_rng(seed: Any = None) -> Any:
-        if seed is None and str(sys._getframe(1).f_globals.get("__name__")).startswith("compositional."):
+    def is_plug_in(depth: int) -> bool:
+        return str(sys._getframe(depth + 1).f_globals.get("__name__")).startswith("compositional.")
+
+    def default_rng(given: Any = None) -> Any:
+        if given is None and is_plug_in(1):
             refuse("default_rng with None as its seed")
-        return made(seed)
+        return made(given)
+
+    def seed(self: random.Random, given: Any = None, version: int = 2) -> None:
+        if given is None and (is_plug_in(1) or is_plug_in(2)):  # called by itself, or as the generator is made
+            refuse("random.Random with None as its seed")
+        seeded(self, given, version)
 
     numpy: Any = sys.modules.get("numpy")
-    before, made = global_generators(), numpy and numpy.random.default_rng
+    before, seeded, made = global_generators(), random.Random.seed, numpy and numpy.random.default_rng
+    of_python: Any = random.Random
     try:
+        of_python.seed = seed
         if numpy:
             numpy.random.default_rng = default_rng
         yield
     finally:
+        of_python.seed = seeded
         if numpy:
             numpy.random.default_rng = made
     if was_drawn(before):
         refuse("a global generator of Python, NumPy or PyTorch")
+
+
+def watched(function: Callable, why: str, everywhere: bool = False) -> Callable:
+    """A function of a plug-in, which is stopped if it reads a file or draws random numbers without a seed; options as above."""
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        with refused([], why, everywhere), no_random_numbers(f"{function.__module__}.{function.__name__}"):
+            return function(*arguments)
+
+    return call

@@ -48,12 +48,12 @@ def perform(content: dict[str, Any], log: TextIO, results: Path = Path("results"
 
 def _analyze(problem: Problem, weights: dict[str, Tensor], folders: list[Path]) -> list[dict[tuple[str, str], float]]:
     """Metrics beyond loss and accuracy, per run: those that the model defines itself, or those of known components."""
-    own = problem.model.measure
-    if own is None:
+    if problem.model.measure is None:
         found = _of_representations(problem, weights)
         for result, start in zip(found, _untrained(problem, weights, folders), strict=False):
             result |= {("initialization", metric): value for (_, metric), value in start.items()}
         return found
+    own = undeclared.watched(problem.model.measure, _NO_FILES, everywhere=True)
     width = next(iter(weights.values())).shape[0]
     weights = metrics.calibrated(problem, weights)
     outputs: dict[str, Tensor] = {}
@@ -110,6 +110,8 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
                 found = scores(problem, weights)
             for result, more in zip(results, found, strict=True):
                 result |= more
+        describe = undeclared.watched(problem.model.describe, _NO_FILES, everywhere=True)
+        described = [describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed) for folder in folders]
     is_text = isinstance(problem.splits["train"], SequenceSplit)
     decoded = decoding.predictions(problem, weights, "test", PREDICTIONS) if is_text else None
     for index, folder in enumerate(folders):
@@ -122,7 +124,7 @@ def _write(problem: Problem, weights: dict[str, Tensor], folders: list[Path], lo
             rows.append(("test", name, "nan" if diverged else value))
         # Values to compare the accuracies with: references that need no network, and the model's description of itself.
         rows += [("reference", name, value) for name, value in problem.about.get("references", {}).items()]
-        rows += problem.model.describe(problem.model_parameters, problem.about, Run.of_folder(folder).seed)
+        rows += described[index]
         if decoded is not None:
             files.write_csv(folder / "predictions.csv", PREDICTIONS_HEADER, [] if diverged else _by_error_type(decoded[index]))
         files.write_csv(folder / "metrics.csv", METRICS_HEADER, rows)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from compositional import files
 from compositional.evaluation import learning_curves
-from compositional.records import provenance
+from compositional.records import provenance, undeclared
 from compositional.records.entries import name_of, stored, stores
 from compositional.records.store import FACTS, Store
 from compositional.runs import Run
@@ -211,5 +212,9 @@ def _train(job: _Job, missing: list[Run]) -> None:
             unsaved.clear()
             saved = time.monotonic()
 
+    # The other functions of a model are checked before the first step (training.guards).
+    fit, observe = problem.model.fit, undeclared.watched(problem.model.observe, undeclared.NO_FILES_OF_MODELS)
+    fit = fit and undeclared.watched(fit, undeclared.NO_FILES_OF_MODELS)
+    problem.model = replace(problem.model, fit=fit, observe=observe)
     with memory.explained(problem, next(iter(job.recipes)).seed):
         train_runs(problem, [*states.values()], learning_curves.measure, on_record)

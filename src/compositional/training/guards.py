@@ -49,10 +49,6 @@ from compositional.training.watching import Value, check, watch_model, watch_reg
 _IN_EVALUATION = "output in evaluation"  # the name of a Value
 # Standard deviation of the noise that is added to weights. With initial weights, a normalization can hide that runs mix.
 _MOVE = 0.03
-_NO_FILES = (
-    "a model or a regularizer may read no file, because results would not be made again if it changed; let a task write what the "
-    "file has to task.json"
-)
 
 
 def _kept(problem: Problem, prepared: Any) -> dict[Callable, dict[str, str]]:
@@ -213,7 +209,7 @@ def check_training(problem: Problem, states: list[State], prepared: Any) -> None
     if unknown := [name for name in problem.settings["record_outputs"] if name not in problem.splits]:
         allowed = ", ".join(problem.splits)
         raise ValueError(f"training.record_outputs: task {problem.task!r} has no {unknown[0]!r}. Allowed: {allowed}")
-    with undeclared.refused([], _NO_FILES), same_settings(problem):
+    with undeclared.refused([], undeclared.NO_FILES_OF_MODELS), same_settings(problem):
         check_initial(problem)
         _check_step(problem, states, prepared)
 

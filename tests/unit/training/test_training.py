@@ -228,6 +228,32 @@ def test_a_killed_job_goes_on_from_its_last_checkpoint_with_all_its_runs(problem
     assert {path: path.stat().st_ino for path in entries} == entries
 
 
+@pytest.mark.parametrize("name", ["fit", "observe"])
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        (lambda: Path("words.txt").read_text(), PermissionError, r"a model or a regularizer may read no file, .*: not .*/words"),
+        (lambda: torch.rand(1), ValueError, "draws random numbers from a global generator"),
+    ],
+)
+def test_what_a_model_fits_or_shows_of_itself_depends_on_nothing_unnoticed(
+    problem, monkeypatch, tmp_path, name, fault, error, message
+):
+    case = problem("cnn", steps=4, record_every=4)
+    own = {"fit": lambda parameters, task, train: initial_weights(case, 0), "observe": lambda parameters, weights, task: {}}
+
+    def faulty(*arguments):
+        fault()
+        return own[name](*arguments)
+
+    case = replace(case, model=replace(case.model, **{name: faulty}))
+    _, content = job_of(case, monkeypatch, tmp_path, 1)
+    (tmp_path / "words.txt").write_text("red blue")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        perform(content, tmp_path)
+
+
 @pytest.mark.parametrize("wish", ["auto", "cuda"])
 def test_finished_runs_of_a_gpu_are_restored_without_one(problem, monkeypatch, tmp_path, wish):
     case = problem("cnn", steps=4, record_every=4)
