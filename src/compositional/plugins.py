@@ -235,11 +235,16 @@ def declarations(name: str) -> dict[str, Any]:
 
 
 @cache
+def defines(module: str, name: str) -> bool:
+    """Whether a module, such as "models.kernel_machine", defines or imports a name, such as "fit"."""
+    body = parsed(module_path(module)).body
+    imported = [alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return name in [*imported, *(own for node in body for own in _bound(node))]
+
+
 def is_network(model: str) -> bool:
     """Whether a model, such as "models.gru_attention", is an ordinary `torch.nn.Module` (`training.networks`)."""
-    body = parsed(module_path(model)).body
-    imported = [alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    return "Network" in [*imported, *(name for node in body for name in _bound(node))]
+    return defines(model, "Network")
 
 
 def defaults(module: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def package(monkeypatch, tmp_path):
 
     def clear() -> None:
         plugins.available.cache_clear()
-        plugins.is_network.cache_clear()
+        plugins.defines.cache_clear()
         plugins.contract.cache_clear()
         plugins.declarations.cache_clear()
         declared_by.cache_clear()

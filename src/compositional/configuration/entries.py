@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
 from compositional.configuration.schema import check, declared_by, merged, options_schema, typed
-from compositional.plugins import available, defaults, is_network
+from compositional.plugins import available, defaults, defines, is_network
 from compositional.runs import Run
+
+# The settings that a model with `fit` uses, too. Its curves have one point, at the last of the `steps`.
+OF_FITTED = ("steps", "loss", "curve_examples", "influence_examples", "record_outputs", "cuda_width")
+
+
+def _without_effect(section: str, module: str, training: dict[str, Any], where: str) -> list[str]:
+    """Training settings of an entry that training would ignore. (A model may still set fewer steps than its task records.)"""
+    if section == "models" and defines(f"models.{module}", "fit"):
+        return [
+            f"{where}.training.{setting}: this model is fitted, not trained in steps, and would ignore it: leave it out. It uses "
+            f"{', '.join(OF_FITTED)}"
+            for setting in training
+            if setting not in OF_FITTED
+        ]
+    steps = training.get("steps", defaults("training.settings")["steps"] if section == "tasks" else math.inf)
+    if beyond := [step for step in training.get("record_steps", ()) if step > steps]:
+        return [
+            f"{where}.training.record_steps: {', '.join(map(str, beyond))}: training ends at step {steps} (`steps`): leave it out"
+        ]
+    return []
 
 
 class Entries:
@@ -53,6 +74,7 @@ class Entries:
         if section != "regularizers":
             shared["training"] = options_schema(declared_by("training.settings")["PARAMETERS"])
         problems = check(entry, options_schema(merged(f"{section}.{module}", shared)), where)
+        problems = problems or _without_effect(section, module, entry.get("training", {}), where)
         return problems or (self._wrong_sources(name, where) if section == "tasks" else [])
 
     def _wrong_sources(self, task: str, where: str) -> list[str]:

@@ -40,7 +40,7 @@ PARAMETERS = {
     },
     "matricizations": {
         "type": "array",
-        "items": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1}},
+        "items": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "integer", "minimum": 1}},
         "default": [[1, 3]],
         "description": "modes (counted from 1) of additional matricizations to track; those of the tree's inner nodes always are",
     },

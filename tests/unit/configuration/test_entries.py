@@ -17,6 +17,26 @@ from compositional.configuration.configuration import Configuration
         (["tasks", "scan_jump", "deduplicat"], True, ["tasks.scan_jump: unknown key 'deduplicat'", "did you mean 'deduplicate'"]),
         (["models", "cnn"], {"convolutions": 5}, ["models.cnn.convolutions: 5", "Allowed: 2, 3"]),
         (["regularizers"], {"none": {"module": "entropy"}}, ["regularizers.none: 'none' is the plain run"]),
+        (
+            ["models", "hierarchical_tensor_factorization"],
+            {"matricizations": [[1, 3], [2, 2]]},
+            ["models.hierarchical_tensor_factorization.matricizations.1: 2 is repeated in [2, 2]; write it once"],
+        ),
+        (
+            ["models", "infinite_relu", "training"],
+            {"steps": 1, "learning_rate": 0.1},
+            ["models.infinite_relu.training.learning_rate: this model is fitted, not trained in steps, and would ignore it"],
+        ),
+        (
+            ["tasks", "quadrants", "training"],
+            {"steps": 256, "record_steps": [0, 256, 257, 512]},
+            ["tasks.quadrants.training.record_steps: 257, 512: training ends at step 256 (`steps`): leave it out"],
+        ),
+        (
+            ["tasks", "digits_concat_b", "training"],
+            {"record_steps": [2001]},
+            ["training.record_steps: 2001: training ends at step 2000"],
+        ),
     ],
 )
 def test_wrong_entries_are_named(path, value, parts):
