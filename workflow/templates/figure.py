@@ -12,7 +12,12 @@ from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"
 PARAMETERS = {
-    "metric": {"type": "string", "default": "accuracy", "description": "metric of the test set that is shown"},
+    "metric": {
+        "type": "string",
+        "names": "metrics",
+        "default": "accuracy",
+        "description": "metric of the test set that is shown",
+    },
 }
 
 

@@ -12,7 +12,7 @@ from compositional.figures.shared import style, words
 
 SOURCE = "metrics.csv"  # of every run; the columns of the table are task, model, regularizer, lambda, seed, split, metric, value
 PARAMETERS = {
-    "metric": {"type": "string", "default": "accuracy", "description": "what is drawn, on the test set"},
+    "metric": {"type": "string", "names": "metrics", "default": "accuracy", "description": "what is drawn, on the test set"},
 }
 
 

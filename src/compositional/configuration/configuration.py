@@ -2,8 +2,8 @@
 
 Its schema is config/schema.yaml plus what the modules declare (compositional.plugins): the options of a task, model or
 regularizer are documented, given defaults and checked in the module that uses them. The modules of this folder import only those
-before them in this list: messages, signatures, schema, entries and series, compatibility, figures, files (which checks files
-before they are merged), and this one. `documentation`, which writes docs/options.md, is separate.
+before them in this list: messages, signatures, schema, entries and series, compatibility, names, figures, files (which checks
+files before they are merged), and this one. `documentation`, which writes docs/options.md, is separate.
 """
 
 from __future__ import annotations

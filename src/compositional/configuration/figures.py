@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from compositional.configuration.compatibility import REPRESENTED, impossible, unrepresented, wrong_strengths
 from compositional.configuration.entries import Entries
 from compositional.configuration.messages import SECTIONS, options_for
+from compositional.configuration.names import wrong_names
 from compositional.configuration.schema import check, declared_by, merged, options_schema, several
 from compositional.plugins import available, declarations, defaults, kinds_that
 from compositional.runs import Run, expand, format_lambda
@@ -36,21 +36,6 @@ def options_given(module: str, figure: dict[str, Any], of_all: dict[str, Any]) -
 def sources(module: str) -> list[str]:
     """Names of the files, present in every run, that a figure module's table is made from."""
     return several(declared_by(f"figures.{module}")["SOURCE"])
-
-
-def _names_in(schema: Any, value: Any, where: str) -> Iterator[tuple[str, str, str]]:
-    """Names in an option's value, found by "names" in its schema (see `figures`): the place, the section and the name of each."""
-    if not isinstance(schema, dict):
-        return
-    if value and (section := schema.get("names")) in SECTIONS:
-        yield from ((f"{where}.{key}", section, key) for key in value) if isinstance(value, dict) else [(where, section, value)]
-    if isinstance(value, dict):
-        for key, own in value.items():
-            inside = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
-            yield from _names_in(inside, own, f"{where}.{key}")
-    elif isinstance(value, list):
-        for place, own in enumerate(value):
-            yield from _names_in(schema.get("items"), own, f"{where}.{place}")
 
 
 def _each_once(problems: list[str]) -> list[str]:
@@ -100,7 +85,8 @@ def _wrong_figure(entries: Entries, where: str, module: str, figure: dict[str, A
     # Several grids may come from one grid of the file, and then have the same problem.
     return list(dict.fromkeys(problems)) or [
         *_wrong_together(where, module, figure["grids"]),
-        *_wrong_names(entries, where, module, figure),
+        *_wrong_methods(where, module, figure),
+        *wrong_names(entries, where, module, options, figure.get("options", {})),
     ]
 
 
@@ -159,23 +145,7 @@ def _wrong_together(where: str, module: str, grids: list[dict[str, Any]]) -> lis
     return problems
 
 
-def _wrong_names(entries: Entries, where: str, module: str, figure: dict[str, Any]) -> list[str]:
-    """Methods, tasks, models and regularizers that options name (see `figures`) but that do not exist or are not trained."""
-    problems = []
-    for option, schema in declared_by(f"figures.{module}")["PARAMETERS"].items():
-        values, here = figure.get("options", {}).get(option), f"{where}.options.{option}"
-        if values and schema.get("names") == "methods":
-            problems += _wrong_methods(here, values, figure["grids"])
-        # A name that exists but is in no grid is allowed, because an overlay's grids may leave it out: it is not drawn.
-        problems += [
-            f"{place}: unknown {SECTIONS[section]} {name!r}{options_for(name, entries.names(section))}"
-            for place, section, name in _names_in(schema, values, here)
-            if name not in entries.names(section)
-        ]
-    return problems
-
-
-def _wrong_methods(where: str, methods: dict[str, str | None], grids: list[dict[str, Any]]) -> list[str]:
+def _wrong_methods(where: str, module: str, figure: dict[str, Any]) -> list[str]:
     """Methods that no grid trains. Refused here, because otherwise they would be missed only after all others are trained."""
 
     def method(path: str) -> str | None:
@@ -184,11 +154,13 @@ def _wrong_methods(where: str, methods: dict[str, str | None], grids: list[dict[
         except ValueError:  # the lambda is not a number, as in 1..2
             return None
 
-    named = {label: path for label, path in methods.items() if path is not None}
-    trained = sorted({run.method for grid in grids for run in expand(grid)}) if named else []
+    declared = declared_by(f"figures.{module}")["PARAMETERS"]
+    given = {key: own for key, own in figure.get("options", {}).items() if declared.get(key, {}).get("names") == "methods"}
+    named = {f"{key}.{label}": path for key, own in given.items() for label, path in own.items() if path is not None}
+    trained = sorted({run.method for grid in figure["grids"] for run in expand(grid)}) if named else []
     return [
-        f"{where}.{label}: the figure's grids do not train {path!r}{options_for(path, trained)} "
+        f"{where}.options.{place}: the figure's grids do not train {path!r}{options_for(path, trained)} "
         "Add it to the grids, or remove the method by writing null instead of its path."
-        for label, path in named.items()
+        for place, path in named.items()
         if method(path) not in trained
     ]

@@ -69,7 +69,7 @@ _OPTION = {
     | {
         "items": {"$ref": "#"},
         "prefixItems": {"type": "array", "items": {"$ref": "#"}},
-        "names": {"enum": ["methods", *SECTIONS]},
+        "names": {"anyOf": [{"enum": ["methods", "metrics", "representations", *SECTIONS]}, {"pattern": r"^options\."}]},
     },
     "definitions": _META["definitions"],
 }

@@ -23,8 +23,9 @@ class Figure:
     SOURCE: str | tuple[str, ...]
     # Its options, as JSON schemas, each with a default and a description. "names": "tasks" (or models, regularizers) in an
     # option, or in a part of one, means that its text is such a name, or that the keys of its object are; the names must exist.
-    # "names": "methods" means that the values of its object are methods, which the figure's grids must train. Every figure also
-    # has the options `labels` and `style`.
+    # "names": "methods" means that the values of its object are methods, which the figure's grids must train. "metrics" and
+    # "representations" are names of these; "options.groups" those in the option `groups`, and "options.groups.*" those one level
+    # below. Every figure also has the options `labels` and `style`.
     PARAMETERS: dict[str, dict[str, Any]]
     # draw(table, options): the figure and its caption, from its tidy table alone; equal tables give equal bytes.
     draw: Callable[[pd.DataFrame, dict[str, Any]], tuple[Drawing, str]]

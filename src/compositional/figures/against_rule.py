@@ -19,6 +19,7 @@ ONE_MODEL = True
 PARAMETERS = {
     "rule": {
         "type": "string",
+        "names": "metrics",
         "default": "",
         "description": 'the rule: the name of a reference of the tasks; "<rule> of <category>" is its accuracy on a category',
     },

@@ -32,7 +32,7 @@ PARAMETERS = {
             "type": "object",
             "additionalProperties": False,
             "required": ["title", "representation"],
-            "properties": {"title": {"type": "string"}, "representation": {"type": "string"}},
+            "properties": {"title": {"type": "string"}, "representation": {"type": "string", "names": "representations"}},
         },
         "default": {},
         "description": "regularizer -> {title of its column, representation whose change the regularizer penalizes}",

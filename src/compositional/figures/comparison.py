@@ -15,7 +15,12 @@ from compositional.measures.statistics import bootstrapped, interquartile_mean, 
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
-    "metric": {"type": "string", "default": "accuracy", "description": "metric that is compared on the test set"},
+    "metric": {
+        "type": "string",
+        "names": "metrics",
+        "default": "accuracy",
+        "description": "metric that is compared on the test set",
+    },
     "summarize": {
         "type": "boolean",
         "default": False,

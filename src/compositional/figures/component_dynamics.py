@@ -23,7 +23,7 @@ PARAMETERS = {
             "properties": {
                 "task": {"type": "string", "names": "tasks"},
                 "model": {"type": "string", "names": "models"},
-                "quantity": {"type": "string"},
+                "quantity": {"type": "string", "names": "metrics"},
                 "title": {"type": "string"},
                 "axis": {"type": "string"},
                 "judged": {"type": "boolean"},

@@ -17,6 +17,7 @@ SOURCE = "vectors.csv"
 PARAMETERS = {
     "representations": {
         "type": "object",
+        "names": "representations",
         "additionalProperties": {"type": "string"},
         "default": {},
         "description": "representation, as in the table -> title of its row; empty: all that exist",

@@ -27,7 +27,7 @@ PARAMETERS = {
             "properties": {
                 "task": {"type": "string", "names": "tasks"},
                 "model": {"type": "string", "names": "models"},
-                "quantity": {"type": "string"},
+                "quantity": {"type": "string", "names": "metrics"},
                 "factors": {"type": "integer", "minimum": 2},
                 "title": {"type": "string"},
             },

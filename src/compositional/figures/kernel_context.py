@@ -45,7 +45,12 @@ PARAMETERS = {
     },
     "bars": {
         "type": "array",
-        "items": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "minItems": 2, "maxItems": 2},
+        "items": {
+            "type": "array",
+            "prefixItems": [{"type": "string", "names": "options.representations.*"}, {"type": "integer"}],
+            "minItems": 2,
+            "maxItems": 2,
+        },
         "default": [],
         "description": "pairs of a representation's label and a level, for which conjunction values are shown",
     },

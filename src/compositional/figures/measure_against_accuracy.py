@@ -16,14 +16,14 @@ SOURCE = ("metrics.csv", "representations.csv")
 PARAMETERS = {
     "measure": {
         "type": "array",
-        "items": {"type": "string"},
+        "items": {"type": "string", "names": "metrics"},
         "default": [],
         "description": "names of metrics in the table; a model is shown with the first one that it has",
     },
     "title": {"type": "string", "default": "", "description": "name of the measure on its axis"},
     "references": {
         "type": "object",
-        "additionalProperties": {"type": "string"},
+        "additionalProperties": {"type": "string", "names": "metrics"},
         "default": {},
         "description": "name in the caption -> metric whose mean is given for comparison; * stands for the representation",
     },

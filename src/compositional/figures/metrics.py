@@ -21,13 +21,13 @@ PARAMETERS = {
     "measures": {
         "type": "object",
         "minProperties": 1,
-        "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string", "names": "metrics"}},
         "default": {},
         "description": "title -> names of metrics in the table; a run is shown with the first one that it has",
     },
     "logarithmic": {
         "type": "array",
-        "items": {"type": "string"},
+        "items": {"type": "string", "names": "options.measures"},
         "default": [],
         "description": "titles of measures with a logarithmic axis",
     },

@@ -16,7 +16,7 @@ PARAMETERS = {
     "about": {"type": "string", "default": "", "description": "what is compared, for the caption"},
     "metrics": {
         "type": "array",
-        "items": {"type": "string"},
+        "items": {"type": "string", "names": "metrics"},
         "default": ["accuracy"],
         "description": "metrics to show, one panel each",
     },
@@ -32,7 +32,7 @@ PARAMETERS = {
                 "properties": {
                     "task": {"type": "string", "names": "tasks"},
                     "model": {"type": "string", "names": "models"},
-                    "published": {"type": "object", "additionalProperties": {"type": "number"}},
+                    "published": {"type": "object", "names": "options.metrics", "additionalProperties": {"type": "number"}},
                 },
             },
         },
@@ -47,9 +47,9 @@ PARAMETERS = {
             "required": ["claim", "of"],
             "properties": {
                 "claim": {"type": "string"},
-                "of": {"type": "string"},
-                "than": {"type": "string"},
-                "metric": {"type": "string"},
+                "of": {"type": "string", "names": "options.groups.*"},
+                "than": {"type": "string", "names": "options.groups.*"},
+                "metric": {"type": "string", "names": "metrics"},
                 "at_least": {"type": "number"},
                 "at_most": {"type": "number"},
             },

@@ -21,7 +21,7 @@ PARAMETERS = named_runs.PARAMETERS | {
             "type": "object",
             "additionalProperties": False,
             "required": ["task", "metric"],
-            "properties": {"task": {"type": "string", "names": "tasks"}, "metric": {"type": "string"}},
+            "properties": {"task": {"type": "string", "names": "tasks"}, "metric": {"type": "string", "names": "metrics"}},
         },
         "default": {},
         "description": "what is new -> the task whose test set has it, and its metric, in display order; gains are over the "
@@ -29,7 +29,7 @@ PARAMETERS = named_runs.PARAMETERS | {
     },
     "against": {
         "type": ["array", "null"],
-        "items": {"type": "string"},
+        "items": {"type": "string", "names": "options.groups"},
         "minItems": 2,
         "maxItems": 2,
         "default": None,

@@ -22,7 +22,12 @@ PARAMETERS = {
     "components": {
         "type": "object",
         "names": "tasks",
-        "additionalProperties": {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string"}},
+        "additionalProperties": {
+            "type": "array",
+            "minItems": 3,
+            "maxItems": 3,
+            "prefixItems": [{"type": "string"}, {"type": "string"}, {"type": "string", "names": "representations"}],
+        },
         "default": {"digits_concat": ["left", "right", "penultimate"]},
         "description": "task -> [the component that its label depends on, the component that is redundant, the representation "
         "whose salience is shown]",

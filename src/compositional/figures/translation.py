@@ -15,7 +15,8 @@ SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
     "against": {
         "type": "object",
-        "additionalProperties": {"type": "string"},
+        "names": "options.methods",
+        "additionalProperties": {"type": "string", "names": "options.methods"},
         "default": {},
         "description": "label of a method -> label of the method that it is compared with, such as a plain run of the same cost",
     },

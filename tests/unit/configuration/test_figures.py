@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.configurations import change, refusal
 
-from compositional.configuration import figures
-from compositional.configuration.configuration import Configuration, ConfigurationError
-from compositional.configuration.figures import _names_in
+from compositional.configuration import figures, names
+from compositional.configuration.configuration import Configuration, ConfigurationError, configuration
+from compositional.configuration.names import names_in
 
 GRID = ["studies", "compositional_regularization", "figures", "ablation", "grids", 0]
 METHODS = ["studies", "representations", "figures", "comparison", "options", "methods"]
@@ -41,6 +41,48 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
             [*METHODS, "transformer"],
             "transformer_small/none/lambda=1..2",
             ["options.methods.transformer", "do not train 'transformer_small/none/lambda=1..2'; did you mean"],
+        ),
+        *(
+            (["studies", study, "figures", figure, "options", *path], value, [f"{figure}.options.{place}: {complaint}"])
+            for study, figure, path, value, place, complaint in (
+                (
+                    "representations",
+                    "comparison",
+                    ["metric"],
+                    "blue",
+                    "metric",
+                    "there is no metric 'blue'; did you mean 'bleu'?",
+                ),
+                (
+                    *("representations", "metrics", ["measures", "CCGP"], ["ccgp in encoder_sttes"], "measures.CCGP.0"),
+                    "no model shows a representation 'encoder_sttes'; did you mean 'encoder_states'? Allowed: ",
+                ),
+                (
+                    *("representations", "metrics", ["measures", "CCGP"], ["cgcp in encoder_states"], "measures.CCGP.0"),
+                    "there is no metric 'cgcp in encoder_states'; did you mean",
+                ),
+                (
+                    *("representations", "metrics", ["logarithmic"], ["tree error"], "logarithmic.0"),
+                    "options.measures has no 'tree error'; did you mean 'tree reconstruction error'?",
+                ),
+                (
+                    *("arithmetic", "arithmetic_variants", ["claims"], [{"claim": "c", "of": "LSTM of width 46", "at_most": 1}]),
+                    *("claims.0.of", "options.groups has no 'LSTM of width 46'; did you mean 'LSTM of width 64'?"),
+                ),
+                (
+                    *("kernel_theory", "kernel_context", ["bars"], [["Rep. 3", 3]], "bars.0.0"),
+                    "options.representations has no 'Rep. 3'; did you mean 'Rep. 2'?",
+                ),
+                (
+                    *("tensor_factorization", "factorization_dynamics", ["panels", 0, "quantity"], "singular_valeu"),
+                    *("panels.0.quantity", "there is no metric 'singular_valeu'; did you mean 'singular_value"),
+                ),
+            )
+        ),
+        (
+            ["studies", "language", "figures", "translation", "options", "against"],
+            {"transfomer + entropy": "transformer"},
+            ["options.methods has no 'transfomer + entropy'; did you mean 'transformer + entropy'?"],
         ),
         ([*GRID, "task"], "scan_jumpp", ["task: unknown task 'scan_jumpp'", "did you mean 'scan_jump'"]),
         ([*GRID, "regularizers"], {"entrpy": [1]}, ["unknown regularizer 'entrpy'", "did you mean 'entropy'"]),
@@ -108,7 +150,7 @@ def test_names_are_found_at_every_place_of_an_option():
         "items": {"type": "object", "properties": {"model": name, "title": {"type": "string"}}, "additionalProperties": name},
     }
     value = [{"model": "cnn", "title": "t"}, {"other": "mlp", "model": ""}]
-    assert list(_names_in(schema, value, "panels")) == [
+    assert list(names_in(schema, value, "panels")) == [
         ("panels.0.model", "models", "cnn"),
         ("panels.1.other", "models", "mlp"),
     ]
@@ -116,8 +158,8 @@ def test_names_are_found_at_every_place_of_an_option():
         "type": "object",
         "additionalProperties": {"type": "object", "names": "tasks", "additionalProperties": {"type": "number"}},
     }
-    assert list(_names_in(keys, {"0.1": {"a": 1.0}}, "published")) == [("published.0.1.a", "tasks", "a")]
-    assert list(_names_in(keys, None, "published")) == []
+    assert list(names_in(keys, {"0.1": {"a": 1.0}}, "published")) == [("published.0.1.a", "tasks", "a")]
+    assert list(names_in(keys, None, "published")) == []
 
 
 def test_null_removes_a_method(config):
@@ -134,3 +176,12 @@ def test_wrong_options_of_a_figure_are_refused_in_a_sentence(package, monkeypatc
     package("figures.toy", f'SOURCE = "metrics.csv"\nPARAMETERS = {declared}')
     with pytest.raises(ConfigurationError, match=r"toy\.py: PARAMETERS"):
         figures._wrong_figure(None, "here", "toy", {"places": [], "grids": []})
+
+
+def test_a_metric_that_the_code_names_is_allowed():
+    known = configuration()
+    for metric in (
+        *("accuracy", "accuracy, brackets repaired", "accuracy of questions", "bleu, lower-cased tokens", "semantic exact match"),
+        *("homomorphism_error_of_mean in *", "swap_consistency", "salience of left in penultimate", "node_1_2_component_1"),
+    ):
+        assert names._wrong_metric(known, metric) == ""
