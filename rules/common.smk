@@ -90,7 +90,9 @@ if MAIN:
         # it.
         replaces = not AS_MODULE and of_snakemake("config_settings.replace_workflow_config")
         config = config_files.whole(ROOT / "config", config, OVERLAYS, replaces, os.environ.get("COMPOSITIONAL_STORE"))
-        PLAN = Plan(Configuration(config), sys.argv, options=OPTIONS, cores=None if settings.nodes else settings.cores)
+        written = map(Path, map(os.path.relpath, [*([] if replaces else config_files.shipped(ROOT / "config")), *OVERLAYS]))
+        known = Configuration(config, [*written], "" if AS_MODULE else "--config")
+        PLAN = Plan(known, sys.argv, options=OPTIONS, cores=None if settings.nodes else settings.cores)
     PACKS = PLAN.rules
     if SHOWS:
         nearest = partial(missing.nearest, figures=PLAN.recipes.figures, tasks=PLAN.recipes.configuration.names("tasks"))

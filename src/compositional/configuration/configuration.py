@@ -8,6 +8,8 @@ files before they are merged), and this one. `documentation`, which writes docs/
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import yaml
 from compositional.configuration import compatibility
 from compositional.configuration.entries import Entries
 from compositional.configuration.figures import options_given, sources, wrong_figures
-from compositional.configuration.files import merged, read, shipped
+from compositional.configuration.files import merged, named, read, shipped
 from compositional.configuration.messages import SECTIONS, ConfigurationError, options_for
 from compositional.configuration.schema import check, declared_by
 from compositional.configuration.series import written_out
@@ -44,18 +46,21 @@ def _schema() -> dict:
 class Configuration(Entries):
     """A checked configuration."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], written: Iterable[Path] = (), otherwise: str = "") -> None:
         """Check `config` against the schema and the modules.
 
+        Args:
+            written: the files that it was merged from. otherwise: a name for where the rest is from.
+
         Raises:
-            ConfigurationError: the message lists every problem.
+            ConfigurationError: the message lists every problem, with its file.
         """
         self._given = _plain(config)
         problems = check(self._given, _schema())
         if not problems:
-            written, problems = written_out(self._given)
-            super().__init__(written)
-            problems += [line for section in SECTIONS for name in written[section] for line in self.wrong_entry(section, name)]
+            expanded, problems = written_out(self._given)
+            super().__init__(expanded)
+            problems += [line for section in SECTIONS for name in expanded[section] for line in self.wrong_entry(section, name)]
             known = ["default", *sorted({*self._given["tasks"], *self.names("tasks")})]
             problems += [
                 f"pack_size.{device}: unknown task {name!r}{options_for(name, known)}"
@@ -66,7 +71,8 @@ class Configuration(Entries):
         # The tasks of a series may have the same problem.
         problems = list(dict.fromkeys(problems)) or wrong_figures(self)
         if problems:
-            raise ConfigurationError("\n".join(["The configuration is wrong:", *(f"  - {line}" for line in problems)]))
+            lines = [f"  - {named(line, self._given, written, otherwise)}" for line in problems]
+            raise ConfigurationError("\n".join(["The configuration is wrong:", *lines]))
 
     def impossible(self, task: str, model: str, regularizer: str) -> list[str]:
         """Why this combination cannot be trained; empty if it can."""
@@ -155,5 +161,7 @@ def configuration(*overlays: str | Path | dict[str, Any]) -> Configuration:
     Raises:
         ConfigurationError: the message names key, value and what is allowed.
     """
-    contents = (own if isinstance(own, dict) else read(Path(own)) for own in (*shipped(ROOT / "config"), *overlays))
-    return Configuration(reduce(merged, contents, {}))
+    layers = [*shipped(ROOT / "config"), *overlays]
+    contents = (own if isinstance(own, dict) else read(Path(own)) for own in layers)
+    written = [Path(os.path.relpath(own)) for own in layers if not isinstance(own, dict)]
+    return Configuration(reduce(merged, contents, {}), written)

@@ -212,3 +212,30 @@ def whole(folder: Path, given: dict[str, Any], overlays: Iterable[Path], replace
     contents = check([] if replaces else shipped(folder), [path for path in overlays if path.is_file()])
     found: dict[str, Any] = reduce(merged, (*contents, given), {})
     return found | {"store": store or found.get("store")}
+
+
+def _reached(content: Any, place: str) -> tuple[int, Any]:
+    """How many keys of a place such as tasks.scan_jump.training a content has, and the value there. Keys may contain dots."""
+    pairs = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    keys = {str(key): own for key, own in pairs}
+    if found := max((key for key in keys if f"{place}.".startswith(f"{key}.")), key=len, default=""):
+        depth, value = _reached(keys[found], place[len(found) + 1 :])
+        return depth + 1, value
+    return 0, content
+
+
+def named(problem: str, config: dict[str, Any], files: Iterable[Path], otherwise: str) -> str:
+    """A problem of a configuration, which begins with its place, with the file in which that is written.
+
+    Args:
+        config: what is merged from the files and from what has priority over them, which is called `otherwise`.
+    """
+    places, _, said = problem.partition(": ")
+    unknown = re.match(r"unknown key '([^']*)'", said)
+    place = ".".join([places.partition(", ")[0].partition(" and ")[0], *(unknown.groups() if unknown else ())])
+    contents = [(str(path), _reached(read(path), place)) for path in files if path.is_file()]
+    name, (depth, value) = max(reversed(contents), key=lambda one: one[1][0], default=("", (0, None)))  # the last of the deepest
+    reached, merged_value = _reached(config, place)
+    if depth < reached or (value != merged_value and not isinstance(value, dict)):
+        name = otherwise
+    return f"{name}: {problem}" if reached and name else problem

@@ -12,7 +12,7 @@ import yaml
 from snakemake.profiles import ProfileConfigFileParser
 from support.configurations import PAPER, ROOT, STUDIES, merged, read, refusal
 
-from compositional.configuration.configuration import Configuration, ConfigurationError
+from compositional.configuration.configuration import Configuration, ConfigurationError, configuration
 from compositional.runs import Run, figure_runs
 
 
@@ -161,3 +161,10 @@ def test_lambdas_requested_by_path_must_fit_single_precision(strength, single):
     run = Run.parse(f"digits_concat/cnn/entropy/lambda={strength}/seed=0")
     with pytest.raises(ConfigurationError, match=f"is {single} in single precision"):
         Configuration(read("config.yaml", *STUDIES)).check_run(run)
+
+
+def test_a_problem_is_named_with_its_file(tmp_path):
+    overlay = tmp_path / "mine.yaml"
+    overlay.write_text("tasks: {scan_jump: {deduplicat: true}}")
+    with pytest.raises(ConfigurationError, match=rf"{overlay.name}: tasks.scan_jump: unknown key 'deduplicat'"):
+        configuration(overlay)

@@ -172,3 +172,23 @@ def test_configurations_are_merged_as_snakemake_does_it():
         update_config(theirs, own)
     assert ours == theirs
     assert json.dumps(ours) == json.dumps(theirs)  # in the same order
+
+
+def test_a_problem_names_the_file_in_which_it_is_written(tmp_path):
+    (tmp_path / "study.yaml").write_text("tasks: {a.b: {size: 1, other: 2}}\nmodels: {cnn: {}}")
+    (tmp_path / "over.yaml").write_text("tasks: {a.b: {size: 3, szie: 4}}\nstudies: {s: {grids: [{task: a}]}}")
+    paths = [tmp_path / name for name in ("study.yaml", "over.yaml", "none.yaml")]
+    config = reduce(config_files.merged, map(config_files.read, paths[:2]), {"device": "gpu"})
+    config = config_files.merged(config, {"models": {"cnn": {"width": 0}}})
+    for problem, file in (
+        ("tasks.a.b.size: 3 is wrong", "over.yaml"),
+        ("tasks.a.b.other: 2 is wrong", "study.yaml"),
+        ("tasks.a.b: unknown key 'szie'; did you mean 'size'?", "over.yaml"),
+        ("studies.s.grids.0.task, studies.s.grids.1.task and 3 more: unknown task 'a'", "over.yaml"),
+    ):
+        assert config_files.named(problem, config, paths, "--config") == f"{tmp_path / file}: {problem}"
+    for problem in ("models.cnn.width: 0 is wrong", "device: 'gpu' is not allowed"):
+        assert config_files.named(problem, config, paths, "--config") == f"--config: {problem}"
+    problem = "(top level): 'store' is a required property: add it"
+    assert config_files.named(problem, config, paths, "--config") == problem
+    assert config_files.named("models.cnn.width: 0 is wrong", config, paths, "") == "models.cnn.width: 0 is wrong"
