@@ -79,3 +79,23 @@ def test_ctrl_c_leaves_a_program_the_time_to_end():
         assert process.stdout.readline() == "begun\n"
         os.killpg(process.pid, signal.SIGINT)
         assert process.stdout.read() == "ended\nafter it\n"
+
+
+def test_ctrl_c_ends_a_calibration_in_a_sentence_and_keeps_what_was_measured(tmp_path):
+    with subprocess.Popen(
+        [
+            *(sys.executable, ROOT / "workflow/calibrate.py", "--figures", "ablation"),
+            *("--configfile", ROOT / "tests/support/tiny.yaml"),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        first = process.stdout.readline().partition(" ")[0]
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate()[1] == "Stopped. What was measured is kept in results/pack_sizes.csv.\n"
+        assert process.returncode == commands.STOPPED
+    assert first.replace("/", ",") in (tmp_path / "results/pack_sizes.csv").read_text()
