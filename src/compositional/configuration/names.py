@@ -66,7 +66,7 @@ def _named_by(options: dict[str, Any], path: str) -> list[str]:
 
 
 def _wrong_representation(entries: Entries, name: str) -> str:
-    shown = sorted({own for model in entries.config["models"] for own in entries.declared("models", model)["REPRESENTATIONS"]})
+    shown = sorted({own for model in entries.names("models") for own in entries.declared("models", model)["REPRESENTATIONS"]})
     # The second one that a model shows under a name is called <name>_2 (evaluation.activations).
     return "" if re.sub(r"_\d+$", "", name) in shown else f"no model shows a representation {name!r}{options_for(name, shown)}"
 
@@ -93,16 +93,15 @@ def _is_written(start: str) -> bool:
 
 
 def _wrong_metric(entries: Entries, name: str) -> str:
-    """Why no run can have a metric such as "<measure> of <component> in <representation> (shuffled)".
+    """Why a metric such as "<measure> of <component> in <representation> (shuffled)" is misspelled.
 
-    Metrics are not declared, but the code that computes one has a text with its first part, and models declare what they show.
+    Metrics are not declared. The code that computes one usually has a text with its first part; a name that is like none of these
+    texts may be put together. Models declare what they show.
     """
     first = _JOINS.split(name)[0]
     if f'"{name}' in _sources():
         return ""
-    if not _is_written(first):
-        close = difflib.get_close_matches(first, sorted({text for text, _ in _texts()}), n=1)
-        guess = f"; did you mean {close[0]!r}?" if close else "."
-        return f"there is no metric {name!r}{guess} No text in {', '.join(_WRITE_METRICS)} begins with {first!r}"
+    if not _is_written(first) and (near := difflib.get_close_matches(first, sorted({text for text, _ in _texts()}), n=1)):
+        return f"no code computes a metric {first!r}; did you mean {near[0]!r}?"
     representation = name.partition(" in ")[2].partition(" (")[0]
     return "" if representation in ("", "*") else _wrong_representation(entries, representation)

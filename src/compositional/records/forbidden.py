@@ -42,13 +42,10 @@ def _origin(node: ast.AST) -> str | None:
     return None
 
 
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
 def _is_unseeded(call: ast.Call) -> bool:
     """Whether nothing or only None is given, as in default_rng() and default_rng(seed=None)."""
-    return all(isinstance(value, ast.Constant) and value.value is None for value in _given(call))
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(isinstance(value, ast.Constant) and value.value is None for value in given)
 
 
 def _differs(node: ast.AST) -> str | None:
@@ -59,9 +56,6 @@ def _differs(node: ast.AST) -> str | None:
         return None
     if (name := _name(node.func)) in _SEEDED and _is_unseeded(node):
         return f"{name}() has no seed, so it draws other random numbers in every call. {_INSTEAD}"
-    if name == "RandomState" and not any(isinstance(value, ast.Constant) for value in _given(node)):
-        # Unlike `default_rng`, a class cannot be replaced by a function that looks at it (records.undeclared).
-        return f"nothing would show if {ast.unparse(node)} got None as its seed: use np.random.default_rng, where this is refused"
     if name in _CLOCKS:
         return f"{name}() is the time, so results could not be made again. To measure seconds, use time.perf_counter()"
     return None

@@ -51,7 +51,7 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
                     ["metric"],
                     "blue",
                     "metric",
-                    "there is no metric 'blue'; did you mean 'bleu'?",
+                    "no code computes a metric 'blue'; did you mean 'bleu'?",
                 ),
                 (
                     *("representations", "metrics", ["measures", "CCGP"], ["ccgp in encoder_sttes"], "measures.CCGP.0"),
@@ -59,7 +59,7 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
                 ),
                 (
                     *("representations", "metrics", ["measures", "CCGP"], ["cgcp in encoder_states"], "measures.CCGP.0"),
-                    "there is no metric 'cgcp in encoder_states'; did you mean",
+                    "no code computes a metric 'cgcp'; did you mean",
                 ),
                 (
                     *("representations", "metrics", ["logarithmic"], ["tree error"], "logarithmic.0"),
@@ -75,7 +75,7 @@ METHODS = ["studies", "representations", "figures", "comparison", "options", "me
                 ),
                 (
                     *("tensor_factorization", "factorization_dynamics", ["panels", 0, "quantity"], "singular_valeu"),
-                    *("panels.0.quantity", "there is no metric 'singular_valeu'; did you mean 'singular_value"),
+                    *("panels.0.quantity", "no code computes a metric 'singular_valeu'; did you mean 'singular_value"),
                 ),
             )
         ),
@@ -185,3 +185,14 @@ def test_a_metric_that_the_code_names_is_allowed():
         *("homomorphism_error_of_mean in *", "swap_consistency", "salience of left in penultimate", "node_1_2_component_1"),
     ):
         assert names._wrong_metric(known, metric) == ""
+
+
+def test_a_metric_that_is_like_no_text_may_be_put_together():
+    assert names._wrong_metric(configuration(), "zyxwvu of left in penultimate") == ""
+
+
+def test_a_representation_of_a_model_without_an_entry_is_known():
+    known = configuration()
+    known.config["models"] = {}
+    assert names._wrong_representation(known, "penultimate") == ""
+    assert "did you mean 'penultimate'" in names._wrong_representation(known, "penultimat")
