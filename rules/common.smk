@@ -60,7 +60,7 @@ theirs = {*theirs, site.getusersitepackages()}.difference(site.getsitepackages()
 surroundings.settle(os.environ, ROOT)
 if "snakemake" in sys.argv[0] and not AS_MODULE:
     # The versions that are planned must be those of jobs, which search neither the user's PYTHONPATH nor the home folder.
-    sys.path[:] = [*os.environ["PYTHONPATH"].split(os.pathsep), *(folder for folder in sys.path if folder not in theirs)]
+    sys.path[:] = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *(folder for folder in sys.path if folder not in theirs)]
 # Parts of Snakemake that are not documented: docs/architecture.md lists each with its reason.
 of_snakemake = partial(refusals.inside, workflow)
 with refusals.in_a_sentence():
