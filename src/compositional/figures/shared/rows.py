@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 _LETTER, _BESIDE = 0.06, 0.5  # inches: width of a letter of a row's name, and space next to the names
 _ABOVE = 0.6  # inches per row of panels, for titles and labels
+_ABREAST = 4  # panels next to each other, unless the width of the page is given
 
 
 def systems(published: Mapping[str, Mapping[str, Any]], tasks: Iterable[str]) -> list[str]:
@@ -34,12 +35,13 @@ def panels(
         The figure and its panels (count,).
     """
     room = _BESIDE + _LETTER * max(map(len, names))
-    across = page.get("width", room + width * count)
+    across = page.get("width", room + width * min(count, _ABREAST))
     if across < room + width:  # a column of a paper
         names = [textwrap.fill(name, 28) for name in names]
         room = _BESIDE + _LETTER * max(len(line) for name in names for line in name.splitlines())
-    columns = int(np.clip((across - room) // (width / 2), 1, count))
-    rows = -(-count // columns)
+    most = int(np.clip((across - room) // (width / 2), 1, count)) if "width" in page else min(count, _ABREAST)
+    rows = -(-count // most)
+    columns = -(-count // rows)
     lines = sum(1 + 0.6 * name.count("\n") for name in names)
     size = (width * columns + room, (height * lines + _ABOVE) * rows + below)
     figure, grid = plt.subplots(rows, columns, figsize=size, sharex=sharex, sharey=True, squeeze=False, layout="constrained")
