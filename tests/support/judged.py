@@ -1,4 +1,4 @@
-"""Automatic checks of drawn figures: labels exist, consist of words, and are not covered."""
+"""Automatic checks of drawn figures: labels exist, consist of words, and are not covered; captions are valid."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from docutils import nodes
+from docutils.core import publish_doctree
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -62,6 +64,14 @@ def _texts(figure: Figure) -> list[Text]:
 def in_code(figure: Figure) -> list[str]:
     """Texts that contain configured names instead of words."""
     return [text.get_text() for text in _texts(figure) if re.search(r"[a-z]_[a-z]", text.get_text())]
+
+
+def misread(caption: str) -> list[str]:
+    """What reStructuredText reads in another way than a person: its warnings, and items of lists that are part of a sentence."""
+    document = publish_doctree(caption, settings_overrides={"report_level": 5})
+    warned = [message.astext() for message in document.findall(nodes.system_message)]
+    written, read = len(re.findall(r"^ *[*-] ", caption, re.MULTILINE)), len([*document.findall(nodes.list_item)])
+    return warned + ([f"{written} items are written, {read} are read"] if written != read else [])
 
 
 def overlapping(figure: Figure) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -68,6 +69,11 @@ def _values(table: pd.DataFrame, line: dict[str, Any], split: str, metric: str) 
     return style.accuracies(rows, split, metric).set_index("seed").value if len(rows) else pd.Series(dtype=float)
 
 
+def _verbatim(label: str) -> str:
+    """A line's label in a caption. Operators need quotes: reStructuredText reads "+ - *" as items of a list."""
+    return label if re.search(r"\w", label) else f"``{label}``"
+
+
 def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[str, Any]) -> list[str]:
     """The reported claim, and for both ways of testing the measured value and whether the claim holds.
 
@@ -78,8 +84,8 @@ def _judge(table: pd.DataFrame, lines: dict[str, dict[str, Any]], claim: dict[st
     if unknown := [name for name in (claim["of"], claim.get("than")) if name is not None and name not in lines]:
         raise ValueError(f"published_bars: claims name {', '.join(unknown)}, the lines are {', '.join(lines)}")
     expected = " and ".join(f"{key.replace('_', ' ')} {claim[key]:g}" for key in ("at_least", "at_most") if key in claim)
-    than = f" minus {claim['than']}" if "than" in claim else ""
-    found = [f"* reported: {claim['claim']}. Expected: {metric}, {claim['of']}{than}, {expected}"]
+    than = f" minus {_verbatim(claim['than'])}" if "than" in claim else ""
+    found = [f"* reported: {claim['claim']}. Expected: {metric}, {_verbatim(claim['of'])}{than}, {expected}"]
     for name, split in _SPLITS.items():
         values = _values(table, lines[claim["of"]], split, metric)
         if "than" in claim:
@@ -112,7 +118,7 @@ def _caption(table: pd.DataFrame, options: dict[str, Any]) -> str:
                 parts.append(
                     f"{metric} {style.summary(ours[0])} on examples in training{published}, {style.summary(ours[1])} held out"
                 )
-            text.append(f"  - {label}: {'; '.join(parts)} ({style.seeds(ours[1])})")
+            text.append(f"  - {_verbatim(label)}: {'; '.join(parts)} ({style.seeds(ours[1])})")
         text.append("")
     return "\n".join(text)
 

@@ -58,7 +58,7 @@ def _caption(rows: pd.DataFrame, methods: dict[str, pd.DataFrame], options: dict
                 gain = style.gains(found[_LAST], plain[plain.reading == _LAST])
                 moves = "the interval excludes 0" if paired.differs(gain) else "the interval includes 0"
                 moves = paired.TOO_FEW if paired.few(gain) else moves
-                lines.append(f"    gain {style.summary(gain, '+')}: {moves}")
+                lines[-1] += f"; gain {style.summary(gain, '+')}: {moves}"
         lines += [
             f"  - published, {name}: {words.published(value)}" for name, value in options["published"].get(task, {}).items()
         ]

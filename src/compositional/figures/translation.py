@@ -49,8 +49,8 @@ def _summary(values: pd.Series, sign: str = "") -> str:
     return f"{values.mean():{sign}.3f}" if values.count() == 1 else style.summary(values, sign)
 
 
-def _method_lines(methods: dict[str, pd.DataFrame], label: str, task: str, against: dict[str, str]) -> list[str]:
-    """The caption's lines about one method on one task."""
+def _method_line(methods: dict[str, pd.DataFrame], label: str, task: str, against: dict[str, str]) -> list[str]:
+    """The caption's line about one method on one task, if it has runs there."""
     own = methods[label]
     whole, new = (_values(own, task, member) for member in _MEMBERS)
     if not len(whole):
@@ -60,12 +60,11 @@ def _method_lines(methods: dict[str, pd.DataFrame], label: str, task: str, again
         f"  - {label} ({style.seeds(whole.value)}): BLEU {_summary(whole.value)} on the whole test set "
         f"({_summary(lower.value)} on lower-cased tokens), {_summary(new.value)} on sentences with a new pair"
     )
-    lines = [line]
     if (other := against.get(label)) in methods:
         gained = [style.gains(_values(own, task, name), _values(methods[other], task, name)) for name in _MEMBERS]
         if all(map(len, gained)):
-            lines.append(f"    gain over {other}: {_summary(gained[0], '+')}, and {_summary(gained[1], '+')} on those")
-    return lines
+            line += f"; gain over {other}: {_summary(gained[0], '+')}, and {_summary(gained[1], '+')} on those"
+    return [line]
 
 
 def _caption(table: pd.DataFrame, methods: dict[str, pd.DataFrame], tasks: list[str], options: dict[str, Any]) -> str:
@@ -92,7 +91,7 @@ def _caption(table: pd.DataFrame, methods: dict[str, pd.DataFrame], tasks: list[
         )
         lines.append(f"* {task}{f' ({said})' if said else ''}")
         for label in methods:
-            lines += _method_lines(methods, label, task, options["against"])
+            lines += _method_line(methods, label, task, options["against"])
         lines += [
             f"  - published, {name}: {given['bleu']:.2f} ({given['source']})"
             for name, given in options["published"].get(task, {}).items()

@@ -75,8 +75,14 @@ def drawn(module: str, table: pd.DataFrame, options: dict[str, Any]) -> Iterator
         if not text.strip():
             raise ValueError(f"{draw} returns an empty caption. State what the figure shows, with its main numbers")
         page.fit(figure, options.get("style", {}))
-        yield figure, re.sub(r"[+-]?\bnan\b", "unknown", text)  # a mean of no value, because runs diverged
+        yield figure, _readable(text)
         plt.close(figure)
+
+
+def _readable(caption: str) -> str:
+    """A caption without nan, which is a mean of no value because runs diverged, and with a blank line before a list inside of an
+    item: reStructuredText reads a list without one as a part of the item's sentence."""
+    return re.sub(r"(?m)^(\S.*\n)(?=  - )", r"\1\n", re.sub(r"[+-]?\bnan\b", "unknown", caption))
 
 
 def rendering() -> tuple[float, float | None]:

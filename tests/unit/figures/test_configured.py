@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support import judged
 from support.project import ROOT
 
 from compositional.configuration.configuration import configuration
@@ -81,3 +82,4 @@ def test_a_configured_figure_can_be_drawn(paper, name, case):
     expected = pytest.raises(ValueError, match="nothing can be chosen") if refused else nullcontext()
     with expected, plot.drawn(figure["module"], table, figure["options"]) as (_, caption):
         assert not re.search(r"\bnan\b", caption)
+        assert judged.misread(caption) == []

@@ -33,6 +33,7 @@ def test_a_figure_drawn_twice_has_the_same_bytes_and_a_caption(figure, tmp_path,
     assert png.startswith(b"\x89PNG")
     assert len(caption.decode().split()) > 10
     assert "nan" not in caption.decode().split()
+    assert judged.misread(caption.decode()) == []
 
 
 @pytest.mark.parametrize("figure", FIGURES)
