@@ -49,6 +49,7 @@ PARAMETERS = {
     "logarithmic": {"type": "boolean", "default": False, "description": "draw steps on a logarithmic axis (linear up to 25)"},
 }
 _LINES = {"train": "-", "test": "--"}
+_LETTERS = 11.6  # of the figure's title, per inch
 
 
 def _curves(table: pd.DataFrame, model: str, task: str) -> dict[str, pd.DataFrame]:
@@ -148,6 +149,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         axes.set(title=words.of(model, options), xlabel="step", xlim=(0, mean.index[-1]), ylim=(-0.02, 1.02))
         axes.grid(axis="y", color="0.92")
     grid[0, 0].set_ylabel("accuracy")
-    figure.suptitle(textwrap.fill(options["problem"], 60))
+    width = options.get("style", {}).get("width", figure.get_figwidth())
+    figure.suptitle(textwrap.fill(options["problem"], int(_LETTERS * width)))
     page.legend(figure, grid.flat, options)
     return figure, _caption(curves, options)

@@ -36,6 +36,17 @@ def test_titles_and_labels_break_where_their_panel_ends(panels):
     saved(figure, {"width": 5})
 
 
+def test_a_label_a_little_longer_than_its_panel_breaks(panels):
+    figure, (_, right) = panels
+    page.fit(figure, {"width": 5})
+    while right.xaxis.label.get_window_extent().width < 1.05 * right.get_window_extent().width:
+        right.set_xlabel(f"{right.get_xlabel()} word")
+        figure.draw_without_rendering()
+    page.fit(figure, {"width": 5})
+    assert "\n" in right.get_xlabel()
+    saved(figure, {"width": 5})
+
+
 @pytest.mark.parametrize("width", [0.8, 0.3])
 def test_a_page_without_room_is_refused_with_its_size(panels, width):
     figure, (left, _) = panels

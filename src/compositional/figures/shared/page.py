@@ -79,11 +79,11 @@ def fit(figure: Figure, style: dict[str, Any]) -> None:
 
 
 def _wrap(text: Text, room: float) -> None:
-    """Break lines of a title or a label that are clearly longer than `room`, the size of its panel in pixels."""
+    """Break lines of a title or a label that are longer than `room`, the size of its panel in pixels."""
     box, lines = text.get_window_extent(), text.get_text().splitlines()
     extent = box.height if text.get_rotation() else box.width
-    if extent > 1.15 * room:
-        letters = int(1.15 * room / extent * max(map(len, lines)))
+    if extent > room:
+        letters = int(room / extent * max(map(len, lines)))
         text.set_text("\n".join(textwrap.fill(line, max(letters, 1), break_long_words=False) for line in lines))
 
 
