@@ -91,14 +91,20 @@ def _caption(rows: pd.DataFrame, methods: list[str], options: dict[str, Any], sw
     """Numbers, all from the table. swaps: a sentence about swaps, if there are any."""
     is_accuracy = options["metric"] == "accuracy"
     what = "Accuracy (exact match for sequences)" if is_accuracy else options["metric"]
+    published = any(options["published"].get(task) for task in rows.task)
+    cut = f"Intervals{' and deviations' * published} are cut off at 0 and 1. "
     lines = [
         f"{what} on the test set; docs/language.md explains for every task what is new in it. Dots are seeds, bars means with "
-        "95 % intervals (Student's t, three seeds or more), crosses runs that diverged and are not averaged; open diamonds are "
-        "published results, with their standard deviation over seeds if it is given. "
-        + ("Intervals and deviations are cut off at 0 and 1. " if is_accuracy else "")
-        + "The training budget is fixed and no checkpoint is chosen on the test set. If a lambda is the best on the same test "
-        "set (ablation), its accuracy is too optimistic. ± is half of a 95 % interval. Gains are over the plain "
-        f"run of the same model and seed, with 95 % intervals; {rows.groupby(['task', 'method']).ngroups} cells are shown."
+        "95 % intervals (Student's t, three seeds or more)"
+        + ", crosses runs that diverged and are not averaged" * bool(rows.value.isna().any())
+        + "; open diamonds are published results, with their standard deviation over seeds if it is given" * published
+        + f". {cut * is_accuracy}The training budget is fixed and no checkpoint is chosen on the test set. ± is half of a 95 % "
+        f"interval; {rows.groupby(['task', 'method']).ngroups} cells are shown."
+        + (
+            " If a lambda is the best on the same test set (ablation), its accuracy is too optimistic. Gains are over the plain "
+            "run of the same model and seed, with 95 % intervals."
+        )
+        * bool((rows.regularizer != "none").any())
         + swaps,
         "",
     ]
@@ -154,10 +160,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     theirs = charts.systems(options["published"], tasks)
     largest = 1.0 if metric == "accuracy" else np.inf
     shades = style.distinct_colors(rows.regularizer)
-    ours_in_words = [words.of_label(method, rows[rows.method == method], options) for method in ours]
-    names = [*ours_in_words, *(f"{method} (published)" for method in theirs)]
+    names = [words.of_label(method, rows[rows.method == method], options) for method in ours]
     count = len(tasks) + options["summarize"]
-    figure, panels = charts.panels(count, names, options.get("style", {}), width=2.6, height=0.26, below=0.4)
+    page_style = options.get("style", {})
+    figure, panels = charts.panels(count, names, page_style, width=2.6, height=0.26, below=0.4, published=theirs)
     for axes, task in zip(panels, tasks, strict=False):
         for place, method in enumerate(ours):
             own = rows[(rows.task == task) & (rows.method == method)]
@@ -188,8 +194,6 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
             axes.set_xlim(-0.03, 1.03)
         axes.grid(axis="both", color="0.92")
         axes.set_axisbelow(True)
-        if theirs:
-            axes.axhline(len(ours) - 0.5, color="0.7", linewidth=0.8)
     if options["summarize"]:
         _summary_panel(panels[-1], rows, ours)
     page.legend(figure, panels, options, style.RUN, style.INTERVAL)

@@ -33,7 +33,7 @@ PARAMETERS = {
     },
 }
 _COLUMNS = 4  # measures side by side
-_LETTERS = 22  # in a line of an axis label
+_LETTERS = 20  # in a line of an axis label
 # The meaning of "shuffled" for measures that do not shuffle inputs.
 _NULLS = {
     "relative_distance": "the distance to equally many other words drawn at random",
@@ -111,8 +111,12 @@ def _caption(measures: dict[str, pd.DataFrame], swaps: str) -> str:
         f"input{others}; shown are their mean and their 2.5 and 97.5 % quantiles, each averaged over the line's seeds. In the "
         "second panels they are a gray dash per run. rho: Spearman's rank correlation between the measure and accuracy, one "
         "number per model in alphabetical order, over all its runs that have the measure. Runs of one lambda are not independent "
-        "of each other, so rho describes this grid and is not a test. Crosses at the bottom are runs without a value, which are "
-        "not averaged: they diverged, or all runs compared with them diverged, or there is no other seed to compare with."
+        "of each other, so rho describes this grid and is not a test."
+        + (
+            " Crosses at the bottom are runs without a value, which are not averaged: they diverged, or all runs compared with "
+            "them diverged, or there is no other seed to compare with."
+        )
+        * any(rows.value.isna().any() for rows in measures.values())
         + swaps,
         "",
     ]

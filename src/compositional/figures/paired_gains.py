@@ -87,7 +87,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     table = table[table.task.isin(tasks)]
     lines = _lines(table)
     names = [f"{words.of(term, options)}, lambda {strength:g}" for term, strength in lines]
-    figure, panels = rows.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.9)
+    figure, panels = rows.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.9, sharex=True)
     shades = style.distinct_colors({term.partition("_")[0] for term, _ in lines})
     for axes, (task, title) in zip(panels, tasks.items(), strict=True):
         for split in _SPLITS:

@@ -72,9 +72,9 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     methods = style.methods(rows, options["methods"])
     tasks = sorted(set(rows.task))
     systems = charts.systems(options["published"], tasks)
-    ours = [words.of_label(label, own, options) for label, own in methods.items()]
-    names = [*ours, *(f"{name} (published)" for name in systems)]
-    figure, panels = charts.panels(len(tasks), names, options.get("style", {}), width=2.9, height=0.36, below=0.8)
+    names = [words.of_label(label, own, options) for label, own in methods.items()]
+    page_style = options.get("style", {})
+    figure, panels = charts.panels(len(tasks), names, page_style, width=2.9, height=0.36, below=0.8, published=systems)
     for axes, task in zip(panels, tasks, strict=True):
         for place, own in enumerate(methods.values()):
             for index, name in enumerate(_READINGS):

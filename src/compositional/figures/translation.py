@@ -113,10 +113,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     methods = style.methods(table, options["methods"])
     tasks = sorted(set(rows.task))
     systems = charts.systems(options["published"], tasks)
-    ours = [words.of_label(label, own, options) for label, own in methods.items()]
-    names = [*ours, *(f"{name} (published)" for name in systems)]
-    page_style = options.get("style", {})
-    figure, panels = charts.panels(len(tasks), names, page_style, width=3.0, height=0.36, below=0.8, sharex=True)
+    names = [words.of_label(label, own, options) for label, own in methods.items()]
+    figure, panels = charts.panels(
+        len(tasks), names, options.get("style", {}), width=3.0, height=0.36, below=0.8, published=systems, sharex=True
+    )
     shades = style.distinct_colors(own.regularizer.iloc[0] for own in methods.values())
     for axes, task in zip(panels, tasks, strict=True):
         for place, own in enumerate(methods.values()):
@@ -132,7 +132,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
                     axes.errorbar([known.mean()], [place - above], xerr=spread, color=shade, marker="|", markersize=9, capsize=2)
             lower = _values(own, task, "in_distribution", _LOWER).value.dropna()
             if systems and len(lower):
-                axes.plot(lower.mean(), place - 0.16, "x", color=shade, markersize=4.5)
+                axes.plot(lower.mean(), place, "x", color=shade, markersize=4.5)  # apart from the circle, which is near
         for place, name in enumerate(systems, len(methods)):
             if given := options["published"].get(task, {}).get(name):
                 axes.plot(given["bleu"], place, "D", color="0.45", markerfacecolor="white", markersize=4.5)

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
+from support import judged
 
-from compositional.figures.shared import bars, intervals, style
+from compositional.figures.shared import bars, intervals, page, rows, style
 
 
 @pytest.mark.parametrize("across", [True, False])
@@ -55,3 +56,26 @@ def test_one_or_two_seeds_have_no_interval_in_the_panel_or_in_the_legend(mark):
     own = [] if mark == "bar" else ["ours"]
     assert drawn(mark, 1) == drawn(mark, 2) == few
     assert drawn(mark, 3) == [*few, *own, style.INTERVAL]
+
+
+def test_rows_of_published_systems_are_below_a_line():
+    figure, panels = rows.panels(2, ["ours", "more"], {}, width=2, height=0.3, below=0.4, published=["theirs"])
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["ours", "more", "theirs (published)"]
+    assert [line.get_ydata()[0] for axes in panels for line in axes.lines] == [1.5, 1.5]
+    plt.close(figure)
+
+
+def test_wrapped_names_of_rows_do_not_overlap_in_a_column_of_a_paper():
+    style_of_page, long = {"width": 3.3}, "a system with a name of so many words that three lines are needed for it"
+    with plt.rc_context(style.RC):
+        figure, _ = rows.panels(1, [long, long, "short", long], style_of_page, width=2, height=0.26, below=0.4)
+        page.fit(figure, style_of_page)
+        assert judged.overlapping(figure) == []
+        plt.close(figure)
+
+
+def test_an_axis_of_lambdas_names_at_most_so_many_as_asked_and_marks_all():
+    figure, axes = plt.subplots()
+    style.lambda_axis(axes, [0, 0.001, 0.01, 0.1, 1, 10], ticks=4)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.001", "", "0.1", "", "10"]
+    plt.close(figure)

@@ -22,6 +22,7 @@ def caption(seeds: int, diverged: int | None = None) -> str:
     table = pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
     table.loc[(table.seed == diverged) & (table.regularizer == "additivity"), "value"] = float("nan")
     figure, text = paired_gains.draw(table, defaults("figures.paired_gains") | {"tasks": {"one": "one", "two": "two"}})
+    assert len({axes.get_xlim() for axes in figure.axes}) == 1  # equal gains have equal lengths
     plt.close(figure)
     return text
 

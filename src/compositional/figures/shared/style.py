@@ -241,13 +241,14 @@ def label(run: Run) -> str:
 def lambda_axis(axes: Axes, strengths: Iterable[float], *, linscale: float = 0.6, ticks: int | None = None) -> float:
     """Show lambda on the horizontal axis: linear up to the smallest positive one, which is returned, and logarithmic beyond.
 
-    ticks: approximate number of positive lambdas that get a tick; None: all.
+    ticks: largest number of positive lambdas that are named; None: all.
     """
     positive = sorted(set(strengths) - {0.0})
     threshold = positive[0] if positive else 1.0
     axes.set_xscale("symlog", linthresh=threshold, linscale=linscale)
-    named = positive[:: max(1, len(positive) // ticks)] if ticks else positive
-    axes.set_xticks([0, *named], ["0", *(f"{value:g}" for value in named)], rotation=45 if len(named) > 6 else 0)
+    named = positive[:: -(-len(positive) // ticks) or 1] if ticks else positive
+    texts = [f"{value:g}" if value in named else "" for value in positive]
+    axes.set_xticks([0, *positive], ["0", *texts], rotation=45 if len(named) > 6 else 0)
     axes.xaxis.minorticks_off()
     return threshold
 
