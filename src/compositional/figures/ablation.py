@@ -55,16 +55,16 @@ def _ceilings(table: pd.DataFrame, options: dict[str, Any], task: str) -> dict[s
     return found if len(found) != 1 else {"": next(iter(found.values()))}
 
 
-def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, line: Any, place: float, threshold: float) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, shade: str, label: str, look: tuple[Any, Any], place: float, threshold: float) -> None:
     """Draw one regularizer, with diverged runs as crosses at the bottom.
 
-    place: horizontal shift relative to lambda, as a share of a decade.
+    look: style of the line and marker. place: horizontal shift relative to lambda, as a share of a decade.
     """
 
     def move(strengths: pd.Series, dot: float) -> pd.Series:
         return intervals.moved(strengths, place + 0.05 * dot, threshold)
 
-    intervals.line_of_means(axes, rows, "lambda", move, shade, label, line)
+    intervals.line_of_means(axes, rows, "lambda", move, shade, label, *look)
     diverged = rows[rows.value.isna()]["lambda"]
     intervals.crosses(axes, move(diverged, 0), shade, 30)
 
@@ -78,13 +78,14 @@ def _panel(axes: Axes, table: pd.DataFrame, task: str, split: str, options: dict
     regularized = {model for model, name in lines if name != "none"}
     lines = [(model, name) for model, name in lines if name != "none" or model not in regularized]
     shades = style.distinct_colors(table.regularizer)
+    terms = sorted(set(table.regularizer) - {"none"})
+    markers = {name: style.marker_of(place) for place, name in enumerate(terms)}  # in print without colors
     step = min(0.07, 0.2 / max(len(lines) - 1, 1))  # of a decade
     for index, (model, name) in enumerate(lines):
         own = rows[(rows.model == model) & rows.regularizer.isin(["none", name])]
         label = words.of_method(name, model, models, options)
-        _line(
-            axes, own, shades[name], label, style.line_of(models.index(model)), step * (index - (len(lines) - 1) / 2), threshold
-        )
+        look = style.line_of(models.index(model)), markers.get(name, "o")
+        _line(axes, own, shades[name], label, look, step * (index - (len(lines) - 1) / 2), threshold)
     if split == "test":
         for (model, values), line in zip(_ceilings(table, options, task).items(), cycle(("--", "-.", ":"))):
             label = "ceiling: nothing redundant in training" + (f" ({words.of(model, options)})" if model else "")

@@ -156,7 +156,8 @@ def _outcomes(axes: Axes, task: _Task) -> None:
                 if name == _ANY and len(chosen) > 1
                 else _named(chosen, name, lambda one: words.of(one, task.options))
             )
-            axes.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), fontsize="x-small", va="center", color=shade)
+            # Not in the color of the line: some are too pale for small letters.
+            axes.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), fontsize="x-small", va="center", color="0.25")
             place += 1
         label = "one choice over all" if name == _ANY else words.of(name, task.options)
         ticks.append(((begin + place - 1) / 2, textwrap.fill(label, 14)))

@@ -87,6 +87,14 @@ def test_each_model_has_a_ceiling_of_its_own(table):
     }
 
 
+def test_regularizers_can_be_distinguished_without_colors(table):
+    rows = pd.read_csv(table)
+    figure, _ = ablation.draw(pd.concat([rows, rows.replace({"regularizer": {"entropy": "recombination"}})]), OPTIONS)
+    lines = {bar.get_label(): bar[0] for axes in figure.axes for bar in axes.containers}
+    plt.close(figure)
+    assert lines["entropy"].get_marker() != lines["recombination"].get_marker()
+
+
 def test_a_task_that_is_the_ceiling_of_no_other_has_panels(table):
     rows = pd.read_csv(table)
     figure, caption = ablation.draw(rows[rows.task == "digits_concat"].assign(task="digits_b"), OPTIONS)
@@ -258,6 +266,8 @@ def test_a_comparison_states_gains_and_on_request_statistics_over_all_tasks():
     figure, plain_caption = comparison.draw(table, options)
     assert "interquartile" not in plain_caption
     assert "5 cells are shown" in plain_caption
+    assert "crosses" not in plain_caption
+    assert "diamonds" not in plain_caption
     # Gains of 0.8 and 0.6: t(0.975, 1) = 12.706 times the standard error, 0.1.
     assert "lstm_attention + entropy 1: 0.850, median 0.850, from 0.800 to 0.900 (2 seeds); gain +0.700 ± 1.271" in plain_caption
     summed, caption = comparison.draw(table, options | {"summarize": True})

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from docutils.core import publish_parts
+from matplotlib.colors import to_rgb
 
 from compositional import plugins
 from compositional.configuration.configuration import configuration
@@ -78,6 +79,14 @@ def test_choices_gains_and_regrets_are_in_the_captions_table():
     assert "twice (" not in text  # the longer runs are not a task on which lambda is chosen
     assert "(oracle's interval above 0: entropy, recombination) is within 0.02 of its oracle: holds" in text
     assert "one choice over all: 0.000 below the oracle on compositional validation, 0.179 in distribution" in text
+
+
+def test_small_letters_are_dark():
+    figure, _ = selection.draw(table(SETTINGS), OPTIONS)
+    texts = [text for axes in figure.axes for text in axes.texts]
+    assert texts
+    assert all(max(to_rgb(text.get_color())) < 0.5 for text in texts)
+    plt.close(figure)
 
 
 def test_the_caption_is_restructuredtext_with_a_table():
