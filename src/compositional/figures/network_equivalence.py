@@ -52,7 +52,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     )
     lines = [
         f"{options['problem']} Accuracy during training; thick lines are means over seeds, thin ones single runs; dotted: "
-        "chance. Numbers are final means with 95 % intervals.",
+        f"chance. Axes end at step {options['last_step']:,} or earlier. Numbers are final means with 95 % intervals.",
         "",
     ]
     for row, panel in zip(grid, panels, strict=True):

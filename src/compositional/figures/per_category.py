@@ -106,9 +106,10 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         len(tasks), 1, figsize=(6.5, sum(heights) + 0.5), height_ratios=heights, squeeze=False, layout="constrained"
     )
     lines = [
-        "Test accuracy by category. Dots are seeds, bars means with 95 % intervals (Student's "
-        "t, three seeds or more, cut off at 0 and 1), crosses runs that diverged and are not averaged. Numbers: means "
-        "over seeds."
+        "Test accuracy by category. Dots are seeds, bars means with 95 % intervals (Student's t, three seeds or more, cut off at "
+        "0 and 1)"
+        + ", crosses runs that diverged and are not averaged" * any(own.value.isna().any() for own in parts.values())
+        + ". Numbers: means over seeds."
         + (" Open marks are published values." if options["published"] else "")
         + style.exposure(pd.concat(parts.values()), table),
         "",

@@ -60,8 +60,9 @@ def _gains(methods: dict[str, pd.DataFrame], groups: dict[str, dict[str, str]]) 
 def _caption(gains: _Gains, table: pd.DataFrame, plain: str) -> str:
     lines = [
         f"Gain in accuracy over the run of {plain!r} with the same seed, by what is new in the test set. Small dots are seeds, "
-        "large ones means of paired differences with 95 % intervals (Student's t, three seeds or more). A method gains or loses "
-        f"if this interval excludes 0; the {sum(map(len, gains.values()))} intervals are not corrected for their number. "
+        "large ones means of paired differences with 95 % intervals (Student's t, three seeds or more), on the left cut off at "
+        f"-1 and 1. A method gains or loses if this interval excludes 0; the {sum(map(len, gains.values()))} intervals are not "
+        "corrected for their number. "
         "The budget is fixed and nothing is chosen on a test set." + style.exposure(table, table),
         "",
     ]
