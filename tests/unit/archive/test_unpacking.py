@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import json
@@ -150,6 +151,9 @@ def test_members_that_the_manifest_does_not_name_or_describes_differently_are_re
         "1 files that its manifest names are missing, such as 'Snakefile'": {
             name: own for name, own in members().items() if name != "Snakefile"
         },
+        "1 files that its manifest names are missing, such as 'ro-crate-metadata.json'": {
+            name: own for name, own in members().items() if name != bundle.METADATA
+        },
         "'Snakefile' is not what its manifest says": members() | {"Snakefile": b"rule other:\n"},
         "'archived/results/tables/ablation.csv' is not what": members() | {"archived/results/tables/ablation.csv": b"value\n1\n"},
         "'archived/config.json' is not what its manifest says": members() | {"archived/config.json": b"{}\n"},
@@ -165,6 +169,18 @@ def test_members_that_the_manifest_does_not_name_or_describes_differently_are_re
         assert_refused(write(tmp_path / f"{number}.zip", held), message)
 
 
+def test_raw_data_in_an_archive_are_checked_but_may_be_left_out(tmp_path):
+    built, name = manifest(raw={"letters/a.txt": {"sha256": digest(b"a")}}), "archived/data/letters/a.txt"
+    unpacking.unpack(write(tmp_path / "without.zip", members(built)), tmp_path / "without")
+    unpacking.unpack(write(tmp_path / "with.zip", members(built) | {name: b"a"}), tmp_path / "with")
+    assert unpacking.altered(tmp_path / "without") == unpacking.altered(tmp_path / "with") == []
+    (tmp_path / "with" / name).write_bytes(b"b")
+    assert unpacking.altered(tmp_path / "with") == [f"{name} was altered"]
+    (tmp_path / "with/Snakefile").unlink()
+    assert unpacking.altered(tmp_path / "with") == ["Snakefile is missing", f"{name} was altered"]
+    assert_refused(write(tmp_path / "bad.zip", members(built) | {name: b"b"}), f"'{name}' is not what its manifest says")
+
+
 @pytest.mark.parametrize("key", ["figures", "source", "environment", "raw", "runs", "artifacts", "records"])
 @pytest.mark.parametrize("value", [None, 3, "x", [3], {"a": 1}, {"a": {}}], ids=str)
 def test_a_manifest_of_another_form_stops_before_anything_is_made(tmp_path, key, value):
@@ -173,9 +189,13 @@ def test_a_manifest_of_another_form_stops_before_anything_is_made(tmp_path, key,
     assert_refused(write(tmp_path / "bad.zip", held), f"its manifest does not fit: its {key} have another form")
 
 
-def test_a_manifest_without_figures_or_without_their_png_files_is_refused(tmp_path):
-    less = {name: about for name, about in manifest()["artifacts"].items() if name != "figures/ablation.png"}
-    for number, (changes, what) in enumerate([({"figures": []}, "figure"), ({"artifacts": less}, "figures/ablation.png")]):
+def test_a_manifest_without_figures_or_without_one_of_their_files_is_refused(tmp_path):
+    cases = [({"figures": []}, "figure")]
+    for key, names in (("artifacts", ("figures/ablation.png", "tables/ablation.csv")), ("records", RECORDS)):
+        cases += [
+            ({key: {name: own for name, own in manifest()[key].items() if name != left_out}}, left_out) for left_out in names
+        ]
+    for number, (changes, what) in enumerate(cases):
         held = members() | {bundle.MANIFEST: files.json_bytes(manifest(**changes))}
         assert_refused(write(tmp_path / f"{number}.zip", held), f"does not fit: it lists no {what}")
 
@@ -194,6 +214,27 @@ def test_damaged_zip_files_and_zip_bombs_are_refused_with_a_message(tmp_path):
     bomb = {"Snakefile": bytes(10_000_000)}
     assert_refused(write(tmp_path / "bomb.zip", bomb, compress_type=zipfile.ZIP_DEFLATED), "'Snakefile' is compressed")
     assert_refused(write(tmp_path / "link.zip", members(), external_attr=0o120777 << 16), "'Snakefile' is a link")
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "message"),
+    [
+        ("flag_bits", 1, "'Snakefile' is a link or encrypted, not a plain file"),
+        ("file_size", 1_000_000, "'Snakefile' is compressed"),
+        ("orig_filename", None, "its members are larger than it is"),
+    ],
+)
+def test_a_directory_that_describes_other_members_than_there_are_is_refused(tmp_path, key, change, message):
+    with zipfile.ZipFile(write(tmp_path / "bad.zip", members() | {"Snakefile": SNAKEFILE * 1000}), "a") as stored:
+        entry = stored.getinfo("Snakefile")
+        if change:
+            setattr(entry, key, getattr(entry, key) + change)
+        else:  # another name for the same bytes
+            twin = copy.copy(entry)
+            twin.filename = twin.orig_filename = "again"
+            stored.filelist.append(twin)
+        stored._didModify = True
+    assert_refused(tmp_path / "bad.zip", message)
 
 
 def test_reproduce_has_one_exit_code_for_errors_and_asks_before_it_runs_anything(tmp_path):
