@@ -89,7 +89,7 @@ def _check_draw(problem: Problem) -> None:
     train, size = problem.splits["train"], problem.settings["batch_size"]
     written, rows = type(train).draw, train.draw(0, range(3), size)
     if rows.dtype.kind != "i" or rows.shape not in ((3, size), (3, 1)) or rows.min() < 0:
-        refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape}", "shape")
+        refuse(written, f"it must give row numbers (3, {size}), it gives {rows.dtype} {rows.shape} from {rows.min()}", "shape")
     if not np.array_equal(rows[2:], train.draw(0, range(2, 3), size)):
         refuse(written, "it draws other rows for step 2 if steps 0 and 1 are requested, too", "drawn")
 

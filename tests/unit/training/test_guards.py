@@ -12,11 +12,12 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
-from support import elsewhere
+from support import elsewhere, small
 
 from compositional.evaluation import metrics
-from compositional.models import cnn, lstm_attention
+from compositional.models import cnn, lstm_attention, lstm_regressor
 from compositional.regularizers import smoothness
+from compositional.training.effects import same_settings
 from compositional.training.guards import check_evaluation, check_training
 from compositional.training.loop import train_runs
 from compositional.training.plugin_errors import PluginError
@@ -106,6 +107,11 @@ def test_a_penalty_of_a_layer_that_is_not_the_run_s_is_refused(problem):
     assert "penalty: its result depends on parameters of shape (4, 4) that do not belong to the run. They are neither" in message
 
 
+def test_a_penalty_without_a_gradient_is_refused(problem):
+    message = refusal(with_penalty(problem, lambda step: smoothness.penalty(step).detach()))
+    assert "its result has no gradient. It could not change any weight" in message
+
+
 def test_a_penalty_in_double_precision_is_refused(problem):
     message = refusal(with_penalty(problem, lambda step: smoothness.penalty(step).double()))
     assert "must be of dtype torch.float32, it is of torch.float64" in message
@@ -117,6 +123,14 @@ def test_a_perturbation_that_mixes_runs_is_refused(problem):
 
     message = refusal(with_penalty(problem, smoothness.penalty, perturb=perturb))
     assert "perturb: the perturbed representation 'word_embedding' of a run changes when another run" in message
+
+
+def test_runs_that_mix_in_a_perturbed_representation_are_the_models_fault(problem):
+    def forward(parameters, weights, batch, tap):
+        return cnn.forward(parameters, weights, batch, lambda name, values, mask: tap(name, values - values.mean(), mask))
+
+    message = refusal(with_forward(problem, forward, cnn, "entropy"))
+    assert "forward: the representation 'penultimate' of a run changes when another run" in message
 
 
 def mixing(how):
@@ -148,10 +162,11 @@ def test_a_model_that_mixes_runs_is_refused(problem, how):
     assert "Runs mix" in message
 
 
-def test_a_model_that_mixes_runs_only_in_evaluation_is_refused(problem):
+@pytest.mark.parametrize("mixed", [lambda scores: scores, lambda scores: scores[:1]], ids=["all", "the first"])
+def test_a_model_that_mixes_runs_only_in_evaluation_is_refused(problem, mixed):
     def forward(parameters, weights, batch, tap):
         scores = cnn.forward(parameters, weights, batch, tap)
-        return scores if hasattr(tap, "noise") else scores - scores.mean()
+        return scores if hasattr(tap, "noise") else scores - mixed(scores).mean()
 
     case = with_forward(problem, forward, cnn)
     assert "forward: the output in evaluation of a run changes when another run" in refusal(case)
@@ -167,6 +182,24 @@ def test_a_model_that_reads_the_labels_is_refused(problem):
         return scores + torch.nn.functional.one_hot(batch.labels, scores.shape[-1]).to(scores.dtype)
 
     assert "its output changes with the targets of the batch" in refusal(with_forward(problem, forward, cnn))
+
+
+def test_a_model_that_reads_numbers_that_it_is_to_predict_is_refused():
+    def forward(parameters, weights, batch, tap):
+        outputs = lstm_regressor.forward(parameters, weights, batch, tap)
+        return outputs + batch.targets.view(outputs.shape)
+
+    case = small.problem("lstm_regressor", None)
+    case = replace(case, model=replace(case.model, forward=forward))
+    assert "its output changes with the targets of the batch" in refusal(case)
+
+
+def test_a_decoder_that_copies_the_symbol_that_it_is_to_predict_is_refused(problem):
+    def forward(parameters, weights, batch, tap):
+        logits = lstm_attention.forward(parameters, weights, batch, tap)
+        return logits + torch.nn.functional.one_hot(batch.targets, logits.shape[-1]).to(logits.dtype)
+
+    assert "its output at a step changes with later target symbols" in refusal(with_forward(problem, forward))
 
 
 def test_outputs_that_depend_on_more_than_the_weights_are_refused(problem):
@@ -243,6 +276,11 @@ def changes_states(step):
     return smoothness.penalty(step)
 
 
+def changes_outputs(step):
+    step.outputs.data.mul_(0.5)
+    return smoothness.penalty(step)
+
+
 def changes_the_batch(step):
     value = smoothness.penalty(step)
     step.batch.inputs.zero_()
@@ -270,12 +308,36 @@ def changes_globals(step):
         (changes_options, "it changes calls. A resumed run"),
         (changes_globals, "it changes CALLS. A resumed run"),
         (changes_states, "it changes .* of its step"),
+        (changes_outputs, "it changes outputs of its step"),
         (changes_the_batch, "it changes inputs of its batch"),
         (counts_on_itself, "it changes steps. A resumed run"),
     ],
 )
 def test_a_penalty_that_changes_what_a_run_consists_of_is_refused(problem, penalty, complaint):
     assert re.search(f"{penalty.__name__}: {complaint}", refusal(with_penalty(problem, penalty)))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "value"),
+    [
+        ("get_num_threads", torch.set_num_threads, 3),
+        ("get_default_dtype", torch.set_default_dtype, torch.float64),
+        ("get_float32_matmul_precision", torch.set_float32_matmul_precision, "medium"),
+        ("are_deterministic_algorithms_enabled", torch.use_deterministic_algorithms, True),
+        ("is_grad_enabled", torch.set_grad_enabled, False),
+    ],
+)
+def test_a_plug_in_that_changes_a_setting_of_the_process_is_refused(problem, name, change, value):
+    before = getattr(torch, name)()
+    assert before != value
+    try:
+        with (
+            pytest.raises(PluginError, match=rf"changes torch\.{name}\(\) from {before} to {value}"),
+            same_settings(problem("cnn")),
+        ):
+            change(value)
+    finally:
+        change(before)
 
 
 def test_a_regularizer_that_changes_the_training_set_is_refused(problem):
@@ -384,6 +446,8 @@ def test_wrong_draws_and_losses_of_a_kind_are_refused(problem, monkeypatch):
     split = type(case.splits["train"])
     draws = {
         "must give row numbers": lambda self, key, steps, size: np.zeros(size, dtype=np.int64),
+        "it gives float64 (3, 64) from 0.0": lambda self, key, steps, size: np.zeros((len(steps), size)),
+        "it gives int64 (3, 64) from -1": lambda self, key, steps, size: np.full((len(steps), size), -1),
         "draws other rows for step 2": lambda self, key, steps, size: np.arange(len(steps) * size).reshape(-1, size) % 7,
     }
     for complaint, draw in draws.items():
@@ -396,6 +460,11 @@ def test_wrong_draws_and_losses_of_a_kind_are_refused(problem, monkeypatch):
         batch, "losses", lambda self, scores, loss: losses(self, scores, loss) / losses(self, scores, loss).mean()
     )
     assert "the task loss of a run changes when another run is computed next to it" in refusal(case)
+    monkeypatch.setattr(batch, "losses", lambda self, scores, loss: losses(self, scores, loss).double())
+    assert "its result must be of dtype torch.float32, it is of torch.float64" in refusal(case)
+    monkeypatch.undo()
+    monkeypatch.setattr(batch, "example_losses", lambda self, losses: losses.mean(1, keepdim=True))
+    assert "its result must be one value per run and example" in refusal(case)
 
 
 @pytest.mark.parametrize(

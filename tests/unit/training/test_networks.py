@@ -313,6 +313,16 @@ def starts_later(self, batch):
     return self.output(batch.flatten(1)) * (2 if next(places) > 1000 else 1)
 
 
+def draws_from_its_own(make, draw):
+    """The forward pass of a network that makes a generator once and rarely uses what it draws."""
+
+    def forward(self, batch):
+        source = self.__dict__.setdefault("source", make())
+        return self.output(batch.flatten(1)) * (2 if draw(source) < 1e-9 else 1)
+
+    return forward
+
+
 WARM = {"steps": 0}
 
 
@@ -328,6 +338,15 @@ def warms_up(self, batch):
         (skips_in_evaluation, "in evaluation, its output changes with random numbers"),
         (remembers, "it changes the length of seen. A resumed run"),
         (starts_later, "it changes places. A resumed run"),
+        (draws_from_its_own(lambda: random.Random(0), lambda source: source.random()), "it changes source. A resumed run"),
+        (
+            draws_from_its_own(lambda: np.random.default_rng(0), lambda source: source.random()),
+            "it changes source. A resumed run",
+        ),
+        (
+            draws_from_its_own(torch.Generator, lambda source: torch.rand((), generator=source)),
+            "it changes source. A resumed run",
+        ),
         (warms_up, r"it changes WARM\['steps'\]. A resumed run"),
         (counts, "it changes calls of its run"),
         (lambda self, batch: self.output(batch.flatten(1)).bfloat16(), "must be of dtype torch.float32, it is of torch.bfloat16"),
