@@ -196,6 +196,15 @@ def test_interaction_equals_the_hand_computed_value():
     assert min(abs(value - each) for each in expected) < 1e-5
 
 
+def test_each_run_exchanges_one_of_the_two_components():
+    batch = Batch(torch.zeros(2, 4, 1, 1, 4), torch.zeros(2, 4, dtype=torch.int64), None, HALVES)
+    noise = torch.tensor([[-0.1], [0.1]])  # uniform numbers below and above 1/2
+    step = Step(defaults("regularizers.interaction"), batch, torch.ones(2), lambda shape: noise, None)
+    inside, exchanged = (mask.flatten(1).tolist() for mask in interaction.regions(step))
+    left, right = [True, True, False, False], [False, False, True, True]
+    assert (inside, exchanged) == ([right, left], [left, right])
+
+
 def test_the_score_for_several_classes_is_the_labels_score_minus_the_mean_of_the_others():
     # The scores of three pixels are x, y and z: for label 0, the result is x - (y + z) / 2.
     pictures = torch.rand(1, 2, 1, 1, 3, generator=torch.Generator().manual_seed(0))

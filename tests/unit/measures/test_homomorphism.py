@@ -36,6 +36,12 @@ def test_wholes_that_are_independent_of_their_parts_have_an_error_of_about_one()
     assert homomorphism.seen_error(PARTS, wholes) == pytest.approx(1, abs=0.2)
 
 
+def test_the_parts_that_are_left_out_are_drawn_at_random():
+    """Otherwise all phrases with one verb, which follow each other, would be left out together."""
+    parts = np.repeat(np.eye(5), 6, axis=0)
+    assert homomorphism.seen_error(parts, parts @ SOURCE.normal(size=(5, 3))) < 1e-8
+
+
 def test_a_rule_that_fails_on_held_out_phrases_has_an_error_only_there():
     wholes = PARTS @ OPERATOR
     wholes[~SEEN] *= -1

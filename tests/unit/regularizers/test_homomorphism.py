@@ -130,6 +130,30 @@ def test_the_norm_alone_is_the_mean_square_of_wholes(split):
     assert penalty(split, lambda phrase: torch.full((4,), 3.0), target="norm") == 9
 
 
+def test_rules_with_fewer_than_three_phrases_do_not_count():
+    commands = ["walk and jump", "look and run", "run and walk", "jump after look", "look after walk", "jump after look"]
+    few = SequenceSplit(commands, [""] * len(commands), Vocabulary.of(commands), Vocabulary.of(["x"]), "cpu")
+    # "after" has two different phrases; its wholes have the norm 5.
+    state = lambda phrase: torch.full((4,), 5.0 if "after" in phrase else 3.0)  # noqa: E731
+    assert penalty(few, state, target="norm", modifiers=[]) == 9
+
+
+@pytest.mark.parametrize("detach", ["none", "whole"])
+def test_the_variance_has_no_gradient_and_on_request_the_wholes_have_none(detach):
+    wholes = torch.tensor([[[1.0], [2.0], [6.0]]], requires_grad=True)
+    part = torch.tensor([[[1.0], [0.0], [2.0]]], requires_grad=True)
+    parameters = defaults("regularizers.homomorphism") | {"operator": "mean", "detach": detach}
+    step = Step(parameters, None, torch.ones(1), None, None, None)
+    error = homomorphism._error(step, wholes, [part], torch.ones(1, 3, dtype=torch.bool))
+    error.sum().backward()
+    # Errors of 0, 2 and 4; the squared distances from the mean, 3, are 4, 1 and 9.
+    assert error.tolist() == pytest.approx([20 / 14])
+    assert part.grad.flatten().tolist() == pytest.approx([0.0, -4 / 14, -8 / 14])
+    assert (wholes.grad is None) == (detach == "whole")
+    if detach == "none":
+        assert wholes.grad.flatten().tolist() == pytest.approx([0.0, 4 / 14, 8 / 14])
+
+
 @pytest.mark.parametrize(("option", "message"), [(["nor"], "no word nor"), ([], "needs a word in conjunctions or modifiers")])
 def test_words_of_rules_must_occur_in_the_task(split, option, message):
     parameters = defaults("regularizers.homomorphism") | {"conjunctions": option, "modifiers": []}
