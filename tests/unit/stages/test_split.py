@@ -118,6 +118,20 @@ def test_how_examples_are_shown_is_part_of_their_digest(tmp_path):
     assert content("scan_jump") != content("scan_jump", virtual_words=6)
 
 
+def test_the_digest_of_a_split_is_of_all_columns_and_of_what_training_reads(tmp_path, monkeypatch):
+    def content(outputs=("A", "B"), **more):
+        rows = {"train": {"input": ["a", "b"], "output": [*outputs]}, "test": {"input": ["a b"], "output": ["A B"]}}
+        members = DatasetDict({name: Dataset.from_dict(columns) for name, columns in rows.items()})
+        about = {"in_distribution": "train", "disjoint": [{"columns": ["input"], "members": ["test"]}]}
+        about |= {"source_words": ["a", "b"], "target_words": ["A", "B"]}
+        monkeypatch.setattr(scan_jump, "build", lambda raw, parameters: (members, about | more))
+        make_split("mine", "tasks.scan_jump", {}, tmp_path, tmp_path / "split")
+        return json.loads((tmp_path / "split" / "task.json").read_text())["content_sha256"]
+
+    assert content() == content(references={"accuracy": 0.5}) == content(decoding={"beam": 5, "bleu": True})
+    assert len({content(), content(("B", "A")), content(virtual_words=["c"])}) == 3
+
+
 def test_a_task_may_take_its_options_with_pop(tmp_path, monkeypatch):
     own = scan_jump.build
     monkeypatch.setattr(scan_jump, "build", lambda raw, parameters: own(raw, {key: parameters.pop(key) for key in [*parameters]}))
@@ -151,6 +165,19 @@ def test_examples_that_a_model_sees_alike_overlap(trained, tested):
     members = DatasetDict(train=Dataset.from_dict({"input": [trained]}), test=Dataset.from_dict({"input": [tested]}))
     with pytest.raises(OverlapError, match="1 of 1 items of test"):
         audit(members, [{"columns": ["input"], "members": ["test"]}])
+
+
+@pytest.mark.parametrize(
+    ("trained", "tested"),
+    [
+        ({"input": ["ab"], "output": ["c"]}, {"input": ["a"], "output": ["bc"]}),
+        ({"input": [2**24], "output": ["c"]}, {"input": [2**24 + 1], "output": ["c"]}),  # equal in single precision
+    ],
+)
+def test_examples_that_a_model_sees_differently_do_not_overlap(trained, tested):
+    members = DatasetDict(train=Dataset.from_dict(trained), test=Dataset.from_dict(tested))
+    (count,) = audit(members, [{"columns": ["input", "output"], "members": ["test"]}])
+    assert (count["items"], count["in_training"]) == (1, 0)
 
 
 RULE = {"columns": ["image"], "members": ["test"]}
