@@ -366,6 +366,7 @@ def test_in_distribution_is_the_member_of_that_name_then_validation_then_train()
     own = table([(task, "m", "none", 0.0, 0, split, "accuracy", 0.5) for task, split in rows])
     found = style.accuracies(own, "in_distribution")
     assert list(zip(found.task, found.split, strict=True)) == [("a", "in_distribution"), ("b", "train")]
+    assert [style.holds_nothing_out(own, task) for task in ("a", "b")] == [False, True]
 
 
 def test_every_caption_about_exchanges_states_which_inputs_they_show(runs, categories):

@@ -189,6 +189,22 @@ def test_the_interval_is_students_t_interval():
 
 def test_error_bars_end_at_0_and_1():
     np.testing.assert_allclose(style.inside([0.1, 0.9], [0.3, 0.3]), [[0.1, 0.3], [0.3, 0.1]])
+    np.testing.assert_allclose(style.inside([-0.1, 1.1], [0.3, 0.3]), [[0, 0.3], [0.3, 0]])  # means outside, as of a share
+
+
+def test_a_claim_about_an_unknown_number_is_open():
+    assert [style.verdict(holds) for holds in (True, False)] == ["holds", "DOES NOT HOLD"]
+    assert style.verdict(True, of=[0.5, np.nan]) == "open, a number is unknown"
+    assert style.verdict(False, "too few seeds to judge", of=[np.nan]) == "open, too few seeds to judge"
+
+
+@pytest.mark.parametrize(("ticks", "named"), [(None, [0.1, 0.3, 1, 3, 10]), (2, [0.1, 1, 10])])
+def test_the_axis_of_lambda_is_linear_up_to_the_smallest_positive_one(ticks, named):
+    _, axes = plt.subplots()
+    assert style.lambda_axis(axes, [10, 0, 0.3, 0.1, 1, 3, 0.1], ticks=ticks) == 0.1
+    assert axes.get_xticks().tolist() == [0, *named]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", *(f"{value:g}" for value in named)]
+    assert style.lambda_axis(axes, [0]) == 1
 
 
 def test_a_regularizers_effect_on_salience_is_stated_and_judged():
