@@ -109,7 +109,11 @@ def test_sentences_of_any_length_are_decoded_in_the_given_order():
         ("cnn", None, np.zeros((2, 5, 5)), r"images of task 'digits_concat' are \(n, 1, 8, 16\), these are \(2, 5, 5\)"),
         ("cnn", None, np.full((1, 8, 16), 300), "pixels from 0 to 255, these have 300 to 300"),
         ("dense_network", None, [[1, 99]], r"takes items \(n, 2\), whole numbers below"),
+        ("dense_network", None, [[-1, 1]], r"takes items \(n, 2\), whole numbers below"),
+        ("dense_network", None, [1, 1], r"takes items \(n, 2\), whole numbers below"),
         ("dense_network", None, [[0.9, 1]], r"takes items \(n, 2\), whole numbers below"),
+        ("cnn", None, np.full((1, 8, 16), -1), "pixels from 0 to 255, these have -1 to -1"),
+        ("multilayer_perceptron", None, [1, 2], r"takes points \(n, 2\), these are \(2,\)"),
         ("multilayer_perceptron", None, [[1, 2, 3]], r"takes points \(n, 2\), these are \(1, 3\)"),
     ],
 )
@@ -143,6 +147,21 @@ def test_inputs_of_another_type_are_refused_in_a_sentence(model, task, known):
     if not isinstance(known, str):
         with pytest.raises(ValueError, match="takes an array of numbers, or lists of equal lengths: not"):
             run.predict("jump")
+
+
+def test_sentences_have_no_outputs_of_their_own():
+    run = opened("gru_attention", "scan_jump")
+    for inputs in ("test", ["jump"]):
+        with pytest.raises(ValueError, match=r"outputs of sentences depend on what was written before: use predict"):
+            run.outputs(inputs)
+
+
+def test_a_metric_is_found_by_its_name_and_member():
+    run = opened("cnn")
+    run.metrics = pd.DataFrame([("test", "accuracy", 0.5), ("train", "loss", 0.25)], columns=["split", "metric", "value"])
+    assert (run.metric(), run.metric("loss", "train")) == (0.5, 0.25)
+    with pytest.raises(KeyError, match="has no 'loss' of 'test'; it has accuracy of test, loss of train"):
+        run.metric("loss")
 
 
 @pytest.mark.parametrize("longest", [0, -1, 2.5, "7"])

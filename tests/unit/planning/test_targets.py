@@ -44,6 +44,18 @@ def test_the_command_line_determines_the_requested_runs():
         wanted("results/runs/scan_jump/lstm_attention/entropy/lambda=0.30/seed=7/metrics.csv")
 
 
+def test_each_run_has_the_targets_that_need_it_or_a_run_that_is_made_of_it():
+    config = read("config.yaml", *STUDIES)
+    config["archive"]["figures"] = ["ablation"]
+    configuration = Configuration(config)
+    runs = (run for figure in configuration.figures.values() for run in figure_runs(figure))
+    run = next(run for run in runs if configuration.built_from(run.task)[1])
+    found = targets.wanted_runs(configuration, [f"results/splits/{run.task}", f"results/runs/{run.path}/metrics.csv"])
+    assert found == {run: {"runs"}} | {earlier: {"splits", "runs"} for earlier in configuration.built_from(run.task)[1]}
+    found = targets.wanted_runs(configuration, ["results/archive.zip"])
+    assert found == {run: {"ablation"} for run in figure_runs(configuration.figures["ablation"])}
+
+
 def test_targets_are_the_results_among_the_words_of_snakemakes_command_line():
     words = ["-n", "./results/figures/a.pdf", "results//tables/b.csv", "all", "--configfile", "x.yaml", "results/splits/c/"]
     expected = ["results/figures/a.pdf", "results/tables/b.csv", "results/splits/c"]

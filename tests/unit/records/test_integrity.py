@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import subprocess
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,66 @@ def test_what_lasts_of_a_record_is_all_but_when_how_fast_and_at_which_commit():
     }
     one, two = (kept | dict.fromkeys(("source", "wall_seconds", "finished", "pack", "self"), making) for making in (1, 2))
     assert provenance.lasting(one) == provenance.lasting(two) == kept
+
+
+def test_a_summary_has_every_value_once_and_names_the_runs_that_diverged():
+    run = {"status": "done", "family": {"model": "b"}, "code": "c", "data": "d", "device": "cpu", "versions": {}}
+    records = [
+        run | {"run": "three", "seed": 2, "status": "diverged", "raw_sha256": {"images": "1"}},
+        run | {"run": "one", "seed": 0, "family": {"model": "a"}, "raw_sha256": {"labels": "2"}, "device_name": "n"},
+        run | {"run": "two", "seed": 0, "status": "diverged"},
+    ]
+    assert provenance.summary(records) == {
+        "runs": 3,
+        "diverged": ["three", "two"],
+        "seeds": [0, 2],
+        "families": [{"model": "a"}, {"model": "b"}],
+        "code": ["c"],
+        "data": ["d"],
+        "raw_sha256": {"images": "1", "labels": "2"},
+        "device": ["cpu"],
+        "device_name": ["n"],
+        "versions": [{}],
+    }
+
+
+def test_the_environment_is_what_is_installed_of_a_lock_file(tmp_path, monkeypatch):
+    def version(name: str) -> str:
+        if name == "absent":
+            raise metadata.PackageNotFoundError(name)
+        return "2.11.0+cpu"
+
+    monkeypatch.setattr(metadata, "version", version)
+    provenance.installed.cache_clear()
+    (tmp_path / "lock.txt").write_text("torch==2.10.0\nabsent==1.0\n")
+    try:
+        found = provenance.environment(tmp_path / "lock.txt")
+    finally:
+        provenance.installed.cache_clear()
+    assert found == {"python": platform.python_version(), "packages": {"torch": "2.11.0", "absent": None}}
+
+
+def test_digests_are_of_all_files_in_folders_but_hidden_ones(tmp_path):
+    for name in ("data/a.txt", "data/deep/b.txt", "data/.c.txt", "d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    found = provenance.digests(tmp_path, [tmp_path / "data", tmp_path / "d.txt"])
+    assert found == {name: files.sha256(tmp_path / name) for name in ("data/a.txt", "data/deep/b.txt", "d.txt")}
+
+
+def test_a_figure_that_was_replaced_by_an_older_file_is_found(tmp_path):
+    """A file that is moved keeps the time of its change, but not that of its place."""
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    (figures / "a.pdf").write_text("a")
+    (tmp_path / "older.pdf").write_text("b")
+    os.utime(tmp_path / "older.pdf", ns=(0, 0))
+    record = figures / f"a{provenance.SUFFIX}"
+    provenance.write(record, {"inputs": {}}, {}, [figures / "a.pdf"])
+    os.utime(record)  # some file systems have times of several milliseconds
+    time.sleep(0.02)
+    (tmp_path / "older.pdf").rename(figures / "a.pdf")
+    assert integrity.damaged(record, provenance.vouched(record)) == [figures / "a.pdf"]
 
 
 def test_a_failed_job_leaves_no_record(tmp_path):

@@ -11,6 +11,7 @@ from support.project import ROOT
 
 from compositional import files
 from compositional.archive.comparison import compare_tables
+from compositional.records import integrity, provenance
 from compositional.runs import Run
 from compositional.stages.aggregate import aggregate
 from compositional.tables.shared.reading import TEXTS, read_table
@@ -42,6 +43,20 @@ def test_runs_with_special_names_are_compared_row_by_row(tmp_path, name):
     agrees, detail = compare_tables(table, table, exact=True)
     assert agrees
     assert detail == "4 numbers are equal"
+
+
+def test_files_that_were_altered_or_have_other_columns_make_no_table(tmp_path):
+    folder = tmp_path / "runs" / Run("t", "m", "none", 0.0, 0).path
+    metrics, history = folder / "metrics.csv", folder / "history.csv"
+    files.write_csv(metrics, ["split", "metric", "value"], [["test", "accuracy", 0.5]])
+    files.write_csv(history, ["step", "split", "metric", "value"], [[1, "test", "loss", 0.5]])
+    with pytest.raises(ValueError, match=r"the columns differ: of metrics\.csv: .*; of history\.csv: .*SOURCE must not mix"):
+        aggregate([metrics, history], tmp_path / "table.csv")
+    provenance.write(folder / "evaluation.json", {"inputs": {}}, {}, [metrics])
+    metrics.write_text("split,metric,value\ntest,accuracy,1\n")
+    with pytest.raises(integrity.DamagedFileError, match=r"metrics\.csv was altered or damaged"):
+        aggregate([metrics], tmp_path / "table.csv")
+    assert not (tmp_path / "table.csv").exists()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "reference").glob("*.csv")), ids=lambda path: path.stem)
