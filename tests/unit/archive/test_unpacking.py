@@ -19,6 +19,7 @@ from support.configurations import ROOT
 
 from compositional import files
 from compositional.archive import bundle, unpacking
+from compositional.records import surroundings
 from compositional.terminal import commands
 
 SNAKEFILE = b"rule all:\n"
@@ -271,6 +272,32 @@ def test_a_rebuild_that_is_stopped_or_fails_says_how_to_continue_it(tmp_path, mo
         monkeypatch.setattr(commands, "run", Mock(side_effect=ends))
         assert script["main"]() == status
         assert f"The same call with --folder {folder} continues" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [([0, 0, 0, 0], 0), ([1], 2), ([0, 1, 0, 0], 0), ([0, 0, 1, 0], 1), ([0, 0, 0, 1], 1)],
+    ids=["all agree", "no runs", "failed jobs", "another sample", "another table"],
+)
+def test_a_rebuild_uses_what_the_archive_has_and_nothing_of_this_machine(tmp_path, monkeypatch, ends, status):
+    """The programs are those that unpack runs, rebuild, train a sample again and compare."""
+    script, folder = runpy.run_path(str(ROOT / "workflow/reproduce.py")), tmp_path / "folder"
+    held = members(manifest(raw={"letters/a.txt": {"sha256": digest(b"a")}})) | {"archived/data/letters/a.txt": b"a"}
+    words = [str(write(tmp_path / "good.zip", held)), "--folder", str(folder), "--runs", str(tmp_path / "runs.zip"), "--yes"]
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *words, "--environment", "current", "--sample", "3", "--device", "cuda"])
+    for name in ("PYTHONPATH", "COMPOSITIONAL_STORE"):
+        monkeypatch.setenv(name, "/of/this/machine")
+    monkeypatch.delenv(surroundings.MIRROR, raising=False)
+    monkeypatch.setattr(commands, "run", Mock(side_effect=ends))
+    assert script["main"]() == status
+    assert commands.run.call_count == len(ends)
+    for command, environment, place in (call.args for call in commands.run.call_args_list[:3]):
+        assert place == folder
+        assert "PYTHONPATH" not in environment
+        assert environment["COMPOSITIONAL_STORE"] == ""
+        assert environment[surroundings.MIRROR] == str(folder / "archived/data")
+        assert "--configfile archived/config.json results/device.json" in " ".join(command)
+    assert json.loads((folder / "results/device.json").read_text()) == {"device": "cuda"}
 
 
 def test_a_python_without_the_packages_is_no_difference(tmp_path, monkeypatch, capsys):
