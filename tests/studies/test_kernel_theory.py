@@ -1064,10 +1064,10 @@ def test_conjunction_values_count_the_seeds_that_did_not_diverge():
     own = (table.task == "context_dependence_3") & (table.model == "dense_rich")
     table.loc[own & (table.seed == 0), "value"] = np.nan
     _, caption = conjunction_values.draw(table, figure["options"])
-    assert "* CD-3, 1e-6 (rich) (1 seed, 1 diverged): accuracy" in caption
+    assert "* CD-3, scale 1e-6 (rich) (1 seed, 1 diverged): accuracy" in caption
     table.loc[own, "value"] = np.nan
     _, caption = conjunction_values.draw(table, figure["options"])
-    assert "* CD-3, 1e-6 (rich): all 2 runs diverged" in caption
+    assert "* CD-3, scale 1e-6 (rich): all 2 runs diverged" in caption
     assert "nan" not in caption
 
 

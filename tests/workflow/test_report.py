@@ -115,8 +115,9 @@ def test_a_figure_of_another_configuration_is_marked(archived_project):
 
 
 @pytest.mark.workflow
-def test_the_screenshot_is_not_blank(opened):
+def test_the_screenshot_is_not_blank(opened, monkeypatch):
     page, _, _ = opened
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)  # the page of all figures is longer than Pillow trusts by default
     image = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("L"))
     assert image.shape[1] == 1100
     assert image.shape[0] > 900

@@ -164,7 +164,9 @@ def _fit_one(parameters: dict, gram: np.ndarray, targets: np.ndarray) -> tuple[n
         return KernelRidge(alpha=1e-10, kernel="precomputed").fit(gram, targets).dual_coef_, 0.0
     kind = SVC if parameters["machine"] == "svc" else SVR
     options = {"tol": _TOLERANCE} if parameters["machine"] == "svc" else {}
-    machine = kind(kernel="precomputed", C=parameters["penalty"], max_iter=parameters["iterations"], **options).fit(gram, targets)
+    machine = kind(kernel="precomputed", C=parameters["penalty"], max_iter=parameters["iterations"], **options)
+    machine.random_state = 0  # not used, but otherwise drawn from NumPy's global generator; SVR does not take it as an option
+    machine.fit(gram, targets)
     dual = np.zeros(len(targets))
     dual[machine.support_] = machine.dual_coef_[0]
     return dual, float(machine.intercept_[0])

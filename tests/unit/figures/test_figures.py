@@ -198,12 +198,12 @@ def test_a_claim_about_an_unknown_number_is_open():
     assert style.verdict(False, "too few seeds to judge", of=[np.nan]) == "open, too few seeds to judge"
 
 
-@pytest.mark.parametrize(("ticks", "named"), [(None, [0.1, 0.3, 1, 3, 10]), (2, [0.1, 1, 10])])
+@pytest.mark.parametrize(("ticks", "named"), [(None, [0.1, 0.3, 1, 3, 10]), (2, [0.1, 3])])
 def test_the_axis_of_lambda_is_linear_up_to_the_smallest_positive_one(ticks, named):
     _, axes = plt.subplots()
     assert style.lambda_axis(axes, [10, 0, 0.3, 0.1, 1, 3, 0.1], ticks=ticks) == 0.1
-    assert axes.get_xticks().tolist() == [0, *named]
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", *(f"{value:g}" for value in named)]
+    assert axes.get_xticks().tolist() == [0, 0.1, 0.3, 1, 3, 10]
+    assert [text.get_text() for text in axes.get_xticklabels() if text.get_text()] == ["0", *(f"{value:g}" for value in named)]
     assert style.lambda_axis(axes, [0]) == 1
 
 
