@@ -15,25 +15,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import intervals, named_runs, page, paired, style, words
+from compositional.figures.shared import doses, intervals, named_runs, page, paired, style, words
+from compositional.figures.shared.doses import BITS, COMMANDS, DRAW, ROWS
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS
-_COMMANDS, _ROWS, _DRAW, _BITS = "composed commands", "rows of composed commands", "draw", "bits of the verb"  # reference values
-
-
-def _placed(table: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy of every run, with its task's reference values as columns.
-
-    Raises:
-        ValueError: a task lacks one of these values.
-    """
-    rows = style.accuracies(table, "test")
-    told = table[table.split == "reference"].drop_duplicates(["task", "metric"])
-    known = told.pivot(index="task", columns="metric", values="value").reindex(columns=[_COMMANDS, _ROWS, _DRAW, _BITS]).dropna()
-    if missing := sorted(set(rows.task) - set(known.index)):
-        raise ValueError(f"exposure_contexts: {missing[0]!r} has no number of rows; use tasks of scan_exposure with `rows`")
-    return rows.join(known, on="task").astype({_COMMANDS: int, _ROWS: int, _DRAW: int})
+_LACKING = "exposure_contexts: {} has no number of rows; use tasks of scan_exposure with `rows`"
 
 
 def doubling(rows: pd.DataFrame, of: str, fixed: str) -> pd.Series:
@@ -41,7 +28,7 @@ def doubling(rows: pd.DataFrame, of: str, fixed: str) -> pd.Series:
 
     rows: a method's runs; of, fixed: columns of numbers. A draw has a value if it has two such runs that did not diverge.
     """
-    cells = rows.pivot_table(index=_DRAW, columns=[fixed, of], values="value")
+    cells = rows.pivot_table(index=DRAW, columns=[fixed, of], values="value")
     steps = {
         (kept, less): (cells[kept, more] - cells[kept, less]) / np.log2(more / less)
         for kept in cells.columns.unique(0)
@@ -56,40 +43,33 @@ def _unmoved(places: pd.Series, _: float) -> pd.Series:
 
 def _panels(left: Axes, right: Axes, rows: pd.DataFrame) -> None:
     """Draw a method's runs against the number of different commands, and against the entropy."""
-    for axes, by, other, unit in ((left, _COMMANDS, _ROWS, "rows"), (right, _BITS, _COMMANDS, "commands")):
+    for axes, by, other, unit in ((left, COMMANDS, ROWS, "rows"), (right, BITS, COMMANDS, "commands")):
         values = sorted(rows[other].unique())
         for number, (value, shade) in enumerate(zip(values, style.shades(len(values)), strict=True)):
             own = rows[rows[other] == value]
             # The entropy differs slightly from draw to draw.
-            own = own.assign(**{_BITS: own.groupby(_ROWS)[_BITS].transform("mean")})
+            own = own.assign(**{BITS: own.groupby(ROWS)[BITS].transform("mean")})
             look = style.line_of(0), style.marker_of(number)
             intervals.line_of_means(axes, own, by, _unmoved, shade, f"{value} {unit if value > 1 else unit[:-1]}", *look)
         axes.set(ylim=(-0.03, 1.04))
         axes.grid(color="0.93")
         axes.set_axisbelow(True)
-    counts = sorted(rows[_COMMANDS].unique())
+    counts = sorted(rows[COMMANDS].unique())
     left.set(xscale="log", xlabel="different composed commands of jump")
     left.set_xticks(counts, [str(count) for count in counts])
     left.xaxis.minorticks_off()
     right.set(xlabel="entropy of the verb, bits")
 
 
-def _open(change: pd.Series) -> str:
-    """Why it is open whether a change is 0; empty if it is not."""
-    if paired.few(change):
-        return "too few draws to judge"
-    return "" if paired.differs(change) else "the interval includes 0"
-
-
 def _lines(label: str, rows: pd.DataFrame) -> list[str]:
     """A method's means and verdicts."""
-    commands, entropy = doubling(rows, _COMMANDS, _ROWS), doubling(rows, _ROWS, _COMMANDS)
+    commands, entropy = doubling(rows, COMMANDS, ROWS), doubling(rows, ROWS, COMMANDS)
     means = [
-        f"{value} rows: " + ", ".join(f"{count}: {style.mean(runs)}" for count, runs in own.groupby(_COMMANDS).value)
-        for value, own in rows.groupby(_ROWS)
+        f"{value} rows: " + ", ".join(f"{count}: {style.mean(runs)}" for count, runs in own.groupby(COMMANDS).value)
+        for value, own in rows.groupby(ROWS)
     ]
-    same = style.verdict(False, _open(commands))
-    rises = style.verdict(paired.helps(entropy), _open(entropy))
+    same = style.verdict(False, doses.undecided(commands))
+    rises = style.verdict(paired.helps(entropy), doses.undecided(entropy))
     lost = int(rows.value.isna().sum())
     return [
         f"* {label}{f' ({lost} runs diverged)' if lost else ''}, by number of different commands. {'; '.join(means)}",
@@ -102,12 +82,12 @@ def _lines(label: str, rows: pd.DataFrame) -> list[str]:
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table: two panels per method; options: see PARAMETERS."""
-    placed = _placed(table)
+    placed = doses.placed(table, [COMMANDS, ROWS, DRAW, BITS], _LACKING)
     methods = style.methods(placed, options["methods"])
     figure, panels = plt.subplots(
         len(methods), 2, figsize=(8.2, 0.5 + 3.1 * len(methods)), sharey=True, layout="constrained", squeeze=False
     )
-    bits = placed.groupby(_ROWS)[_BITS].mean()
+    bits = placed.groupby(ROWS)[BITS].mean()
     lines = [
         "Accuracy on composed commands of jump that are in no training set of the draw. Training contains some of the other "
         "composed commands, each equally often, in the given number of rows. Jump alone fills up a tenth of all rows. Left: "

@@ -10,7 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compositional.figures.shared import intervals, named_runs, page, paired, style, words
+from compositional.figures.shared import doses, intervals, named_runs, page, paired, style, words
+from compositional.figures.shared.doses import BITS, COMMANDS, DRAW
 
 SOURCE = "metrics.csv"
 PARAMETERS = named_runs.PARAMETERS | {
@@ -23,7 +24,7 @@ PARAMETERS = named_runs.PARAMETERS | {
         "description": "sentences of the caption about the training sets",
     },
 }
-_COMMANDS, _DRAW, _BITS = "composed commands", "draw", "bits of the verb"
+_LACKING = "exposure_dose: {} has no number of commands; use tasks of scan_exposure or scan_fillers"
 _RISE = (8, 32)  # numbers of commands between which the accuracy of plain networks should rise
 
 
@@ -42,27 +43,9 @@ def dose(curve: pd.Series, accuracy: float) -> float:
     return float(np.expm1(np.interp(accuracy, between.to_numpy(), np.log1p(between.index.to_numpy(dtype=float)))))
 
 
-def _placed(table: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy of every run, with its task's reference values as columns; the entropy may be missing.
-
-    Raises:
-        ValueError: a task has no such values.
-    """
-    rows = style.accuracies(table, "test")
-    known = (
-        table[table.split == "reference"]
-        .drop_duplicates(["task", "metric"])
-        .pivot(index="task", columns="metric", values="value")
-    )
-    known = known.reindex(columns=[_COMMANDS, _DRAW, _BITS])
-    if missing := sorted(set(rows.task) - set(known.index[known[_COMMANDS].notna()])):
-        raise ValueError(f"exposure_dose: {missing[0]!r} has no number of commands; use tasks of scan_exposure or scan_fillers")
-    return rows.join(known, on="task").astype({_COMMANDS: int, _DRAW: int})
-
-
 def _curves(rows: pd.DataFrame) -> pd.DataFrame:
     """Accuracies of one method: one row per draw, one column per number of commands; means if a draw has several seeds."""
-    return rows.pivot_table(index=_DRAW, columns=_COMMANDS, values="value", dropna=False)
+    return rows.pivot_table(index=DRAW, columns=COMMANDS, values="value", dropna=False)
 
 
 def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
@@ -87,7 +70,7 @@ def _worth(ours: pd.DataFrame, plain: pd.DataFrame, share: float) -> str:
 def _caption(methods: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
     """Numbers and verdicts, all from the table."""
     everything = pd.concat(methods.values())
-    entropy = everything[_BITS].notna().any()
+    entropy = everything[BITS].notna().any()
     lines = [
         f"How many {options['shown']} is a regularizer worth? {'Left: a' if entropy else 'A'}ccuracy on {options['tested']} "
         f"against the number of {options['shown']} in training. {options['design']} Dots are draws, each with its own commands "
@@ -116,11 +99,10 @@ def _caption(methods: dict[str, pd.DataFrame], options: dict[str, Any]) -> str:
             lines.append(f"  - commands for nine tenths of it: {_worth(curves, plain, 0.9)}")
         elif set(_RISE) <= set(curves):
             gain = curves[_RISE[1]] - curves[_RISE[0]]
-            undecided = "the interval includes 0" if not paired.differs(gain) else ""
-            holds = style.verdict(paired.helps(gain), "too few draws to judge" if paired.few(gain) else undecided)
+            holds = style.verdict(paired.helps(gain), doses.undecided(gain))
             lines.append(f"  - rises from {_RISE[0]} to {_RISE[1]} commands: {holds} ({style.summary(gain, '+', of='draw')})")
     if entropy:
-        bits = everything.groupby(_COMMANDS)[_BITS].mean()
+        bits = everything.groupby(COMMANDS)[BITS].mean()
         lines += ["", "Entropy of the verb, bits: " + ", ".join(f"{count}: {value:.3f}" for count, value in bits.items()) + "."]
     return "\n".join(lines)
 
@@ -131,22 +113,22 @@ def _line(axes: Axes, rows: pd.DataFrame, place: int, label: str, shade: str, li
     def move(counts: pd.Series, _: float) -> pd.Series:
         return np.expm1(np.log1p(counts) + np.log(1 + 0.02 * place))
 
-    intervals.line_of_means(axes, rows, _COMMANDS, move, shade, label, line, mark)
+    intervals.line_of_means(axes, rows, COMMANDS, move, shade, label, line, mark)
 
 
 def _against_entropy(axes: Axes, rows: pd.DataFrame, shade: str, line: Any, mark: Any) -> None:
     """Draw the runs of a plain network, and their means by number of commands."""
-    means = rows.groupby(_COMMANDS)[[_BITS, "value"]].mean()
-    axes.scatter(rows[_BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
-    axes.plot(means[_BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
+    means = rows.groupby(COMMANDS)[[BITS, "value"]].mean()
+    axes.scatter(rows[BITS], rows.value, s=14, color=shade, alpha=0.45, linewidths=0, marker=mark)
+    axes.plot(means[BITS], means.value, color=shade, linestyle=line, linewidth=1.2, marker=mark, markersize=4)
     axes.set(xlabel="plain networks: entropy of the verb, bits")
 
 
 def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
     """The figure and its caption from the tidy table; options: see PARAMETERS."""
-    methods = style.methods(_placed(table), options["methods"])
+    methods = style.methods(doses.placed(table, [COMMANDS, DRAW], _LACKING, [BITS]), options["methods"])
     models = list(dict.fromkeys(rows.model.iloc[0] for rows in methods.values()))
-    entropy = any(rows[_BITS].notna().any() for rows in methods.values())
+    entropy = any(rows[BITS].notna().any() for rows in methods.values())
     widths = [1.5, 1] if entropy else [1]
     figure, panels = plt.subplots(
         1,
@@ -166,7 +148,7 @@ def draw(table: pd.DataFrame, options: dict[str, Any]) -> tuple[Figure, str]:
         _line(left, rows, place, label, shade, line, mark)
         if entropy and rows.regularizer.iloc[0] == "none":
             _against_entropy(panels[0, 1], rows, shade, line, mark)
-    counts = sorted({count for rows in methods.values() for count in rows[_COMMANDS]})
+    counts = sorted({count for rows in methods.values() for count in rows[COMMANDS]})
     left.set_xscale("function", functions=(np.log1p, np.expm1))
     left.set_xticks(counts, [str(count) for count in counts])
     left.xaxis.minorticks_off()

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from support import doses
 
 from compositional.figures import exposure_contexts
 from compositional.plugins import defaults
@@ -21,14 +22,17 @@ CELLS = {
 
 
 def table(cells=CELLS) -> pd.DataFrame:
-    found = []
-    for (rows, commands), values in cells.items():
-        for draw, value in enumerate(values):
-            run = (f"task{rows}_{commands}_{draw}", "cnn", "none", 0.0, 0)
-            found.append((*run, "test", "accuracy", value))
-            told = {"composed commands": commands, "rows of composed commands": rows, "draw": draw, "bits of the verb": rows / 16}
-            found += [(*run, "reference", metric, known) for metric, known in told.items()]
-    return pd.DataFrame(found, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
+    return doses.table(
+        (
+            f"task{rows}_{commands}_{draw}",
+            "none",
+            0.0,
+            value,
+            {"composed commands": commands, "rows of composed commands": rows, "draw": draw, "bits of the verb": rows / 16},
+        )
+        for (rows, commands), values in cells.items()
+        for draw, value in enumerate(values)
+    )
 
 
 def caption(found: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from support import doses
 
 from compositional.figures import exposure_dose
 from compositional.plugins import defaults
@@ -16,15 +17,18 @@ NOISY = {0: (0.8, 0.8)}
 
 
 def table(plain=PLAIN, noisy=NOISY) -> pd.DataFrame:
-    rows = []
-    for regularizer, strength, given in (("none", 0.0, plain), ("entropy", 0.1, noisy)):
-        for commands, values in given.items():
-            for draw, value in enumerate(values):
-                run = (f"task{commands}_{draw}", "cnn", regularizer, strength, 0)
-                rows.append((*run, "test", "accuracy", value))
-                told = {"composed commands": commands, "draw": draw, "bits of the verb": 1.5 + commands / 100}
-                rows += [(*run, "reference", metric, known) for metric, known in told.items()]
-    return pd.DataFrame(rows, columns=["task", "model", "regularizer", "lambda", "seed", "split", "metric", "value"])
+    return doses.table(
+        (
+            f"task{commands}_{draw}",
+            regularizer,
+            strength,
+            value,
+            {"composed commands": commands, "draw": draw, "bits of the verb": 1.5 + commands / 100},
+        )
+        for regularizer, strength, given in (("none", 0.0, plain), ("entropy", 0.1, noisy))
+        for commands, values in given.items()
+        for draw, value in enumerate(values)
+    )
 
 
 def caption(found: pd.DataFrame) -> str:
